@@ -1,0 +1,104 @@
+"""Every key that a translation config has, each declared here once, with its default. Other configs start from this one."""
+
+from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
+
+# name: (d_model, ffn, heads, layers of each stack). Paper A (arXiv 2109.03939), section 4, and its code; tiny: Multi30k.
+SIZES = {
+    "tiny": (128, 256, 4, 4),
+    "small": (512, 1024, 4, 6),
+    "base": (512, 2048, 8, 6),
+    "wide": (1024, 2048, 4, 6),
+    "wider": (1024, 4096, 16, 6),
+    "deep": (512, 1024, 4, 12),
+    "deeper": (512, 2048, 8, 12),
+}
+
+
+def get_config() -> ConfigDict:
+    """The common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
+    config = ConfigDict()
+    config.task = "translation"
+    config.seed = 1  # of the random layer, the scores, the order of batches and dropout
+
+    config.model = model = ConfigDict()
+    model.weights = (
+        "one_layer"  # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers
+    )
+    model.keep = 0.5  # the fraction of the random weights that every mask keeps
+    model.embedding = placeholder(str)  # masked, frozen (random, fixed) or trained; none: masked, or trained if dense
+    model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
+    model.norm = placeholder(str)  # plain or affine; none: plain, or affine if dense
+    model.bias = placeholder(bool)  # none: no, or yes if dense
+    model.dropout = 0.1  # after embeddings, attention blocks and feed-forward blocks
+    model.attention_dropout = 0.0
+    model.activation_dropout = 0.0
+    model.dtype = "float32"  # of the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
+    model.remat = False  # compute a layer's inner values again in the backward pass instead of keeping them
+    model.init_preset = "paper"  # paper: what the text says; reference: what its code does
+    model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant
+    model.scale_by_keep = True  # widen the draws by √(1/keep)
+    set_size(config, "small")
+
+    config.data = data = ConfigDict()
+    data.source = "toy"  # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz
+    data.seed = 1  # of the toy language's sentences
+    data.toy_train = 20_000
+    data.toy_valid = 500
+    data.toy_test = 500
+    data.source_language = "de"
+    data.target_language = "en"
+    data.directory = ""
+    data.train = "train"
+    data.valid = "valid"
+    data.tests = ("test",)
+    data.tokenize = False  # Moses, on raw text
+    data.lowercase = False
+    data.bpe_merges = 0  # learn so many merges on both sides of the training text
+    data.bpe_codes = ""  # or apply those of this file
+    data.prepared = False  # the files are what tokenize, lowercase and bpe_codes make: do these to new text alone
+    data.joined_vocabulary = False
+    data.min_count = 1
+    data.max_length = 175  # training pairs with a longer side are left out, and counted
+    data.max_tokens = 4096  # padded tokens of the longer side in an update, all micro-batches together
+    data.buckets = 6  # padded lengths
+
+    config.optim = optim = ConfigDict()
+    optim.lr = 5e-4
+    optim.schedule = "inverse_sqrt"  # or cosine, down to 0 at the last update
+    optim.warmup = 4000
+    optim.warmup_init_lr = 0.0
+    optim.b1 = 0.9
+    optim.b2 = 0.98
+    optim.eps = 1e-8
+    optim.weight_decay = 0.0
+    optim.clip = 0.0  # of the gradient's norm; 0: none
+    optim.label_smoothing = 0.1
+    optim.accumulate = 1  # micro-batches of an update
+
+    config.train = train = ConfigDict()
+    train.updates = 0  # at most so many; 0: no limit
+    train.epochs = 0
+    train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once an epoch
+    train.patience = 0  # evaluations without a better score before training stops; 0: never
+    train.select = "bleu"  # the best checkpoint has the best validation bleu (tokenised), or nll
+    train.log_every = 50
+    train.keep_last = 1  # checkpoints, besides the best
+    train.keep_every = 0  # evaluations between checkpoints that stay for good
+
+    config.evaluation = evaluation = ConfigDict()
+    evaluation.beam = 5
+    evaluation.valid_beam = 1  # while training; 0: no validation BLEU
+    evaluation.length_penalty = 1.0
+    evaluation.max_length_a = 1.2  # at most a times the source's padded length plus b tokens
+    evaluation.max_length_b = 10
+    evaluation.max_tokens = 4096
+    evaluation.buckets = 4
+    return config
+
+
+def set_size(config: ConfigDict, name: str) -> None:
+    """Gives the model the widths and depths of the size `name`."""
+    model = config.model
+    model.d_model, model.ffn, model.heads, layers = SIZES[name]
+    model.encoder_layers = model.decoder_layers = layers

@@ -1,0 +1,87 @@
+"""one_layer: Supermasks over one random Transformer layer.
+
+python main.py --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--config.a.b=VALUE ...]
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+from absl import app, flags
+from ml_collections import config_flags
+
+from one_layer.errors import UserError
+
+_CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
+_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
+_MODE = flags.DEFINE_enum("mode", "train", ["train", "evaluate", "translate"], "What to do.")
+_CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N or a step.")
+_SPLIT = flags.DEFINE_string("split", "test", "What to evaluate: valid, the name of a test set, or test: all of these.")
+_INPUT = flags.DEFINE_string("input", "", "The lines to translate; stdin by default.")
+_OUTPUT = flags.DEFINE_string("output", "", "Where translations go; stdout by default.")
+
+
+def main(argv: list[str]) -> None:
+    """Turns flags into a call of the mode's function."""
+    if len(argv) > 1:
+        raise UserError(f"unexpected argument {argv[1]!r}; every option is given as --name=value")
+    if not _WORKDIR.value:
+        raise UserError("--workdir is missing; give the folder of the run")
+    _set_up_jax()
+    workdir = Path(_WORKDIR.value)
+    if _MODE.value == "train":
+        _train(workdir)
+    elif _MODE.value == "evaluate":
+        from one_layer.evaluate import evaluate
+
+        evaluate(workdir, _CHECKPOINT.value, _SPLIT.value)
+    else:
+        from one_layer.translate import translate
+
+        translate(workdir, _CHECKPOINT.value, _INPUT.value, _OUTPUT.value)
+
+
+def _train(workdir: Path) -> None:
+    from one_layer.settings import resolve
+    from one_layer.train import train
+
+    if _CONFIG.value is None:
+        raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
+    overrides = [word.removeprefix("--") for word in sys.argv[1:] if word.startswith("--config.")]
+    train(resolve(_CONFIG.value.to_dict()), workdir, overrides)
+
+
+def _set_up_jax() -> None:
+    """Compiled programs are kept between runs, where the user has not said otherwise."""
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    logging.getLogger("absl").setLevel(logging.WARNING)
+
+
+def run() -> None:
+    """Entry point: a user's mistake ends with one line and exit code 2."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        app.run(main, flags_parser=_parse)
+    except UserError as error:
+        sys.exit(_say(error))
+
+
+def _parse(argv: list[str]) -> list[str]:
+    try:
+        return flags.FLAGS(argv)
+    except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
+        raise UserError(str(error).strip("'\"")) from None
+
+
+def _say(error: UserError) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,1 @@
+"""Supermasks over one random Transformer layer, in JAX and Flax."""

@@ -1,0 +1,103 @@
+"""Checkpoints through Orbax: the last, the best and every N-th, written in the background, never half there.
+
+A checkpoint holds what cannot be drawn again: `params`, the optimiser's state and the run's progress. The random layer is a
+function of the seed and is not in it (DESIGN: collections).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
+
+from one_layer.errors import UserError
+
+
+class Checkpoints:
+    """The folder `checkpoints/` of a run, one folder a checkpoint, named by its step."""
+
+    def __init__(self, workdir: Path, keep_last: int = 1, keep_every: int = 0, read_only: bool = False) -> None:
+        self.folder = (workdir / "checkpoints").resolve()
+        kept: list[Any] = [policies.LatestN(keep_last), policies.BestN(get_metric_fn=_score, n=1)]
+        if keep_every:
+            kept.append(policies.EveryNSteps(keep_every))
+        self._manager = ocp.CheckpointManager(
+            self.folder,
+            options=ocp.CheckpointManagerOptions(
+                preservation_policy=policies.AnyPreservationPolicy(kept),
+                best_fn=_score,
+                create=not read_only,
+                read_only=read_only,
+                cleanup_tmp_directories=not read_only,
+            ),
+        )
+
+    def save(self, step: int, params: Any, optimizer: Any, progress: dict[str, Any], score: float) -> None:
+        """Starts writing a checkpoint; the arrays are copied before this returns, so their buffers may be donated."""
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                params=ocp.args.StandardSave(params),
+                optimizer=ocp.args.StandardSave(optimizer),
+                progress=ocp.args.JsonSave(progress),
+            ),
+            metrics={"score": score},
+        )
+
+    def last(self) -> int | None:
+        """The step of the newest checkpoint, None where there is none."""
+        return self._manager.latest_step()
+
+    def best(self) -> int | None:
+        """The step of the checkpoint of the highest score, None where there is none."""
+        return self._manager.best_step()
+
+    def steps(self) -> list[int]:
+        """All steps there are, rising."""
+        return sorted(self._manager.all_steps())
+
+    def restore(self, step: int, params: Any, optimizer: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """(params, optimizer, progress) of the checkpoint of `step`, shaped as the given ones are.
+
+        Raises: UserError for a checkpoint that is damaged or of another model.
+        """
+        items = ocp.args.Composite(
+            params=ocp.args.StandardRestore(_abstract(params)),
+            optimizer=ocp.args.StandardRestore(_abstract(optimizer)),
+            progress=ocp.args.JsonRestore(),
+        )
+        found = self._restore(step, items)
+        return found.params, found.optimizer, found.progress
+
+    def restore_params(self, step: int, params: Any) -> Any:
+        """The params of the checkpoint of `step` alone; raises as `restore` does."""
+        return self._restore(step, ocp.args.Composite(params=ocp.args.StandardRestore(_abstract(params)))).params
+
+    def close(self) -> None:
+        """Waits until everything is written."""
+        self._manager.wait_until_finished()
+        self._manager.close()
+
+    def _restore(self, step: int, items: ocp.args.Composite) -> Any:
+        if step not in self.steps():
+            known = ", ".join(map(str, self.steps())) or "none"
+            raise UserError(f"there is no checkpoint of step {step} in {self.folder}; there are: {known}")
+        try:
+            return self._manager.restore(step, args=items)
+        except Exception as error:  # Orbax and TensorStore raise many kinds for a damaged folder
+            reason = str(error).strip().split("\n")[0][:300]
+            raise UserError(
+                f"the checkpoint {self.folder / str(step)} cannot be restored ({type(error).__name__}: {reason}); it is "
+                "damaged or of another model: remove that folder to go on from an earlier one, or take a fresh --workdir"
+            ) from None
+
+
+def _score(metrics: dict[str, float]) -> float:
+    return metrics["score"]
+
+
+def _abstract(tree: Any) -> Any:
+    return jax.tree.map(ocp.utils.to_shape_dtype_struct, tree)

@@ -1,0 +1,1 @@
+"""Text, vocabularies and batches: NumPy only, no JAX."""

@@ -1,0 +1,216 @@
+"""Batches of pairs of like length, under a token budget, in an order that is a pure function of the seed and the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import grain
+import numpy as np
+from jaxtyping import Int, Int32
+
+from one_layer.data.vocabulary import EOS, PAD
+from one_layer.errors import UserError
+
+Batch = dict[str, np.ndarray]
+Ids = Sequence[Int[np.ndarray, "_"]]
+
+_ENDLESS = 1 << 40  # batches; Grain wants a length, and no run gets there
+
+
+def bucket_widths(lengths: Int[np.ndarray, "pairs"], buckets: int) -> tuple[int, ...]:
+    """The at most `buckets` widths, rising to the greatest length, that need the fewest padded tokens in all.
+
+    Every length is padded to the next width. Exact, by dynamic programming over the distinct lengths. Source and target share
+    a width: on Multi30k, widths of their own would save 0.2 % of padding, and widths in multiples of 8 would add 8 %.
+
+    Raises: UserError for no lengths, or buckets < 1.
+    """
+    if buckets < 1:
+        raise UserError(f"buckets is {buckets}; there must be at least 1 padded length")
+    if len(lengths) == 0:
+        raise UserError("there are no sentences to make batches of: at least 1 is needed")
+    distinct, counts = np.unique(lengths, return_counts=True)
+    before = np.concatenate([[0], np.cumsum(counts)])
+    # cost[i] is the least number of tokens for the first i distinct lengths; each bucket closes at one of them.
+    cost = np.concatenate([[0.0], np.full(len(distinct), np.inf)])
+    choices = []
+    for _ in range(min(buckets, len(distinct))):
+        totals = cost[None, :-1] + distinct[:, None] * (before[1:, None] - before[None, :-1])
+        totals[np.triu_indices(len(distinct), 1)] = np.inf
+        choices.append(totals.argmin(axis=1))
+        cost = np.concatenate([[0.0], totals.min(axis=1)])
+    widths, end = [], len(distinct)
+    for choice in reversed(choices):
+        if end:
+            widths.append(int(distinct[end - 1]))
+            end = int(choice[end - 1])
+    return tuple(reversed(widths))
+
+
+def _rows(members: int, width: int, max_tokens: int, accumulate: int = 1) -> int:
+    """The rows of every batch of a bucket: as few as its batches need, so that the last is about as full as the others.
+
+    Where every batch but the last had all that the budget allows, a fifth of Multi30k's padding would be empty rows.
+    """
+    most = max(1, max_tokens // width // accumulate) * accumulate
+    batches = -(-members // most)
+    return -(-members // (batches * accumulate)) * accumulate
+
+
+def _at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise UserError(f"{name} is {value}; it must be at least 1")
+
+
+class _Store:
+    """Sentences end to end in one array, so that a padded matrix of any of them is one indexing operation."""
+
+    def __init__(self, sentences: Ids) -> None:
+        self.lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        self._starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        self._tokens = np.concatenate([*sentences, np.array([PAD])], dtype=np.int32)
+
+    def padded(self, rows: Int[np.ndarray, "rows"], width: int) -> Int32[np.ndarray, "rows width"]:
+        """The sentences `rows` in a matrix, padded on the right; a row of -1 is all pad."""
+        lengths = np.where(rows < 0, 0, self.lengths[rows])
+        columns = np.arange(width)
+        real = columns[None, :] < lengths[:, None]
+        places = np.where(real, self._starts[rows][:, None] + columns[None, :], len(self._tokens) - 1)
+        return self._tokens[places]
+
+
+class TrainingBatches:
+    """An endless random-access sequence of updates: number i belongs to epoch i // batches_per_epoch.
+
+    Pairs whose longer side (with eos) fits the same width share a bucket; an epoch shuffles inside the buckets, cuts batches of
+    at most `max_tokens` // width pairs (but at least one a micro-batch) and shuffles these, all by (seed, epoch) alone. Every
+    pair comes once an epoch. A bucket's last batch is filled with empty rows, whose targets are all pad and so weigh nothing.
+
+    An item has int32 `source`, `target_in` (from eos) and `target` (to eos), each [accumulate, rows, width], padded on the right.
+    `max_tokens` counts padded tokens of the longer side in an update, all micro-batches together (fairseq's --max-tokens).
+
+    Raises: UserError for no pairs, sides of unequal length, or max_tokens, accumulate or buckets < 1.
+    """
+
+    def __init__(
+        self, source: Ids, target: Ids, *, max_tokens: int, accumulate: int = 1, buckets: int = 6, seed: int = 0
+    ) -> None:
+        if len(source) != len(target):
+            raise UserError(
+                f"{len(source):,} source sentences but {len(target):,} target sentences; each needs its translation"
+            )
+        _at_least_one("max_tokens", max_tokens)
+        _at_least_one("accumulate", accumulate)
+        self._source, self._target = _Store(source), _Store(target)
+        self._accumulate, self._seed = accumulate, seed
+        longest = np.maximum(self._source.lengths, self._target.lengths)
+        self.widths = bucket_widths(longest, buckets)
+        places = np.searchsorted(self.widths, longest)
+        self._members = [np.flatnonzero(places == bucket) for bucket in range(len(self.widths))]
+        self.rows = tuple(
+            _rows(len(members), width, max_tokens, accumulate)
+            for members, width in zip(self._members, self.widths, strict=True)
+        )
+        self._order = lru_cache(maxsize=2)(self._epoch)  # two, because reading ahead crosses into the next epoch
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """The same in every epoch."""
+        return sum(-(-len(members) // rows) for members, rows in zip(self._members, self.rows, strict=True))
+
+    @property
+    def padding_share(self) -> tuple[float, float]:
+        """The share of pads among all source and among all target tokens of an epoch, empty rows included."""
+        places = sum(
+            -(-len(members) // rows) * rows * width
+            for members, rows, width in zip(self._members, self.rows, self.widths, strict=True)
+        )
+        return 1.0 - float(self._source.lengths.sum()) / places, 1.0 - float(self._target.lengths.sum()) / places
+
+    def describe(self) -> str:
+        """One line for people."""
+        shapes = ", ".join(f"{rows}x{width}" for rows, width in zip(self.rows, self.widths, strict=True))
+        source, target = self.padding_share
+        return (
+            f"batches: {self.batches_per_epoch:,} updates an epoch; {len(self.widths)} shapes (pairs x padded length): {shapes}; "
+            f"padding {100 * source:.1f} % of the source, {100 * target:.1f} % of the target"
+        )
+
+    def __len__(self) -> int:
+        return _ENDLESS
+
+    def __getitem__(self, number: int) -> Batch:
+        epoch, place = divmod(int(number), self.batches_per_epoch)
+        bucket, pairs = self._order(epoch)[place]
+        width = self.widths[bucket]
+        shape = self._accumulate, -1, width
+        target = self._target.padded(pairs, width)
+        return {
+            "source": _with_a_key(self._source.padded(pairs, width)).reshape(shape),
+            "target_in": _shifted(target).reshape(shape),
+            "target": target.reshape(shape),
+        }
+
+    def _epoch(self, epoch: int) -> list[tuple[int, Int[np.ndarray, "rows"]]]:
+        """The bucket and the pairs of every batch of an epoch, in order; -1 stands for an empty row."""
+        random = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, epoch]))
+        batches = []
+        for bucket, (members, rows) in enumerate(zip(self._members, self.rows, strict=True)):
+            shuffled = random.permutation(members)
+            shuffled = np.concatenate([shuffled, np.full(-len(shuffled) % rows, -1)])
+            # Dealt like cards, so that the empty rows of the last batch spread over its micro-batches.
+            for pairs in shuffled.reshape(-1, rows):
+                batches.append((bucket, pairs.reshape(-1, self._accumulate).T.reshape(-1)))
+        return [batches[i] for i in random.permutation(len(batches))]
+
+
+def training_iterator(batches: TrainingBatches, start: int) -> grain.DatasetIterator:
+    """The batches from number `start` on, without an end, made ahead in threads; `close()` ends these.
+
+    The state (get_state, set_state) is the number of the next batch, wherever the iterator was started.
+    """
+    reading = grain.ReadOptions(num_threads=2, prefetch_buffer_size=8)
+    iterator = iter(grain.MapDataset.source(batches).to_iter_dataset(reading))
+    grain.experimental.set_next_index(iterator, start)
+    return iterator
+
+
+def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets: int) -> Iterator[Batch]:
+    """Every sentence once, the shortest first (beam search ends with a batch's longest), in few shapes.
+
+    Yields int32 `source` [rows, width] and `index` [rows], the sentences' places in `source` (-1: an empty row); with `target`
+    also `target_in` and `target`. Rows and width depend on the lengths alone.
+
+    Raises (when the first batch is asked for): UserError for no sentences, or max_tokens or buckets < 1.
+    """
+    _at_least_one("max_tokens", max_tokens)
+    sources = _Store(source)
+    targets = None if target is None else _Store(target)
+    longest = sources.lengths if targets is None else np.maximum(sources.lengths, targets.lengths)
+    widths = bucket_widths(longest, buckets)
+    order = np.argsort(longest, kind="stable")
+    places = np.searchsorted(widths, longest[order])
+    for bucket, width in enumerate(widths):
+        members = order[places == bucket]
+        rows = _rows(len(members), width, max_tokens)
+        for index in np.concatenate([members, np.full(-len(members) % rows, -1)]).reshape(-1, rows):
+            batch = {"source": _with_a_key(sources.padded(index, width)), "index": index.astype(np.int32)}
+            if targets is not None:
+                batch["target"] = targets.padded(index, width)
+                batch["target_in"] = _shifted(batch["target"])
+            yield batch
+
+
+def _with_a_key(source: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:
+    """Gives empty rows one eos: a softmax over no key at all is 0/0, and its gradient would spoil the whole batch."""
+    source[source[:, 0] == PAD, 0] = EOS
+    return source
+
+
+def _shifted(target: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:
+    """What the decoder reads: eos, then the target less its own eos."""
+    shifted = np.full_like(target, PAD)
+    shifted[:, 0] = EOS
+    shifted[:, 1:] = np.where(target[:, 1:] == PAD, PAD, target[:, :-1])
+    return shifted

@@ -1,0 +1,136 @@
+"""From raw text to the tokens a model sees, and back: Moses tokenisation, lower-casing, byte pair encoding.
+
+BPE: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, by subword-nmt; the Moses scripts by sacremoses.
+Both are imported when first used: text that is prepared already needs neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from one_layer.errors import UserError
+
+BPE_MARK = "@@"
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What is done to one language's raw text. Each step is left out where its field says so.
+
+    language: two-letter code, for Moses' rules. tokenize: Moses punctuation normalisation and tokenisation, with
+    Moses' escapes (`&apos;`, `&quot;`, ...) and without splitting at hyphens. codes: the text of a BPE codes file.
+    """
+
+    language: str
+    tokenize: bool = False
+    lowercase: bool = False
+    codes: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.codes is not None:
+            check_codes(self.codes)
+
+    def apply(self, lines: Iterable[str]) -> list[str]:
+        """Raw lines to lines of tokens separated by single spaces."""
+        return self.subwords(self.words(lines))
+
+    def words(self, lines: Iterable[str]) -> list[str]:
+        """The first half of `apply`: normalised, tokenised, lower-cased; not yet split into subwords."""
+        if self.tokenize:
+            lines = map(_moses_tokenizer(self.language), lines)
+        if self.lowercase:
+            lines = map(str.lower, lines)
+        return list(lines)
+
+    def subwords(self, lines: Iterable[str]) -> list[str]:
+        """The second half of `apply`: every word split by BPE, all parts but the last marked by `@@`."""
+        return list(lines if self.codes is None else map(_bpe(self.codes), lines))
+
+    def undo(self, lines: Iterable[str]) -> list[str]:
+        """Lines of tokens to plain text: subwords joined, then Moses' detokenisation, which undoes its escapes.
+
+        Letters stay lower-case. Text that never was tokenised passes almost unchanged.
+        """
+        return [_moses_detokenizer(self.language)(join_bpe(line)) for line in lines]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(fields: dict[str, Any]) -> Preprocessing:
+        """What `to_dict` gave. Raises UserError where fields are missing, unknown or of another type."""
+        types = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
+        if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
+            raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
+        return Preprocessing(**fields)
+
+
+def join_bpe(line: str) -> str:
+    """The words of a line of subwords: every `@@ ` taken out, also one left over at the end."""
+    return (line + " ").replace(BPE_MARK + " ", "").removesuffix(" ")
+
+
+def learn_bpe(lines: Iterable[str], merges: int) -> str:
+    """The text of a codes file with up to `merges` merges, learned on tokenised `lines`.
+
+    For joint codes chain both languages' lines. Learning stops early where no pair of symbols occurs twice.
+    Raises UserError where nothing can be merged at all.
+    """
+    from subword_nmt.learn_bpe import learn_bpe as learn  # type: ignore[import-untyped]
+
+    if merges < 1:
+        raise UserError(f"{merges} BPE merges cannot be learned: give at least 1")
+    codes = io.StringIO()
+    words = (line.replace("\r", "") for line in lines)  # subword-nmt takes "\r" for a line end when it reads codes
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar and "no pair has frequency >= 2"
+        try:
+            learn(words, codes, merges)
+        except ValueError:  # max() of no pair at all
+            raise UserError("no BPE can be learned: the training text holds no word of two or more letters") from None
+    if codes.getvalue().count("\n") < 2:
+        raise UserError("no BPE can be learned: no pair of letters occurs twice in the training text")
+    return codes.getvalue()
+
+
+def check_codes(codes: str, name: str = "the BPE codes") -> None:
+    """Raises UserError, naming the line, unless `codes` is a codes file that subword-nmt can read."""
+    lines = codes.rstrip("\n").split("\n")
+    first = 0
+    if lines[0].startswith("#version:"):
+        if lines[0].strip() not in ("#version: 0.1", "#version: 0.2"):
+            raise UserError(f"{name}, line 1: {lines[0]!r} is unknown; versions 0.1 and 0.2 of subword-nmt are read")
+        first = 1
+    if len(lines) == first or not codes:
+        raise UserError(f"{name}: no merges; a codes file as subword-nmt learn-bpe writes it is needed")
+    for number, line in enumerate(lines[first:], start=first + 1):
+        if len([part for part in line.strip("\r ").split(" ") if part]) != 2 or "  " in line:
+            raise UserError(f"{name}, line {number}: {line!r} is not two symbols with a space between")
+
+
+@lru_cache(maxsize=8)
+def _bpe(codes: str) -> Callable[[str], str]:
+    from subword_nmt.apply_bpe import BPE  # type: ignore[import-untyped]
+
+    return BPE(io.StringIO(codes)).segment
+
+
+@lru_cache(maxsize=8)
+def _moses_tokenizer(language: str) -> Callable[[str], str]:
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
+
+    normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
+    return lambda line: tokenizer.tokenize(normalizer.normalize(line), return_str=True, escape=True)
+
+
+@lru_cache(maxsize=8)
+def _moses_detokenizer(language: str) -> Callable[[str], str]:
+    from sacremoses import MosesDetokenizer
+
+    detokenizer = MosesDetokenizer(language)
+    return lambda line: detokenizer.detokenize(line.split(" "), return_str=True, unescape=True)

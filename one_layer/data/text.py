@@ -1,0 +1,74 @@
+"""Reading lines of UTF-8 text, plain or gzip-compressed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from one_layer.errors import UserError
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """The lines of the text file `path`, without their ends.
+
+    A line is what "\\n" ends: other marks that Unicode knows as line ends (U+2028, U+0085, ...) are text, for else two
+    parallel files could fall out of step. A final "\\n" opens no further line. One "\\r" before a "\\n" or at the
+    end, and a byte order mark at the beginning, belong to the file and not to the text: they are left out.
+
+    A name that ends in ".gz" is decompressed. Where there is no `path` but a `path`.gz, that is read.
+    Raises UserError for a missing or empty file, a damaged gzip file and bytes that are not UTF-8.
+    """
+    path = existing_file(path)
+    content = _content(path)
+    if not content:
+        raise UserError(f"{path} is empty: a text file with at least one line is needed")
+    return split_lines(content, str(path))
+
+
+def split_lines(content: bytes, name: str) -> list[str]:
+    """The lines of UTF-8 text as `read_lines` knows them. Raises UserError that names `name` and the line of a bad byte."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{name}, line {number}: the byte 0x{content[error.start]:02x} is not UTF-8; "
+            "convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8"
+        ) from None
+    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n") if text else []
+    return [line.removesuffix("\r") for line in lines]
+
+
+def read_parallel(source: str | Path, target: str | Path) -> tuple[list[str], list[str]]:
+    """The lines of two files of which line n of the one translates line n of the other.
+
+    Raises UserError where their numbers of lines differ, and as `read_lines` does.
+    """
+    source_lines, target_lines = read_lines(source), read_lines(target)
+    if len(source_lines) != len(target_lines):
+        raise UserError(
+            f"{existing_file(source)} has {len(source_lines):,} lines, but {existing_file(target)} has "
+            f"{len(target_lines):,}: parallel files need one line for each line of the other"
+        )
+    return source_lines, target_lines
+
+
+def existing_file(path: str | Path) -> Path:
+    """`path`, or `path`.gz where only that exists. Raises UserError where neither is a file."""
+    path = Path(path)
+    for candidate in (path, path.with_name(path.name + ".gz")):
+        if candidate.is_file():
+            return candidate
+    what = "is not a file" if path.exists() else "does not exist"
+    raise UserError(f"{path} {what} (nor {path.name}.gz): give the name of a text file, plain or .gz")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" and content else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{path} is not a whole gzip file ({error}): make or copy it again") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,97 @@
+"""Random weights that depend on the seed, a role, a shape and a scheme alone: the same bits for ever, everywhere.
+
+No transcendental function touches an element: each is an integer from the stream, converted to float32 once and multiplied by
+one float32 constant. NumPy's Philox gives the stream, so that no accelerator, JAX version or sharding can change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, UInt32, UInt64
+
+from one_layer.errors import UserError
+
+_UNIFORM = {"kaiming_uniform", "xavier_uniform"}
+_NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
+SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant"}))
+
+
+def random_weights(
+    seed: int, role: str, shape: tuple[int, ...], scheme: str, *, scale: float = 1.0, fan_in: int | None = None
+) -> Float32[np.ndarray, "..."]:
+    """Draws the matrix of `role`, for instance `encoder/self_attention/query`, in C order.
+
+    Schemes, for a kernel [fan_in, fan_out] (axes before the last two are copies and count to neither):
+    `kaiming_uniform` U(±√(6/fan_in)), `xavier_uniform` U(±√(6/(fan_in+fan_out))), `kaiming_normal` of standard deviation
+    √(2/fan_in), `xavier_normal` √(2/(fan_in+fan_out)), `signed_constant` ±√(2/fan_in), `normal` d^−½ with d the last axis.
+    `scale` multiplies the bound or deviation; `fan_in` replaces the shape's where a matrix is used transposed (an embedding
+    [vocabulary, d] is the output projection, whose fan-in is d).
+
+    Sources: paper A (arXiv 2109.03939), section 4, "Different Initialization"; He et al. 2015; Glorot and Bengio 2010.
+    Raises: UserError for an unknown scheme or an empty shape.
+    """
+    if scheme not in SCHEMES:
+        raise UserError(f"unknown scheme {scheme!r} for random weights; known are {', '.join(SCHEMES)}")
+    if not shape or min(shape) < 1:
+        raise UserError(f"random weights of shape {shape} for {role!r}: every axis must have at least one entry")
+    deviation = scale * _deviation(scheme, shape, fan_in)
+    size = math.prod(shape)
+    if scheme in _UNIFORM:
+        # u = (word >> 8) / 2^24 in [0, 1) becomes (2u - 1) * bound: an integer times bound / 2^24, exact but for one rounding.
+        integers = (_words32(seed, role, size) >> np.uint32(8)).astype(np.int32) * 2 - 2**24
+        constant = np.float32(deviation * math.sqrt(3.0)) * np.float32(2.0**-24)
+    elif scheme in _NORMAL:
+        # Irwin-Hall: twelve 16-bit uniforms have variance 1 together (in units of 2^16), and the mean 12 * (2^16 - 1) / 2.
+        halves = _words64(seed, role, 3 * size).view("<u2").reshape(size, 12)
+        integers = halves.sum(axis=1, dtype=np.int32) - 12 * (2**16 - 1) // 2
+        constant = np.float32(deviation) * np.float32(2.0**-16)
+    else:
+        integers = 1 - 2 * (_words32(seed, role, size) >> np.uint32(31)).astype(np.int32)  # the top bit is the sign
+        constant = np.float32(deviation)
+    return (integers.astype(np.float32) * constant).reshape(shape)
+
+
+def _deviation(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> float:
+    """The standard deviation of `scheme`, in float64 with IEEE operations alone."""
+    fan_out = shape[-1]
+    inputs = fan_in or (shape[-2] if len(shape) > 1 else shape[-1])
+    if scheme == "normal":
+        return math.sqrt(1.0 / shape[-1])
+    if scheme.startswith("xavier"):
+        return math.sqrt(2.0 / (inputs + fan_out))
+    return math.sqrt(2.0 / inputs)
+
+
+def _words64(seed: int, role: str, count: int) -> UInt64[np.ndarray, "words"]:
+    digest = hashlib.blake2b(f"{seed}/{role}".encode(), digest_size=16).digest()
+    return np.random.Philox(key=int.from_bytes(digest, "little")).random_raw(count).astype("<u8", copy=False)
+
+
+def _words32(seed: int, role: str, count: int) -> UInt32[np.ndarray, "words"]:
+    return _words64(seed, role, (count + 1) // 2).view("<u4")[:count]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one matrix, or the L matrices of a stack, is drawn: all that must be stored instead of the weights."""
+
+    role: str
+    shape: tuple[int, ...]
+    scheme: str
+    scale: float = 1.0
+    fan_in: int | None = None
+    layers: int | None = None
+    zero_row: int | None = None
+
+    def draw(self, seed: int) -> Float32[np.ndarray, "..."]:
+        """The matrix of shape `shape`; with `layers`, [layers, *shape], layer l drawn for the role `role#l`."""
+        roles = [self.role] if self.layers is None else [f"{self.role}#{layer}" for layer in range(self.layers)]
+        drawn = [random_weights(seed, r, self.shape, self.scheme, scale=self.scale, fan_in=self.fan_in) for r in roles]
+        weights = drawn[0] if self.layers is None else np.stack(drawn)
+        if self.zero_row is not None:
+            weights[..., self.zero_row, :] = 0.0
+        return weights

@@ -1,0 +1,27 @@
+"""The training objective: label-smoothed cross entropy, summed over the target tokens that are no pads."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from one_layer.config import PAD
+
+
+def label_smoothed_nll(
+    logits: Float[Array, "batch length vocab"], target: Int[Array | np.ndarray, "batch length"], smoothing: float
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Sums over real target tokens, in nats: the smoothed loss, the plain negative log-likelihood, and the tokens' number.
+
+    loss = (1 − ε)·nll + ε/V·Σ_v −log p_v, over all V entries, pad and bos included (Szegedy et al. 2016, section 7, in the form
+    that fairseq and so paper A's code uses).
+    """
+    logits = logits.astype(jnp.float32)
+    real = (target != PAD).astype(jnp.float32)
+    normaliser = jax.nn.logsumexp(logits, axis=-1)
+    nll = normaliser - jnp.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
+    smooth = normaliser - logits.mean(axis=-1)
+    loss = (1.0 - smoothing) * nll + smoothing * smooth
+    return jnp.sum(loss * real), jnp.sum(nll * real), jnp.sum(real)

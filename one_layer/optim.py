@@ -1,0 +1,108 @@
+"""Adam, its learning rate over time, and clipping, as the papers' recipes mean them (fairseq's; Ott et al. 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from one_layer.errors import UserError
+
+SCHEDULES = ("inverse_sqrt", "cosine")
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """`lr` is the peak, reached after `warmup` updates; `clip` 0 means none; `accumulate` micro-batches make one update."""
+
+    lr: float = 5e-4
+    schedule: str = "inverse_sqrt"
+    warmup: int = 4000
+    warmup_init_lr: float = 0.0
+    b1: float = 0.9
+    b2: float = 0.98
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    label_smoothing: float = 0.1
+    accumulate: int = 1
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"optim.schedule is {self.schedule!r}; known are {', '.join(SCHEDULES)}")
+        for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
+        for name in ("b1", "b2", "label_smoothing"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
+        if self.accumulate < 1:
+            raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
+
+
+def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
+    """The rate of update t + 1 as a function of t; `updates` is the whole run's number, for schedules that end.
+
+    `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section
+    5.3). `cosine`: the same warm-up, then down to 0 at the last update: a mask that stops flipping.
+    """
+    warmup = max(config.warmup, 1)
+    if config.schedule == "cosine":
+        return optax.warmup_cosine_decay_schedule(config.warmup_init_lr, config.lr, warmup, max(updates, warmup + 1))
+
+    def schedule(count: Int[Array, ""]) -> Float[Array, ""]:
+        step = jnp.asarray(count, jnp.float32)
+        rising = config.warmup_init_lr + (config.lr - config.warmup_init_lr) * step / warmup
+        return jnp.where(step < config.warmup, rising, config.lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0)))
+
+    return schedule
+
+
+def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation:
+    """Clip, Adam, decoupled weight decay p −= lr·wd·p, in this order; the gradient comes divided by the number of tokens."""
+    return optax.chain(
+        _clip(config.clip) if config.clip else optax.identity(),
+        _adam(config.b1, config.b2, config.eps),
+        optax.add_decayed_weights(config.weight_decay) if config.weight_decay else optax.identity(),
+        optax.scale_by_learning_rate(learning_rate(config, updates)),
+    )
+
+
+def _clip(limit: float) -> optax.GradientTransformation:
+    """Scales by min(1, limit / (norm + 1e-6)), as torch and so the reference does; optax's own leaves out the 1e-6."""
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        scale = jnp.minimum(1.0, limit / (optax.global_norm(updates) + 1e-6))
+        return jax.tree.map(lambda g: g * scale, updates), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+class AdamState(NamedTuple):
+    """Number of updates so far, and the running means of the gradient and of its square."""
+
+    count: Int[Array, ""]
+    mean: Any
+    square: Any
+
+
+def _adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
+    """Adam with eps added to the uncorrected √v, as in the reference; optax.adam adds it to the corrected one."""
+
+    def init(params: Any) -> AdamState:
+        mean, square = jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)
+        return AdamState(jnp.zeros((), jnp.int32), mean, square)
+
+    def update(updates: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
+        count = state.count + 1
+        mean = jax.tree.map(lambda m, g: b1 * m + (1.0 - b1) * g, state.mean, updates)
+        square = jax.tree.map(lambda v, g: b2 * v + (1.0 - b2) * g * g, state.square, updates)
+        step = jnp.sqrt(1.0 - b2**count) / (1.0 - b1**count)
+        steps = jax.tree.map(lambda m, v: step * m / (jnp.sqrt(v) + eps), mean, square)
+        return steps, AdamState(count, mean, square)
+
+    return optax.GradientTransformation(init, update)

@@ -1,0 +1,113 @@
+"""`result.json`: what a run was, what it scored, what it cost and what it was measured on."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from one_layer import evaluate
+from one_layer.data.corpus import Corpus
+from one_layer.files import write_atomically
+from one_layer.generate import Generator
+from one_layer.models import ModelConfig
+from one_layer.restore import restore_run
+from one_layer.settings import RunConfig
+from one_layer.supermask import kept_count
+
+
+class Spent(Protocol):
+    """What training says of itself; `one_layer.train.Progress` has it."""
+
+    step: int
+    seconds: float
+    tokens: int
+    best: float | None
+    best_step: int
+    started: str
+
+
+def write(
+    run: RunConfig, corpus: Corpus, workdir: Path, spent: Spent, epoch_updates: int, overrides: list[str]
+) -> dict[str, Any]:
+    """Scores the best checkpoint on every test set and writes `result.json`, and `hypotheses-SPLIT.txt` beside it."""
+    best = restore_run(workdir, "best")
+    generator = Generator(best.model, run.evaluation)
+    variables = generator.prepare(best.variables)
+    tests = {}
+    for name, split in corpus.tests.items():
+        tests[name], lines = evaluate.score(generator, variables, corpus, split, name)
+        write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in lines))
+    result = {
+        "config": run.raw,
+        "overrides": overrides,
+        "seed": run.seed,
+        "task": run.task,
+        "test": tests,
+        "valid": {"select": run.train.select, "score": spent.best, "step": spent.best_step},
+        "steps": spent.step,
+        "epochs": spent.step / epoch_updates,
+        "train_seconds": spent.seconds,
+        "train_tokens": spent.tokens,
+        "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
+        "parameters": count_parameters(best.model, best.variables),
+        "bytes": {"dense_float32": 4 * sum(_unique_weights(best.variables).values())},
+        "peak_memory_bytes": peak_memory_bytes(),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "commit": commit(),
+        "started": spent.started,
+    }
+    write_atomically(workdir / "result.json", json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def count_parameters(model: ModelConfig, variables: dict[str, Any]) -> dict[str, int]:
+    """`trained`: entries of `params`; `random`: of the drawn matrices, a shared one once; `kept`: ones in all masks together."""
+    kept = sum(
+        (leaf.shape[0] if leaf.ndim == 3 else 1) * int(kept_count(int(np.prod(leaf.shape[-2:])), model.keep))
+        for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"])
+        if path[-1].key == "scores"
+    )
+    return {
+        "trained": sum(leaf.size for leaf in jax.tree.leaves(variables["params"])),
+        "random": sum(leaf.size for leaf in jax.tree.leaves(variables.get("random", {}))),
+        "kept": kept,
+    }
+
+
+def _unique_weights(variables: dict[str, Any]) -> dict[str, int]:
+    """Sizes of what a dense model of this shape would store: a matrix for every layer and every table."""
+    return {
+        jax.tree_util.keystr(path): leaf.size for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"])
+    }
+
+
+def peak_memory_bytes() -> int:
+    """The accelerator's peak use where it says so, else the greatest resident size of this process."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    if "peak_bytes_in_use" in statistics:
+        return int(statistics["peak_bytes_in_use"])
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size if sys.platform == "darwin" else size * 1024
+
+
+def commit() -> str | None:
+    """The commit of the code that ran, with `+` where files differ from it; None outside a repository."""
+
+    def git(*words: str) -> str:
+        here = Path(__file__).resolve().parent
+        return subprocess.run(
+            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

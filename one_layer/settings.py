@@ -1,0 +1,190 @@
+"""The resolved configuration of a run: frozen records, made once from what `configs/` and the command line say."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from one_layer.config import ModelConfig
+from one_layer.data.corpus import DataConfig
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.optim import OptimConfig
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How long to train and what to keep. 0 stands for "no limit" or "never"."""
+
+    updates: int = 0
+    epochs: int = 0
+    evaluate_every: int = 0  # updates between evaluations and checkpoints; 0: once an epoch
+    patience: int = 0  # evaluations without a better score before training stops
+    select: str = "bleu"  # what makes a checkpoint the best: "bleu" (valid, tokenised) or "nll" (valid)
+    log_every: int = 50  # updates between lines of metrics
+    keep_last: int = 1  # checkpoints
+    keep_every: int = 0  # evaluations between checkpoints that stay for good
+
+    def __post_init__(self) -> None:
+        if self.select not in ("bleu", "nll"):
+            raise UserError(f"train.select is {self.select!r}; known are bleu and nll")
+        if not (self.updates or self.epochs):
+            raise UserError("train.updates and train.epochs are both 0: say when training ends")
+        least = {"log_every": 1, "keep_last": 1}
+        for name in (field.name for field in dataclasses.fields(self) if field.name != "select"):
+            if getattr(self, name) < least.get(name, 0):
+                raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Beam search: of the test sets (`beam`), and of the validation set while training (`valid_beam`; 0: not at all).
+
+    A hypothesis has at most `max_length_a` times the padded source length plus `max_length_b` tokens, and eos.
+    """
+
+    beam: int = 5
+    valid_beam: int = 1
+    length_penalty: float = 1.0
+    max_length_a: float = 1.2
+    max_length_b: int = 10
+    max_tokens: int = 4096  # padded source tokens of a batch
+    buckets: int = 4
+
+    def __post_init__(self) -> None:
+        for name, least in {"beam": 1, "valid_beam": 0, "max_length_b": 1, "max_tokens": 1, "buckets": 1}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
+        if self.max_length_a < 0:
+            raise UserError(f"evaluation.max_length_a is {self.max_length_a}; it must not be negative")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that a run depends on, with the seed of the random layer, the scores, the batches and dropout."""
+
+    model: dict[str, Any]
+    data: DataConfig
+    optim: OptimConfig
+    train: TrainConfig
+    evaluation: EvaluationConfig
+    task: str = "translation"
+    seed: int = 0
+    raw: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
+        """The model for vocabularies of these sizes."""
+        return _record(ModelConfig, "model", {**self.model, "source_vocab": source_vocab, "target_vocab": target_vocab})
+
+
+def resolve(config: dict[str, Any]) -> RunConfig:
+    """Turns nested plain values (a ConfigDict's, or config.json's) into records.
+
+    Raises: UserError for unknown keys, with the nearest known one, for missing sections, and for values out of range.
+    """
+    known = {"model", "data", "optim", "train", "evaluation", "task", "seed"}
+    _refuse_unknown("", config, known)
+    missing = {"model", "data", "optim", "train", "evaluation"} - config.keys()
+    if missing:
+        raise UserError(f"the config lacks the section {sorted(missing)[0]!r}; start from configs/common.py")
+    if config.get("task", "translation") != "translation":
+        raise UserError(f"task is {config['task']!r}; known is translation")
+    data = {name: tuple(v) if isinstance(v, list) else v for name, v in config["data"].items()}
+    run = RunConfig(
+        model=dict(config["model"]),
+        data=_record(DataConfig, "data", data),
+        optim=_record(OptimConfig, "optim", config["optim"]),
+        train=_record(TrainConfig, "train", config["train"]),
+        evaluation=_record(EvaluationConfig, "evaluation", config["evaluation"]),
+        task=config.get("task", "translation"),
+        seed=config.get("seed", 0),
+        raw=config,
+    )
+    run.model_config(10, 10)  # a model that cannot be is refused before any text is read
+    return run
+
+
+def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested keys joined by dots, tuples as lists, so that what JSON read back compares equal."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def claim(workdir: Path, run: RunConfig) -> bool:
+    """Writes `config.json` into a fresh folder; in a used one makes sure that it holds a run of this very config.
+
+    What only says how long to go on, or how to score, may differ (the first not under a schedule that depends on the end).
+
+    Returns: whether the folder held the run already. Raises: UserError that names the keys that differ.
+    """
+    path = workdir / "config.json"
+    if not path.exists():
+        if (workdir / "checkpoints").exists():
+            raise UserError(f"{workdir} holds checkpoints but no config.json; give a fresh --workdir")
+        write_atomically(path, json.dumps(run.raw, indent=1) + "\n")
+        return False
+    before, now = flatten(read_config(workdir)), flatten(json.loads(json.dumps(run.raw)))
+    differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+    fatal = [name for name in differing if not _may_change(name, run)]
+    if fatal:
+        keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
+        raise UserError(f"{workdir} holds a run of another config ({keys}); give another --workdir, or the same values")
+    if differing:
+        write_atomically(path, json.dumps(run.raw, indent=1) + "\n")
+    return True
+
+
+def read_config(workdir: Path) -> dict[str, Any]:
+    """The config of the run in `workdir`. Raises: UserError where there is none, or a damaged one."""
+    path = workdir / "config.json"
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            f"{workdir} holds no run: there is no config.json; train one first, or mend --workdir"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); restore it, or train into a fresh --workdir") from None
+
+
+def _may_change(name: str, run: RunConfig) -> bool:
+    if name in ("train.updates", "train.epochs"):
+        return run.optim.schedule == "inverse_sqrt"
+    return name.startswith("evaluation.") or name in ("train.patience", "train.log_every")
+
+
+def _record(kind: type[Record], section: str, values: dict[str, Any]) -> Record:
+    names = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    _refuse_unknown(f"{section}.", values, set(names))
+    for name, value in values.items():
+        expected = type(names[name].default)
+        if expected in (int, float, bool, str) and not _fits(value, expected):
+            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {expected.__name__}")
+    return kind(**values)
+
+
+def _fits(value: Any, expected: type) -> bool:
+    if expected is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if expected is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, expected)
+
+
+def _refuse_unknown(prefix: str, values: dict[str, Any], known: set[str]) -> None:
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+            raise UserError(f"unknown key {prefix}{name} in the config; {hint}")

@@ -1,0 +1,57 @@
+"""One update: the gradient of the summed loss over an update's micro-batches, divided by its tokens, through the optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from one_layer.losses import label_smoothed_nll
+from one_layer.models import ModelConfig, build
+
+Tree = Any
+Step = Callable[[Tree, Tree, Tree, dict[str, Array], int], tuple[Tree, Tree, dict[str, Array]]]
+
+
+def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int) -> Step:
+    """The jitted function (params, moments, random, batch, number) -> (params, moments, sums), donating the first two.
+
+    A batch has `source`, `target_in` and `target`, [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's
+    `number` and the micro-batch alone. `sums` are over the update: `loss` and `nll` in nats, `tokens`, and the gradient's `norm`.
+    """
+    model = build(config)
+
+    def loss(params: Tree, random: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
+        variables = {"params": params, "random": random}
+        logits = model.apply(variables, batch["source"], batch["target_in"], rngs={"dropout": key})
+        total, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
+        return total, {"loss": total, "nll": nll, "tokens": tokens}
+
+    def gradient(params: Tree, random: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
+        """Summed over the micro-batches, one at a time."""
+        one = jax.grad(loss, has_aux=True)
+        micro_batches = len(batch["source"])
+        if micro_batches == 1:
+            return one(params, random, {name: array[0] for name, array in batch.items()}, key)
+
+        def add(total: Tree, item: tuple[dict[str, Array], Int[Array, ""]]) -> tuple[Tree, None]:
+            micro_batch, index = item
+            return jax.tree.map(jnp.add, total, one(params, random, micro_batch, jax.random.fold_in(key, index))), None
+
+        zeros = jax.tree.map(jnp.zeros_like, (params, {name: jnp.float32(0) for name in ("loss", "nll", "tokens")}))
+        return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
+
+    def step(
+        params: Tree, moments: Tree, random: Tree, batch: dict[str, Array], number: Int[Array, ""]
+    ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        gradients, sums = gradient(params, random, batch, key)
+        gradients = jax.tree.map(lambda g: g / sums["tokens"], gradients)
+        changes, moments = optimizer.update(gradients, moments, params)
+        return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.global_norm(gradients)}
+
+    return jax.jit(step, donate_argnums=(0, 1))

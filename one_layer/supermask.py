@@ -1,0 +1,157 @@
+"""The Supermask: which of a matrix's random weights survive.
+
+M keeps the k entries of largest |S|, and the gradient passes straight through the selection to |S| (Shen et al. 2021,
+arXiv 2109.03939, section 3; Ramanujan et al. 2020). Nothing here sorts: the k-th largest |S| is found by counting.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, Shaped
+
+from one_layer.errors import UserError
+
+_INFINITY = 0x7F800000  # the float32 bit pattern of +inf; those above it are NaNs
+_QUICK_PASSES = 32  # interpolation needs 3 to 20 passes; what it has not found by then is left to bisection
+
+
+def topk_mask(
+    scores: Float[Array | np.ndarray, "*shape"], keep: float | Shaped[Array | np.ndarray, ""]
+) -> Float[Array, "*shape"]:
+    """The mask M of ones and zeros, in the dtype of `scores`, that keeps the k entries of largest |score|.
+
+    k = n - int((1 - keep) * n) of the n entries survive, exactly; ties at the threshold go to the lower flat index. The
+    backward pass takes the selection for the identity on |S|: dL/dS = dL/dM * sign(S), for kept and dropped entries alike
+    (paper A, section 3, as its code computes it). `keep` in (0, 1] may be a Python number or traced.
+
+    A NaN among the scores makes the whole mask NaN, and so the loss: never a mask that looks right. The same happens for
+    a traced `keep` outside (0, 1].
+
+    Raises: UserError for a `keep` outside (0, 1], if it is not traced.
+    """
+    return _keep_largest(jnp.asarray(scores), jnp.asarray(kept_count(scores.size, keep), jnp.int32))
+
+
+def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int | Int[Array, ""]:
+    """The number k of `size` entries that survive: size - int((1 - keep) * size), in double precision.
+
+    A float32 `keep` (every traced one) is read as the decimal of six places nearest to it, so that 0.9 means 0.9. Traced
+    values outside (0, 1] give 0, since a trace cannot raise.
+
+    Raises: UserError if `keep` is not traced and lies outside (0, 1].
+    """
+    if isinstance(keep, jax.core.Tracer):
+        # float32 cannot hold (1 - keep) * size exactly, and one entry more or less is another mask.
+        with jax.enable_x64(True):
+            million = lax.optimization_barrier(jnp.float64(1e6))  # else XLA multiplies by a rounded 1e-6
+            decimal = jnp.round(keep.astype(jnp.float64) * million) / million
+            dropped = jnp.floor((1.0 - decimal) * size).astype(jnp.int32)
+            return jnp.where((decimal > 0.0) & (decimal <= 1.0), size - dropped, 0).astype(jnp.int32)
+    number = float(keep) if isinstance(keep, (int, float)) else round(float(keep), 6)
+    if not 0.0 < number <= 1.0:
+        raise UserError(f"keep is {number}; it must lie in (0, 1]: the fraction of the weights that the mask keeps")
+    return max(1, size - int((1.0 - number) * size))
+
+
+@jax.custom_vjp
+def _keep_largest(scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Array, "*shape"]:
+    keys = lax.bitcast_convert_type(jnp.abs(scores).astype(jnp.float32), jnp.int32)  # ordered as |S| is
+    largest = jnp.max(keys)
+    threshold, at_least = _kth_largest(keys, k, largest)
+    last_tie = _last_tie(keys == threshold, k, at_least)
+    mask = (keys > threshold) | ((keys == threshold) & (_flat_index(scores.shape) <= last_tie))
+    broken = (largest > _INFINITY) | (k < 1)
+    return jnp.where(broken, jnp.nan, mask).astype(scores.dtype)
+
+
+def _forward(scores: Float[Array, "*shape"], k: Int[Array, ""]) -> tuple[Array, Array]:
+    return _keep_largest(scores, k), scores
+
+
+def _backward(scores: Float[Array, "*shape"], gradient: Float[Array, "*shape"]) -> tuple[Array, None]:
+    return gradient * jnp.sign(scores), None
+
+
+_keep_largest.defvjp(_forward, _backward)
+
+
+def _kth_largest(
+    keys: Int[Array, "*shape"], k: Int[Array, ""], largest: Int[Array, ""]
+) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """A threshold t with count(keys >= t) >= k > count(keys > t), or the first found with count(keys >= t) == k.
+
+    Regula falsi (Illinois) on the count as a function of |S|, which is nearly linear near the threshold: 3 to 20 passes over
+    the matrix where bisecting the 31 bits takes as many; bisection takes over should it not converge.
+
+    Returns: t and count(keys >= t).
+    """
+
+    def searching(state):
+        low, high, count_low, *_ = state
+        return (high - low > 1) & (count_low != k)
+
+    def narrow(state):
+        low, high, count_low, count_high, weight_low, weight_high, passes = state
+        above, below = (count_low - k + 0.5) * weight_low, (k - count_high - 0.5) * weight_high
+        low_value, high_value = lax.bitcast_convert_type(jnp.stack([low, high]), jnp.float32)
+        value = low_value + (high_value - low_value) * (above / (above + below))
+        middle = low + (high - low) // 2
+        guess = jnp.where(
+            jnp.isfinite(value) & (passes < _QUICK_PASSES), lax.bitcast_convert_type(value, jnp.int32), middle
+        )
+        guess = jnp.clip(guess, low + 1, high - 1)
+        count = jnp.sum(keys >= guess, dtype=jnp.int32)
+        enough = count >= k
+        # Illinois: an end that stays where it was twice in a row loses half of its pull.
+        return (
+            jnp.where(enough, guess, low),
+            jnp.where(enough, high, guess),
+            jnp.where(enough, count, count_low),
+            jnp.where(enough, count_high, count),
+            jnp.where(enough, 1.0, weight_low * 0.5),
+            jnp.where(enough, weight_high * 0.5, 1.0),
+            passes + 1,
+        )
+
+    start = (
+        jnp.int32(0),
+        largest + 1,
+        jnp.int32(keys.size),
+        jnp.int32(0),
+        jnp.float32(1.0),
+        jnp.float32(1.0),
+        jnp.int32(0),
+    )
+    threshold, _, at_least, *_ = lax.while_loop(searching, narrow, start)
+    return threshold, at_least
+
+
+def _last_tie(tied: Shaped[Array, "*shape"], k: Int[Array, ""], at_least: Int[Array, ""]) -> Int[Array, ""]:
+    """The flat index of the last entry at the threshold that still belongs to the k; the search is empty without surplus."""
+    surplus = at_least - k
+    index = _flat_index(tied.shape)
+
+    def searching(state):
+        low, high = state
+        return low < high
+
+    def narrow(state):
+        low, high = state
+        middle = low + (high - low) // 2
+        enough = jnp.sum(tied & (index > middle), dtype=jnp.int32) <= surplus
+        return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
+
+    end = jnp.int32(tied.size - 1)
+    last, _ = lax.while_loop(searching, narrow, (jnp.where(surplus > 0, 0, end), end))
+    return last
+
+
+def _flat_index(shape: tuple[int, ...]) -> Int[Array, "*shape"]:
+    """The position of every entry in C order. Computed from iotas, which fuse, so that it takes no memory."""
+    index = jnp.zeros(shape, jnp.int32)
+    for axis, length in enumerate(shape):
+        index = index * length + lax.broadcasted_iota(jnp.int32, shape, axis)
+    return index

@@ -1,0 +1,220 @@
+"""Training: from a config to checkpoints, metrics and a score. Run again, the same command goes on where it stopped."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jax
+from jaxtyping import Array
+from tqdm import tqdm
+
+from one_layer import evaluate, metrics, results
+from one_layer.checkpoints import Checkpoints
+from one_layer.data import corpus as corpora
+from one_layer.data.batches import TrainingBatches, training_iterator
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig, initialize
+from one_layer.optim import learning_rate, optimizer
+from one_layer.settings import RunConfig, claim
+from one_layer.step import train_step
+
+log = logging.getLogger(__name__)
+
+_NOT_A_NUMBER = (
+    "the {what} is {value} at update {step}: training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip. "
+    "The checkpoints up to there are good"
+)
+
+
+def train(run: RunConfig, workdir: Path, overrides: list[str]) -> dict[str, Any]:
+    """Trains `run` in `workdir`, or goes on with it, and scores the best checkpoint on the test sets.
+
+    Returns: what `result.json` holds. Raises: UserError for bad input, and where the loss stops being a number.
+    """
+    resumed = claim(workdir, run)
+    corpus = _corpus(run, workdir, resumed)
+    model = run.model_config(*map(len, corpus.vocabularies))
+    trainer = Trainer(run, model, corpus, workdir)
+    trainer.restore()
+    trainer.run_to_the_end()
+    return results.write(run, corpus, workdir, trainer.progress, trainer.epoch_updates, overrides)
+
+
+def _corpus(run: RunConfig, workdir: Path, resumed: bool) -> corpora.Corpus:
+    """The text, with the vocabularies that the run had when it began."""
+    if resumed and (workdir / "preprocessing.json").exists():
+        saved = corpora.load_text_assets(workdir)
+        corpus = corpora.load(run.data, saved.vocabularies, saved.codes)
+    else:
+        corpus = corpora.load(run.data)
+        corpora.save_text_assets(corpus, workdir)
+    for line in corpus.report:
+        log.info(line)
+    return corpus
+
+
+@dataclass
+class Progress:
+    """How far a run has come: what a checkpoint keeps beside the arrays."""
+
+    step: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    best: float | None = None
+    best_step: int = 0
+    since_best: int = 0
+    finished: bool = False
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+class Trainer:
+    """One run: its arrays, its batches and its loop."""
+
+    def __init__(self, run: RunConfig, model: ModelConfig, corpus: corpora.Corpus, workdir: Path) -> None:
+        self.run, self.model, self.corpus, self.workdir = run, model, corpus, workdir
+        self.progress = Progress()
+        data, accumulate = run.data, run.optim.accumulate
+        self.batches = TrainingBatches(
+            corpus.train.source,
+            corpus.train.target,
+            max_tokens=data.max_tokens,
+            accumulate=accumulate,
+            buckets=data.buckets,
+            seed=run.seed,
+        )
+        log.info(self.batches.describe())
+        self.epoch_updates = self.batches.batches_per_epoch
+        self.updates = min(run.train.updates or sys.maxsize, (run.train.epochs or sys.maxsize) * self.epoch_updates)
+        self.evaluate_every = run.train.evaluate_every or self.epoch_updates
+        self.schedule = learning_rate(run.optim, self.updates)
+        variables = initialize(model, run.seed)
+        self.params, self.random = variables["params"], variables["random"]
+        self.optimizer = optimizer(run.optim, self.updates)
+        self.moments = self.optimizer.init(self.params)
+        self.step = train_step(model, self.optimizer, run.optim.label_smoothing, run.seed)
+        self.checkpoints = Checkpoints(workdir, run.train.keep_last, run.train.keep_every * self.evaluate_every)
+
+    def restore(self) -> None:
+        """Takes up the newest checkpoint, where there is one."""
+        step = self.checkpoints.last()
+        if step is None:
+            return
+        self.params, self.moments, progress = self.checkpoints.restore(step, self.params, self.moments)
+        self.progress = Progress(**progress)
+        log.info("going on from update %d", step)
+
+    def run_to_the_end(self) -> None:
+        """Updates until the last one or until patience is lost, evaluating and saving on the way."""
+        progress = self.progress
+        if not self._over():
+            self.log = metrics.MetricsLog(self.workdir, progress.step)
+            self.validator = evaluate.Validator(self.run, self.model, self.corpus)
+            self.masks = self._packed()
+            while not self._over():
+                self._interval()
+                self._evaluate_and_save()
+            self.log.close()
+        self.checkpoints.close()
+
+    def _over(self) -> bool:
+        patience, progress = self.run.train.patience, self.progress
+        return progress.step >= self.updates or bool(patience and progress.since_best >= patience)
+
+    def _interval(self) -> None:
+        """The updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
+        progress = self.progress
+        end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
+        batches = training_iterator(self.batches, progress.step)
+        meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds)
+        pending: tuple[int, dict[str, Array]] | None = None
+        for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
+            self.params, self.moments, sums = self.step(self.params, self.moments, self.random, next(batches), step)
+            if pending:
+                meter.add(*pending)
+            pending = step + 1, sums
+        if pending:
+            meter.add(*pending)
+        progress.step, progress.seconds = end, meter.seconds()
+        progress.tokens += meter.tokens
+
+    def _evaluate_and_save(self) -> None:
+        progress = self.progress
+        values = self.validator(self.params, self.random)
+        if self.masks:
+            masks = self._packed()
+            values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
+            self.masks = masks
+        score = values["valid/bleu"] if self.run.train.select == "bleu" else -values["valid/nll"]
+        if not math.isfinite(score):
+            raise UserError(_NOT_A_NUMBER.format(what="validation score", value=score, step=progress.step))
+        better = progress.best is None or score > progress.best
+        if better:
+            progress.best, progress.best_step, progress.since_best = score, progress.step, 0
+        else:
+            progress.since_best += 1
+        self.log.write(progress.step, progress.seconds, values)
+        self.checkpoints.save(progress.step, self.params, self.moments, vars(progress), score)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
+
+    def _packed(self) -> metrics.Masks:
+        if not self.model.masked or self.model.keep == 1.0:
+            return {}
+        return jax.jit(metrics.packed_masks, static_argnums=1)(self.params, self.model.keep)
+
+    def _title(self) -> str:
+        return f"epoch {self.progress.step / self.epoch_updates:.1f}"
+
+
+class Meter:
+    """Sums what the updates report and writes a line of means every `log_every` of them; stops the run at a loss that is no number."""
+
+    def __init__(
+        self, log: metrics.MetricsLog, schedule: Callable[[int], Array], log_every: int, seconds: float
+    ) -> None:
+        self._log, self._schedule, self._log_every = log, schedule, log_every
+        self._before, self._start = seconds, time.perf_counter()
+        self.tokens = 0
+        self._clear()
+
+    def seconds(self) -> float:
+        """Of training so far, earlier intervals and runs included, evaluations not."""
+        return self._before + time.perf_counter() - self._start
+
+    def add(self, step: int, sums: dict[str, Array]) -> None:
+        """Takes the sums of one update; reading them waits for it."""
+        read = {name: float(value) for name, value in sums.items()}
+        if not math.isfinite(read["loss"]) or not math.isfinite(read["norm"]):
+            broken = "loss" if not math.isfinite(read["loss"]) else "gradient"
+            raise UserError(_NOT_A_NUMBER.format(what=broken, value=read["loss"], step=step))
+        for name, value in read.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._updates += 1
+        self.tokens += int(read["tokens"])
+        if step % self._log_every == 0:
+            self._write(step)
+
+    def _write(self, step: int) -> None:
+        sums, now = self._sums, self.seconds()
+        means = {
+            "train/loss": sums["loss"] / sums["tokens"],
+            "train/nll": sums["nll"] / sums["tokens"],
+            "train/gradient_norm": sums["norm"] / self._updates,
+            "train/learning_rate": float(self._schedule(step - 1)),
+            "train/tokens_per_second": sums["tokens"] / (now - self._since),
+        }
+        self._log.write(step, now, means)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._updates = 0
+        self._since = self.seconds()

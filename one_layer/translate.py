@@ -1,0 +1,56 @@
+"""Raw lines in, translated lines out, by a trained run."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+from one_layer.data.text import read_lines, split_lines
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.generate import Generator
+from one_layer.restore import RestoredRun, restore_run
+from one_layer.settings import RunConfig
+
+log = logging.getLogger(__name__)
+
+
+def translate(
+    workdir: Path, checkpoint: str, input_path: str, output_path: str, changes: RunConfig | None = None
+) -> None:
+    """Translates every line of `input_path` (empty: stdin) to one line of `output_path` (empty: stdout).
+
+    What was done to the training text (Moses, lower-casing, BPE) is done to the lines and undone on the translations. An empty
+    line stays empty. Raises: UserError for a run, checkpoint or input that cannot be used.
+    """
+    restored = restore_run(workdir, checkpoint)
+    if input_path:
+        lines = read_lines(input_path)
+    else:
+        lines = split_lines(sys.stdin.buffer.read(), "stdin")
+        if not lines:
+            raise UserError("stdin is empty; pipe lines to translate into it, or give --input=FILE")
+    generator = Generator(restored.model, (changes or restored.run).evaluation)
+    text = "".join(line + "\n" for line in translate_lines(restored, generator, lines))
+    if output_path:
+        write_atomically(output_path, text)
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def translate_lines(restored: RestoredRun, generator: Generator, lines: list[str]) -> list[str]:
+    """The translations of `lines`, in order, as plain text."""
+    assets = restored.assets
+    full = [place for place, line in enumerate(lines) if line.strip()]
+    prepared = assets.source_preprocessing.apply([lines[place] for place in full])
+    sentences = [assets.source_vocabulary.encode(line) for line in prepared]
+    translated = [""] * len(lines)
+    if not sentences:
+        return translated
+    hypotheses = generator(generator.prepare(restored.variables), sentences, "translating")
+    plain = assets.target_preprocessing.undo([assets.target_vocabulary.decode(h.tokens) for h in hypotheses])
+    for place, line in zip(full, plain, strict=True):
+        translated[place] = line
+    return translated

@@ -1,0 +1,24 @@
+"""Shared fixtures; every jaxtyping annotation of the package is checked at run time while the tests run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+install_import_hook("one_layer", "beartype.beartype")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with the real corpora and the golden arrays: ONE_LAYER_SHARED, else ../shared beside the checkout."""
+    folder = Path(os.environ.get("ONE_LAYER_SHARED", ROOT.parent / "shared"))
+    if not (folder / "golden").is_dir():
+        pytest.skip(f"no golden arrays under {folder}; set ONE_LAYER_SHARED to the folder that holds golden/ and data/")
+    return folder

@@ -1,0 +1,252 @@
+"""The selection keeps exactly k, the lower index wins a tie, nothing sorts, and the gradient passes straight through."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from one_layer.errors import UserError
+from one_layer.supermask import kept_count, topk_mask
+from tests import golden
+
+SHAPES = [(), (7,), (6, 10), (3, 4, 5), (2, 3, 2, 5)]
+RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+# One compilation for each shape and dtype serves every ratio, since `keep` is traced.
+traced = jax.jit(topk_mask)
+quick = settings(max_examples=60, deadline=None, derandomize=True)
+ratios = st.integers(1, 10**6).map(lambda millionths: millionths / 10**6)
+
+
+def select(scores, keep: float) -> np.ndarray:
+    return np.asarray(traced(scores, jnp.float32(keep)))
+
+
+def stable_sort(scores, keep: float) -> np.ndarray:
+    """The mask by a full stable sort in float64, which holds every float32 and bfloat16 exactly."""
+    magnitudes = np.abs(np.asarray(scores).astype(np.float64)).ravel()
+    kept = magnitudes.size - int((1 - keep) * magnitudes.size)
+    mask = np.zeros(magnitudes.size)
+    mask[np.argsort(-magnitudes, kind="stable")[:kept]] = 1.0
+    return mask.reshape(np.shape(scores))
+
+
+def adversaries(size: int, seed: int) -> dict[str, np.ndarray]:
+    """Scores on which a search by interpolation does badly, and scores at the ends of what float32 holds."""
+    rng = np.random.default_rng(seed)
+    normal = rng.standard_normal(size)
+    with np.errstate(over="ignore"):
+        found = {
+            "all zero": np.zeros(size),
+            "zeros of both signs": rng.choice([0.0, -0.0], size),
+            "one value": np.full(size, -0.3),
+            "one denormal": np.full(size, 3e-42),
+            "two values": rng.choice([1.0, -2.0], size),
+            "neighbouring floats": 1.0 + rng.integers(0, 3, size) * 2.0**-23,
+            "neighbouring denormals": rng.integers(0, 4, size) * 2.0**-149,
+            "eighty decades": 10.0 ** rng.uniform(-44, 38, size) * np.sign(normal),
+            "geometric": 2.0 ** (120.0 - np.arange(size) % 260),
+            "two clusters": np.where(rng.random(size) < 0.1, normal * 1e37, normal * 1e-40),
+            "heavy tails": rng.standard_cauchy(size) ** 9,
+            "extremes": rng.choice([2.0**-149, 3.4028235e38, 0.0, -np.inf], size),
+            "infinities": rng.choice([np.inf, -np.inf, 1.0, 0.0], size),
+            "one infinity among tiny ones": np.r_[np.full(size - 1, 1e-38), np.inf],
+            "largest finite": 3.4028235e38 * rng.choice([1.0, -0.5], size),
+        }
+        return {name: values.astype(np.float32) for name, values in found.items()}
+
+
+@quick
+@given(
+    scores=st.sampled_from(SHAPES).flatmap(lambda shape: arrays(np.float32, shape, elements=st.integers(-2, 2))),
+    keep=ratios,
+)
+def test_massive_ties_keep_exactly_k_and_the_lower_index_wins(scores, keep):
+    mask = select(scores, keep)
+    assert mask.sum() == scores.size - int((1 - keep) * scores.size)
+    np.testing.assert_array_equal(mask, stable_sort(scores, keep))
+
+
+@quick
+@given(
+    scores=st.sampled_from(SHAPES).flatmap(
+        lambda shape: arrays(np.float32, shape, elements=st.floats(width=32, allow_nan=False))
+    ),
+    keep=ratios,
+)
+def test_any_floats_as_a_stable_sort_does(scores, keep):
+    np.testing.assert_array_equal(select(scores, keep), stable_sort(scores, keep))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_adversarial_distributions_as_a_stable_sort_does(dtype, seed):
+    size = 1000
+    for name, scores in adversaries(size, seed).items():
+        scores = jnp.asarray(scores, dtype)
+        for keep in (*RATIOS, 0.001, 0.999, 0.123457):
+            mask = select(scores, keep)
+            assert mask.dtype == dtype
+            np.testing.assert_array_equal(mask, stable_sort(scores, keep), err_msg=f"{name}, keep {keep}")
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), power=st.integers(-60, 60), factor=st.floats(1e-6, 1e6), keep=ratios)
+def test_signs_and_a_positive_scale_change_nothing(seed, power, factor, keep):
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal((6, 10)).astype(np.float32)
+    mask = select(scores, keep)
+    np.testing.assert_array_equal(select(scores * rng.choice([-1, 1], scores.shape).astype(np.float32), keep), mask)
+    np.testing.assert_array_equal(select(np.ldexp(scores, power), keep), mask)
+    # Any other factor rounds, so the values must lie well apart.
+    ranks = (rng.permutation(60).reshape(6, 10) + 1).astype(np.float32)
+    np.testing.assert_array_equal(select(ranks * np.float32(factor), keep), select(ranks, keep))
+
+
+@quick
+@given(keep=ratios, size=st.integers(1, 2**26))
+def test_the_count_is_python_s_own_in_double_precision(keep, size):
+    assert kept_count(size, keep) == size - int((1 - keep) * size)
+    assert kept_count(size, np.asarray(keep, np.float32)) == kept_count(size, keep)
+
+
+def test_a_traced_keep_means_the_same_decimal_as_a_number():
+    rng = np.random.default_rng(0)
+    keeps = np.r_[1, 2, 999_999, 10**6, np.arange(1, 100) * 10_000, rng.integers(1, 10**6, 3000)] / 1e6
+    for size in (10, 1000, 16 * 23, 10_152 * 512, 41_000 * 1024):
+        counts = jax.jit(jax.vmap(lambda keep, size=size: kept_count(size, keep)))(keeps.astype(np.float32))
+        np.testing.assert_array_equal(counts, [size - int((1 - keep) * size) for keep in keeps.tolist()])
+
+
+def test_double_precision_rounding_shows_at_ten_entries():
+    scores = np.arange(10, dtype=np.float32)
+    assert topk_mask(scores, 0.9).sum() == 10  # int((1 - 0.9) * 10) is 0
+    assert topk_mask(scores, 0.7).sum() == 7
+    assert select(scores, 0.9).sum() == 10
+
+
+def test_static_and_traced_keep_agree_and_so_does_every_transformation():
+    rng = np.random.default_rng(0)
+    scores = jnp.asarray(rng.integers(-4, 5, (3, 6, 10)), jnp.float32)
+    keeps = jnp.asarray([0.1, 0.5, 0.9], jnp.float32)
+    expected = np.stack([stable_sort(s, k) for s, k in zip(scores, (0.1, 0.5, 0.9), strict=True)])
+
+    static = [topk_mask(s, k) for s, k in zip(scores, (0.1, 0.5, 0.9), strict=True)]
+    mapped = jax.jit(jax.vmap(topk_mask))(scores, keeps)
+    scanned = jax.jit(lambda *xs: jax.lax.scan(lambda c, x: (c, topk_mask(*x)), 0, xs)[1])(scores, keeps)
+    for found in (np.stack(static), mapped, scanned):
+        np.testing.assert_array_equal(found, expected)
+
+    shared_keep = jax.jit(jax.vmap(lambda s: topk_mask(s, 0.5)))(scores)
+    np.testing.assert_array_equal(shared_keep, np.stack([stable_sort(s, 0.5) for s in scores]))
+    scores_shared = jax.jit(jax.vmap(topk_mask, (None, 0)))(scores[0], keeps)
+    np.testing.assert_array_equal(scores_shared, np.stack([stable_sort(scores[0], k) for k in (0.1, 0.5, 0.9)]))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_the_gradient_passes_straight_through_to_the_magnitudes(dtype):
+    rng = np.random.default_rng(0)
+    scores = jnp.asarray(rng.standard_normal((6, 10)), dtype).at[0, :3].set(0.0).at[0, 1].set(-0.0)
+    upstream = jnp.asarray(rng.standard_normal((6, 10)), dtype)
+
+    def total(scores, keep):
+        return jnp.sum(topk_mask(scores, keep) * upstream)
+
+    gradients = [jax.grad(total)(scores, 0.3), jax.jit(jax.grad(total))(scores, jnp.float32(0.3))]
+    for gradient in gradients:
+        assert gradient.dtype == dtype
+        np.testing.assert_array_equal(gradient, upstream * jnp.sign(scores))
+    assert not gradients[0][0, :3].any()
+
+
+def test_the_gradient_of_each_layer_under_scan_and_vmap_is_its_own():
+    rng = np.random.default_rng(0)
+    scores = jnp.asarray(rng.standard_normal((3, 6, 10)), jnp.float32)
+    weights = jnp.asarray(rng.standard_normal((6, 10)), jnp.float32)
+    x = jnp.asarray(rng.standard_normal((3, 10)), jnp.float32)
+
+    def scanned(scores):
+        def layer(total, item):
+            return total + ((weights * topk_mask(item[0], 0.5)) @ item[1]).sum(), None
+
+        return jax.lax.scan(layer, 0.0, (scores, x))[0]
+
+    def mapped(scores):
+        return jax.vmap(lambda s, x: (weights * topk_mask(s, 0.5)) @ x)(scores, x).sum()
+
+    expected = x[:, None, :] * weights * jnp.sign(scores)
+    for function in (scanned, mapped):
+        np.testing.assert_allclose(jax.jit(jax.grad(function))(scores), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_a_nan_among_the_scores_makes_the_whole_mask_nan(dtype):
+    scores = jnp.arange(60, dtype=dtype).reshape(6, 10)
+    for index, nan in itertools.product([(0, 0), (3, 4), (5, 9)], [jnp.nan, -jnp.nan]):
+        assert np.isnan(select(scores.at[index].set(nan), 0.5).astype(np.float32)).all()
+    assert np.isnan(np.asarray(topk_mask(scores.at[2, 2].set(jnp.nan), 0.5), np.float32)).all()
+
+
+@pytest.mark.parametrize("keep", [0, 0.0, -0.1, 1.5, 1.000001, float("nan"), float("inf"), 2])
+def test_a_keep_outside_its_range_is_refused_and_a_traced_one_poisons(keep):
+    scores = np.arange(60, dtype=np.float32).reshape(6, 10)
+    with pytest.raises(UserError, match=rf"keep is {keep}.*\(0, 1\]"):
+        topk_mask(scores, keep)
+    with pytest.raises(UserError, match="keep"):
+        topk_mask(scores, jnp.float32(keep))
+    assert np.isnan(select(scores, keep)).all()
+
+
+def test_keep_one_keeps_everything():
+    scores = np.arange(60, dtype=np.float32).reshape(6, 10)
+    for mask in (topk_mask(scores, 1), topk_mask(scores, 1.0), select(scores, 1.0)):
+        assert mask.all()
+
+
+def primitives(jaxpr) -> set[str]:
+    """The names of all primitives in `jaxpr` and in the functions that it calls."""
+    found = set()
+    for equation in jaxpr.eqns:
+        found.add(equation.primitive.name)
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")):
+            if hasattr(value, "jaxpr") or hasattr(value, "eqns"):
+                found |= primitives(getattr(value, "jaxpr", value))
+    return found
+
+
+def test_nothing_sorts():
+    scores = jnp.ones((6, 10))
+    programs = [
+        jax.make_jaxpr(topk_mask)(scores, 0.5),
+        jax.make_jaxpr(lambda s: topk_mask(s, 0.5))(scores),
+        jax.make_jaxpr(jax.grad(lambda s: topk_mask(s, 0.5).sum()))(scores),
+        jax.make_jaxpr(jax.vmap(lambda s: topk_mask(s, 0.5)))(scores[None]),
+    ]
+    for program in programs:
+        names = primitives(program.jaxpr)
+        assert "while" in names, "the walk did not reach the search"
+        assert not [name for name in names if "sort" in name or "top_k" in name]
+
+
+def test_the_golden_masks_bit_for_bit(shared):
+    arrays = golden.read(shared / "golden" / "masks.npz")
+    names = [name for name in arrays if name.endswith("/super_mask")]
+    assert len(names) >= 60
+    for name in names:
+        shape, ratio, _ = name.split("/")
+        scores, keep = arrays[f"{shape}/scores"], float(ratio.removeprefix("k"))
+        assert kept_count(scores.size, keep) == arrays[f"{shape}/{ratio}/kept"]
+        np.testing.assert_array_equal(select(scores, keep), arrays[name], err_msg=name)
+
+
+def test_the_golden_straight_through_gradient(shared):
+    arrays = golden.read(shared / "golden" / "masks.npz")
+    gradient = jax.grad(lambda s: jnp.sum(topk_mask(s, 0.5) * arrays["ste/upstream"]))(arrays["ste/scores"])
+    np.testing.assert_array_equal(gradient, arrays["ste/grad_scores"])
