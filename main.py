@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -72,10 +73,29 @@ def run() -> None:
 
 
 def _parse(argv: list[str]) -> list[str]:
+    """Flags, with every way in which ml_collections says that a config or an override is bad turned into one sentence."""
     try:
-        return flags.FLAGS(argv)
+        rest = flags.FLAGS(argv)
+        if _CONFIG.value is not None:
+            _CONFIG.value.to_dict()  # a config file that is not there is noticed only now
+        return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
-        raise UserError(str(error).strip("'\"")) from None
+        raise UserError(_sentence(str(error))) from None
+
+
+def _sentence(text: str) -> str:
+    """The last thing that an error says, without the traceback and the escapes that ml_collections puts into its text."""
+    text = text.replace("\\n", "\n").replace("\\'", "'").strip()
+    if "Traceback" in text:
+        return text.split("\n")[-1].partition(": ")[2]
+    if "Failed loading config file" in text:
+        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for those that there are"
+    unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
+    if unknown:
+        return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"
+    if re.fullmatch(r"\W*\w+\W*", text):
+        return f"unknown config key {text.strip(chr(39) + chr(34))!r}; configs/common.py declares all keys"
+    return "; ".join(line.strip() for line in text.split("\n") if line.strip())
 
 
 def _say(error: UserError) -> int:

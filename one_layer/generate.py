@@ -48,7 +48,9 @@ class Generator:
         Raises: UserError where the model's numbers are not finite.
         """
         found: dict[int, Hypothesis] = {}
-        batches = evaluation_batches(sentences, None, self.settings.max_tokens, self.settings.buckets)
+        # A shape costs a compilation, which a few sentences are not worth.
+        buckets = min(self.settings.buckets, 1 + len(sentences) // 100)
+        batches = evaluation_batches(sentences, None, self.settings.max_tokens, buckets)
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
             for batch in batches:
                 best = jax.device_get(self._search(variables, batch["source"], batch["index"] >= 0))

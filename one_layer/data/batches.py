@@ -22,7 +22,7 @@ def bucket_widths(lengths: Int[np.ndarray, "pairs"], buckets: int) -> tuple[int,
     """The at most `buckets` widths, rising to the greatest length, that need the fewest padded tokens in all.
 
     Every length is padded to the next width. Exact, by dynamic programming over the distinct lengths. Source and target share
-    a width: on Multi30k, widths of their own would save 0.2 % of padding, and widths in multiples of 8 would add 8 %.
+    a width: on Multi30k, 6 buckets with two widths each would pad 14.7 % and not 14.9 %, and widths in multiples of 8 would pad 23 %.
 
     Raises: UserError for no lengths, or buckets < 1.
     """
@@ -51,7 +51,7 @@ def bucket_widths(lengths: Int[np.ndarray, "pairs"], buckets: int) -> tuple[int,
 def _rows(members: int, width: int, max_tokens: int, accumulate: int = 1) -> int:
     """The rows of every batch of a bucket: as few as its batches need, so that the last is about as full as the others.
 
-    Where every batch but the last had all that the budget allows, a fifth of Multi30k's padding would be empty rows.
+    Were all but the last as big as the budget allows, the padding of Multi30k in 6 buckets would be 16.9 % and not 15.2 %.
     """
     most = max(1, max_tokens // width // accumulate) * accumulate
     batches = -(-members // most)
@@ -154,7 +154,7 @@ class TrainingBatches:
 
     def _epoch(self, epoch: int) -> list[tuple[int, Int[np.ndarray, "rows"]]]:
         """The bucket and the pairs of every batch of an epoch, in order; -1 stands for an empty row."""
-        random = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, epoch]))
+        random = np.random.Generator(np.random.Philox(key=np.array([self._seed % 2**64, epoch], np.uint64)))
         batches = []
         for bucket, (members, rows) in enumerate(zip(self._members, self.rows, strict=True)):
             shuffled = random.permutation(members)

@@ -82,7 +82,7 @@ def learn_bpe(lines: Iterable[str], merges: int) -> str:
     For joint codes chain both languages' lines. Learning stops early where no pair of symbols occurs twice.
     Raises UserError where nothing can be merged at all.
     """
-    from subword_nmt.learn_bpe import learn_bpe as learn  # type: ignore[import-untyped]
+    from subword_nmt.learn_bpe import learn_bpe as learn
 
     if merges < 1:
         raise UserError(f"{merges} BPE merges cannot be learned: give at least 1")
@@ -115,14 +115,14 @@ def check_codes(codes: str, name: str = "the BPE codes") -> None:
 
 @lru_cache(maxsize=8)
 def _bpe(codes: str) -> Callable[[str], str]:
-    from subword_nmt.apply_bpe import BPE  # type: ignore[import-untyped]
+    from subword_nmt.apply_bpe import BPE
 
     return BPE(io.StringIO(codes)).segment
 
 
 @lru_cache(maxsize=8)
 def _moses_tokenizer(language: str) -> Callable[[str], str]:
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return lambda line: tokenizer.tokenize(normalizer.normalize(line), return_str=True, escape=True)

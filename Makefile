@@ -1,0 +1,49 @@
+# make demo and make test set everything up by themselves; see `make help`.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# Compiled XLA programs are kept from one run of the tests to the next, and shared between their processes.
+test: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+test: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
+
+.PHONY: help demo test lint format
+
+help:
+	@echo "make demo    train, score and translate the toy language (into runs/demo)"
+	@echo "make test    run the tests"
+	@echo "make lint    check style (ruff) and types (mypy)"
+	@echo "make format  format the code (ruff)"
+	@echo
+	@echo "Each first installs requirements.txt into $(VENV) where that has not been done yet;"
+	@echo "PYTHON=python3.12 chooses another Python (3.11 or later)."
+
+demo: $(INSTALLED)
+	$(BIN)/python main.py --config=configs/toy.py --workdir=runs/demo
+
+# One file's tests stay in one process: they share compiled programs and module fixtures.
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+
+# The stamp is written last, so that an installation cut short is done again.
+$(INSTALLED): requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
+	    f"Python {sys.version.split()[0]} is too old: 3.11 or later is needed; say make PYTHON=python3.12, or wherever one is")'
+	@rm -f $@
+	@echo "Installing requirements.txt into $(VENV); the first time takes a minute or two."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
