@@ -16,8 +16,9 @@ learning rate that ends at 0: what a score needs is not what a weight needs. On 
 affordable: `one_layer_tiny` with --config.model.d_model=256 --config.model.ffn=512.
 """
 
-from configs import common
 from ml_collections import ConfigDict
+
+from configs import common
 
 
 def get_config(arg: str = "dense_tiny") -> ConfigDict:

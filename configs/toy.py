@@ -4,8 +4,9 @@ python main.py --config=configs/toy.py --workdir=runs/toy
 python main.py --config=configs/toy.py:dense --workdir=runs/toy-dense
 """
 
-from configs import common
 from ml_collections import ConfigDict
+
+from configs import common
 
 ARGUMENTS = ("one_layer", "multi_layer", "dense")
 

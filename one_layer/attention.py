@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.layers import Projection, Drop
+from one_layer.layers import Drop, Projection
 
 # Not -inf: a pad may see nothing at all, and the mean of everything that it then computes harms nobody, where NaN would.
 _NEVER = np.finfo(np.float32).min
@@ -40,6 +40,8 @@ class Attention(nn.Module):
     ) -> Float[Array, "rows queries d"]:
         """`visible` is true where a query may look. `source` None means that `memory` is there."""
         query = self._project("query", x) * (x.shape[-1] // self.heads) ** -0.5
+        keys: Array
+        values: Array
         if source is None:
             keys, values = self.get_variable("memory", "keys"), self.get_variable("memory", "values")
         else:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.attention import Attention
 from one_layer.config import ModelConfig
-from one_layer.layers import Norm, Projection, Drop
+from one_layer.layers import Drop, Norm, Projection
 
 
 class Layer(nn.Module):

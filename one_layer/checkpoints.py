@@ -1,7 +1,7 @@
 """Checkpoints through Orbax: the last, the best and every N-th, written in the background, never half there.
 
 A checkpoint holds what cannot be drawn again: `params`, the optimiser's state and the run's progress. The random layer is a
-function of the seed and is not in it (DESIGN: collections).
+function of the seed and is not in it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ class Checkpoints:
         kept: list[Any] = [policies.LatestN(keep_last), policies.BestN(get_metric_fn=_score, n=1)]
         if keep_every:
             kept.append(policies.EveryNSteps(keep_every))
-        self._manager = ocp.CheckpointManager(
-            self.folder,
-            options=ocp.CheckpointManagerOptions(
-                preservation_policy=policies.AnyPreservationPolicy(kept),
-                best_fn=_score,
-                create=not read_only,
-                read_only=read_only,
-                cleanup_tmp_directories=not read_only,
-            ),
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=policies.AnyPreservationPolicy(kept),
+            best_fn=_score,
+            create=not read_only,
+            read_only=read_only,
+            cleanup_tmp_directories=not read_only,
         )
+        try:
+            self._manager = ocp.CheckpointManager(self.folder, options=options)
+        except ValueError as error:  # all scores are read at once, to know the best
+            raise UserError(
+                f"a file metrics/metrics in {self.folder} is damaged ({error}); remove the folder of that checkpoint"
+            ) from None
 
     def save(self, step: int, params: Any, optimizer: Any, progress: dict[str, Any], score: float) -> None:
         """Starts writing a checkpoint; the arrays are copied before this returns, so their buffers may be donated."""
@@ -42,7 +45,7 @@ class Checkpoints:
             args=ocp.args.Composite(
                 params=ocp.args.StandardSave(params),
                 optimizer=ocp.args.StandardSave(optimizer),
-                progress=ocp.args.JsonSave(progress),
+                progress=ocp.args.JsonSave(dict(progress)),  # written later, when the caller's has gone on
             ),
             metrics={"score": score},
         )
@@ -59,22 +62,17 @@ class Checkpoints:
         """All steps there are, rising."""
         return sorted(self._manager.all_steps())
 
-    def restore(self, step: int, params: Any, optimizer: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """(params, optimizer, progress) of the checkpoint of `step`, shaped as the given ones are.
+    def progress(self, step: int) -> dict[str, Any]:
+        """What was saved as `progress` with the checkpoint of `step`. Raises: UserError for a missing or damaged one."""
+        return self._restore(step, ocp.args.Composite(progress=ocp.args.JsonRestore())).progress
 
-        Raises: UserError for a checkpoint that is damaged or of another model.
+    def restore(self, step: int, **like: Any) -> dict[str, Any]:
+        """The items `params`, `optimizer` or both of the checkpoint of `step`, shaped as the given trees are.
+
+        Raises: UserError for a checkpoint that is missing, damaged or of another model.
         """
-        items = ocp.args.Composite(
-            params=ocp.args.StandardRestore(_abstract(params)),
-            optimizer=ocp.args.StandardRestore(_abstract(optimizer)),
-            progress=ocp.args.JsonRestore(),
-        )
-        found = self._restore(step, items)
-        return found.params, found.optimizer, found.progress
-
-    def restore_params(self, step: int, params: Any) -> Any:
-        """The params of the checkpoint of `step` alone; raises as `restore` does."""
-        return self._restore(step, ocp.args.Composite(params=ocp.args.StandardRestore(_abstract(params)))).params
+        items = {name: ocp.args.StandardRestore(_abstract(tree)) for name, tree in like.items()}
+        return dict(self._restore(step, ocp.args.Composite(**items)).items())
 
     def close(self) -> None:
         """Waits until everything is written."""

@@ -1,4 +1,4 @@
-"""Beam search over any `tokens_to_logits` with a cache: pure, jit-able, fairseq's to the letter (REFERENCE, item 10).
+"""Beam search over any `tokens_to_logits` with a cache: pure, jit-able, fairseq's to the letter, quirks included.
 
 Continuations are ranked by cumulative log-probability; of the best 2·beam, an eos among the first `beam` finishes a
 hypothesis and the best `beam` others go on; a sentence stops when it has `beam` finished hypotheses, and by nothing else.

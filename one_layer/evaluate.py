@@ -39,7 +39,7 @@ class Validator:
         network = build(model)
 
         def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array]:
-            logits = network.apply(variables, batch["source"], batch["target_in"])
+            logits: Any = network.apply(variables, batch["source"], batch["target_in"])
             _, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.0)
             return nll, tokens
 
@@ -98,11 +98,18 @@ def evaluate(workdir: Path, checkpoint: str, split_name: str, changes: RunConfig
         scores = {"split": name, "checkpoint": checkpoint, "step": restored.step, **vars(settings), **scores}
         write_atomically(workdir / f"evaluation-{name}.json", json.dumps(scores, indent=1) + "\n")
         write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in plain))
-        log.info(
-            "%s  %s  sacreBLEU %.2f %s", name, scores["details_tokenized"], scores["bleu_sacre"], scores["signature"]
-        )
+        report(name, scores, split, plain)
         found[name] = scores
     return found
+
+
+def report(name: str, scores: dict[str, Any], split: corpora.Split, plain: list[str]) -> None:
+    """Says what a split scored, and shows three of its translations."""
+    log.info("%s: %s; sacreBLEU %.2f %s", name, scores["details_tokenized"], scores["bleu_sacre"], scores["signature"])
+    for place in range(0, len(plain), -(-len(plain) // 3)):
+        log.info("  source      %s", join_bpe(split.source_text[place]))
+        log.info("  reference   %s", split.reference_detokenized[place])
+        log.info("  translation %s", plain[place])
 
 
 def _splits(corpus: corpora.Corpus, name: str) -> dict[str, corpora.Split]:

@@ -57,8 +57,8 @@ def random_weights(
 
 def _deviation(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> float:
     """The standard deviation of `scheme`, in float64 with IEEE operations alone."""
-    fan_out = shape[-1]
     inputs = fan_in or (shape[-2] if len(shape) > 1 else shape[-1])
+    fan_out = math.prod(shape[-2:]) // inputs
     if scheme == "normal":
         return math.sqrt(1.0 / shape[-1])
     if scheme.startswith("xavier"):

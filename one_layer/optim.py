@@ -76,7 +76,7 @@ def _clip(limit: float) -> optax.GradientTransformation:
     """Scales by min(1, limit / (norm + 1e-6)), as torch and so the reference does; optax's own leaves out the 1e-6."""
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        scale = jnp.minimum(1.0, limit / (optax.global_norm(updates) + 1e-6))
+        scale = jnp.minimum(1.0, limit / (optax.tree.norm(updates) + 1e-6))
         return jax.tree.map(lambda g: g * scale, updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
@@ -85,7 +85,7 @@ def _clip(limit: float) -> optax.GradientTransformation:
 class AdamState(NamedTuple):
     """Number of updates so far, and the running means of the gradient and of its square."""
 
-    count: Int[Array, ""]
+    updates: Int[Array, ""]
     mean: Any
     square: Any
 
@@ -98,7 +98,7 @@ def _adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
         return AdamState(jnp.zeros((), jnp.int32), mean, square)
 
     def update(updates: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
-        count = state.count + 1
+        count = state.updates + 1
         mean = jax.tree.map(lambda m, g: b1 * m + (1.0 - b1) * g, state.mean, updates)
         square = jax.tree.map(lambda v, g: b2 * v + (1.0 - b2) * g * g, state.square, updates)
         step = jnp.sqrt(1.0 - b2**count) / (1.0 - b1**count)

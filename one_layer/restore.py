@@ -40,11 +40,24 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
     checkpoints = Checkpoints(workdir, read_only=True)
     try:
         steps = _steps(checkpoints, checkpoint)
-        restored = [checkpoints.restore_params(step, variables["params"]) for step in steps]
+        check_vocabularies(checkpoints.progress(steps[-1]), assets, workdir)
+        restored = [checkpoints.restore(step, params=variables["params"])["params"] for step in steps]
     finally:
         checkpoints.close()
     params = restored[0] if len(restored) == 1 else jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *restored)
     return RestoredRun(run, model, assets, {**variables, "params": params}, steps[-1])
+
+
+def check_vocabularies(progress: dict[str, Any], assets: TextAssets, workdir: Path) -> None:
+    """Makes sure that a checkpoint belongs to these vocabularies. Raises: UserError where it does not."""
+    for side, vocabulary, saved in zip(
+        ("source", "target"), assets.vocabularies, progress["vocabularies"], strict=True
+    ):
+        if vocabulary.fingerprint != saved:
+            raise UserError(
+                f"{workdir / f'vocabulary.{side}.txt'} ({len(vocabulary):,} types) is not the {side} vocabulary that the checkpoint "
+                "was trained with: put the run's own file back, or train into a fresh --workdir"
+            )
 
 
 def _steps(checkpoints: Checkpoints, name: str) -> list[int]:

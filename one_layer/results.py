@@ -44,13 +44,14 @@ def write(
     for name, split in corpus.tests.items():
         tests[name], lines = evaluate.score(generator, variables, corpus, split, name)
         write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in lines))
+        evaluate.report(name, tests[name], split, lines)
     result = {
         "config": run.raw,
         "overrides": overrides,
         "seed": run.seed,
         "task": run.task,
         "test": tests,
-        "valid": {"select": run.train.select, "score": spent.best, "step": spent.best_step},
+        "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
         "steps": spent.step,
         "epochs": spent.step / epoch_updates,
         "train_seconds": spent.seconds,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from one_layer.config import ModelConfig
 from one_layer.data.corpus import DataConfig
@@ -37,7 +39,7 @@ class TrainConfig:
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0: say when training ends")
         least = {"log_every": 1, "keep_last": 1}
-        for name in (field.name for field in dataclasses.fields(self) if field.name != "select"):
+        for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
             if getattr(self, name) < least.get(name, 0):
                 raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
 
@@ -61,8 +63,9 @@ class EvaluationConfig:
         for name, least in {"beam": 1, "valid_beam": 0, "max_length_b": 1, "max_tokens": 1, "buckets": 1}.items():
             if getattr(self, name) < least:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
-        if self.max_length_a < 0:
-            raise UserError(f"evaluation.max_length_a is {self.max_length_a}; it must not be negative")
+        for name in ("length_penalty", "max_length_a"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be a number of at least 0")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class RunConfig:
     train: TrainConfig
     evaluation: EvaluationConfig
     task: str = "translation"
-    seed: int = 0
+    seed: int = 1
     raw: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
@@ -95,6 +98,12 @@ def resolve(config: dict[str, Any]) -> RunConfig:
         raise UserError(f"the config lacks the section {sorted(missing)[0]!r}; start from configs/common.py")
     if config.get("task", "translation") != "translation":
         raise UserError(f"task is {config['task']!r}; known is translation")
+    for name in known - {"task", "seed"}:
+        if not isinstance(config[name], dict):
+            raise UserError(f"{name} is {config[name]!r} in the config; it is a section with keys of its own")
+    seed = config.get("seed", 1)
+    if not _fits(seed, int) or not 0 <= seed < 2**32:
+        raise UserError(f"seed is {seed!r}; it must be a whole number from 0 to 2**32 - 1")
     data = {name: tuple(v) if isinstance(v, list) else v for name, v in config["data"].items()}
     run = RunConfig(
         model=dict(config["model"]),
@@ -103,11 +112,31 @@ def resolve(config: dict[str, Any]) -> RunConfig:
         train=_record(TrainConfig, "train", config["train"]),
         evaluation=_record(EvaluationConfig, "evaluation", config["evaluation"]),
         task=config.get("task", "translation"),
-        seed=config.get("seed", 0),
+        seed=seed,
         raw=config,
     )
-    run.model_config(10, 10)  # a model that cannot be is refused before any text is read
+    _check_together(run)
     return run
+
+
+def resolve_evaluation(config: dict[str, Any]) -> EvaluationConfig:
+    """The section `evaluation` of a config alone. Raises: UserError as `resolve` does."""
+    return _record(EvaluationConfig, "evaluation", config["evaluation"])
+
+
+def _check_together(run: RunConfig) -> None:
+    """Refuses, before any text is read, a model that cannot be and settings that do not go together."""
+    model = run.model_config(10, 10)
+    if model.masked and model.keep == 1.0 and model.embedding != "trained" and model.norm == "plain" and not model.bias:
+        raise UserError(
+            "model.keep is 1.0, which makes no masks, so that nothing is left to train; give a keep below 1, or "
+            "model.embedding=trained"
+        )
+    if run.train.select == "bleu" and not run.evaluation.valid_beam:
+        raise UserError(
+            "train.select is 'bleu', but evaluation.valid_beam is 0, so the validation set is never translated; "
+            "give train.select=nll, or a valid_beam of at least 1"
+        )
 
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -121,8 +150,8 @@ def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def claim(workdir: Path, run: RunConfig) -> bool:
-    """Writes `config.json` into a fresh folder; in a used one makes sure that it holds a run of this very config.
+def check_workdir(workdir: Path, run: RunConfig) -> bool:
+    """Makes sure that the folder is fresh, or holds a run of this very config; writes nothing.
 
     What only says how long to go on, or how to score, may differ (the first not under a schedule that depends on the end).
 
@@ -132,7 +161,6 @@ def claim(workdir: Path, run: RunConfig) -> bool:
     if not path.exists():
         if (workdir / "checkpoints").exists():
             raise UserError(f"{workdir} holds checkpoints but no config.json; give a fresh --workdir")
-        write_atomically(path, json.dumps(run.raw, indent=1) + "\n")
         return False
     before, now = flatten(read_config(workdir)), flatten(json.loads(json.dumps(run.raw)))
     differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
@@ -140,16 +168,22 @@ def claim(workdir: Path, run: RunConfig) -> bool:
     if fatal:
         keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
         raise UserError(f"{workdir} holds a run of another config ({keys}); give another --workdir, or the same values")
-    if differing:
-        write_atomically(path, json.dumps(run.raw, indent=1) + "\n")
     return True
+
+
+def write_config(workdir: Path, run: RunConfig) -> None:
+    """Writes `config.json`: from now on the folder is this run's."""
+    write_atomically(workdir / "config.json", json.dumps(run.raw, indent=1) + "\n")
 
 
 def read_config(workdir: Path) -> dict[str, Any]:
     """The config of the run in `workdir`. Raises: UserError where there is none, or a damaged one."""
     path = workdir / "config.json"
     try:
-        return json.loads(path.read_text("utf-8"))
+        config = json.loads(path.read_text("utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("it holds no object")
+        return config
     except FileNotFoundError:
         raise UserError(
             f"{workdir} holds no run: there is no config.json; train one first, or mend --workdir"
@@ -165,21 +199,24 @@ def _may_change(name: str, run: RunConfig) -> bool:
 
 
 def _record(kind: type[Record], section: str, values: dict[str, Any]) -> Record:
-    names = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    _refuse_unknown(f"{section}.", values, set(names))
+    hints = get_type_hints(kind)
+    _refuse_unknown(f"{section}.", values, set(hints))
     for name, value in values.items():
-        expected = type(names[name].default)
-        if expected in (int, float, bool, str) and not _fits(value, expected):
-            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {expected.__name__}")
+        if not _fits(value, hints[name]):
+            kind_name = getattr(hints[name], "__name__", str(hints[name]))
+            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {kind_name}")
     return kind(**values)
 
 
-def _fits(value: Any, expected: type) -> bool:
-    if expected is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if expected is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, expected)
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a plain value is of a field's type; a whole number passes for a float, true and false for no number."""
+    if isinstance(hint, UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(each, get_args(hint)[0]) for each in value)
+    if hint in (int, float):
+        return isinstance(value, (int, hint)) and not isinstance(value, bool)
+    return isinstance(value, hint)
 
 
 def _refuse_unknown(prefix: str, values: dict[str, Any], known: set[str]) -> None:

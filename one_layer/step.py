@@ -14,7 +14,7 @@ from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
 
 Tree = Any
-Step = Callable[[Tree, Tree, Tree, dict[str, Array], int], tuple[Tree, Tree, dict[str, Array]]]
+Step = Callable[[Tree, Tree, Tree, Any, int], tuple[Tree, Tree, dict[str, Array]]]
 
 
 def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int) -> Step:
@@ -27,7 +27,7 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
 
     def loss(params: Tree, random: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
         variables = {"params": params, "random": random}
-        logits = model.apply(variables, batch["source"], batch["target_in"], rngs={"dropout": key})
+        logits: Any = model.apply(variables, batch["source"], batch["target_in"], rngs={"dropout": key})
         total, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
         return total, {"loss": total, "nll": nll, "tokens": tokens}
 
@@ -52,6 +52,6 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
         gradients, sums = gradient(params, random, batch, key)
         gradients = jax.tree.map(lambda g: g / sums["tokens"], gradients)
         changes, moments = optimizer.update(gradients, moments, params)
-        return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.global_norm(gradients)}
+        return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.tree.norm(gradients)}
 
     return jax.jit(step, donate_argnums=(0, 1))

@@ -23,7 +23,8 @@ from one_layer.data.batches import TrainingBatches, training_iterator
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, initialize
 from one_layer.optim import learning_rate, optimizer
-from one_layer.settings import RunConfig, claim
+from one_layer.restore import check_vocabularies
+from one_layer.settings import RunConfig, check_workdir, write_config
 from one_layer.step import train_step
 
 log = logging.getLogger(__name__)
@@ -39,8 +40,9 @@ def train(run: RunConfig, workdir: Path, overrides: list[str]) -> dict[str, Any]
 
     Returns: what `result.json` holds. Raises: UserError for bad input, and where the loss stops being a number.
     """
-    resumed = claim(workdir, run)
+    resumed = check_workdir(workdir, run)
     corpus = _corpus(run, workdir, resumed)
+    write_config(workdir, run)
     model = run.model_config(*map(len, corpus.vocabularies))
     trainer = Trainer(run, model, corpus, workdir)
     trainer.restore()
@@ -71,7 +73,7 @@ class Progress:
     best: float | None = None
     best_step: int = 0
     since_best: int = 0
-    finished: bool = False
+    vocabularies: list[str] = field(default_factory=list)  # fingerprints, source and target
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
@@ -80,7 +82,7 @@ class Trainer:
 
     def __init__(self, run: RunConfig, model: ModelConfig, corpus: corpora.Corpus, workdir: Path) -> None:
         self.run, self.model, self.corpus, self.workdir = run, model, corpus, workdir
-        self.progress = Progress()
+        self.progress = Progress(vocabularies=[vocabulary.fingerprint for vocabulary in corpus.vocabularies])
         data, accumulate = run.data, run.optim.accumulate
         self.batches = TrainingBatches(
             corpus.train.source,
@@ -107,8 +109,10 @@ class Trainer:
         step = self.checkpoints.last()
         if step is None:
             return
-        self.params, self.moments, progress = self.checkpoints.restore(step, self.params, self.moments)
-        self.progress = Progress(**progress)
+        self.progress = Progress(**self.checkpoints.progress(step))
+        check_vocabularies(vars(self.progress), self.corpus, self.workdir)
+        restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
+        self.params, self.moments = restored["params"], restored["optimizer"]
         log.info("going on from update %d", step)
 
     def run_to_the_end(self) -> None:

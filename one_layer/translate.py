@@ -36,8 +36,8 @@ def translate(
     if output_path:
         write_atomically(output_path, text)
     else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())  # UTF-8 as the input, whatever the terminal's encoding
+        sys.stdout.buffer.flush()
 
 
 def translate_lines(restored: RestoredRun, generator: Generator, lines: list[str]) -> list[str]:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
+import tests.typechecker  # noqa: F401  # the hook looks it up by name
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-install_import_hook("one_layer", "beartype.beartype")
+install_import_hook("one_layer", "tests.typechecker.check")
 
 ROOT = Path(__file__).resolve().parent.parent
 

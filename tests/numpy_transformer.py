@@ -28,7 +28,9 @@ class _Model:
         seen = np.broadcast_to(source != 1, (len(source), len(source)))
         for layer in range(self.config.encoder_layers):
             at = ("encoder", "layers", layer)
-            encoded = self.add(*at, "self_attention", encoded, self.attend(*at, "self_attention", encoded, encoded, seen))
+            encoded = self.add(
+                *at, "self_attention", encoded, self.attend(*at, "self_attention", encoded, encoded, seen)
+            )
             encoded = self.add(*at, "ffn", encoded, self.feed_forward(*at, encoded))
         x = embed(tables[1], target)
         past = np.tril(np.ones((len(target), len(target)), bool)) & (target != 1)

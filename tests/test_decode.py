@@ -242,6 +242,16 @@ def test_nan_after_the_end_harms_nobody():
     jax.tree.map(np.testing.assert_array_equal, search(table, 2, poison=poison), clean)
 
 
+def test_nan_in_a_beam_that_does_not_count_harms_nobody():
+    """Where there are fewer words than beams, the others are fed whatever comes, pads for one."""
+
+    def dislikes_pads(tokens, position, memory):
+        return jnp.where((tokens == PAD)[:, None], jnp.nan, jnp.zeros((len(tokens), 3))), memory
+
+    found = beam_search(dislikes_pads, {}, 1, beam=2, max_length=2)
+    assert found.count.tolist() == [2] and np.isfinite(found.scores).all()
+
+
 def test_inactive_sentences_take_no_part():
     table, poison = random_table(4), np.array([LONGEST + 1, 0, LONGEST + 1])
     found, clean = search(table, 2, poison=poison, active=[True, False, True]), search(table, 2)

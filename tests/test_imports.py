@@ -1,4 +1,4 @@
-"""Who may import whom: STYLE's direction of imports, read from the source by ast, so that nothing is imported to check it."""
+"""Who may import whom: the direction of imports, read from the source by ast, so that nothing is imported to check it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,8 @@ def test_nothing_imports_main_the_launchers_or_the_configs(project: Imports) -> 
         f"{module} imports {target}"
         for module, targets in project.items()
         for target in targets
-        if target.split(".")[0] in {"main", "configs", "launch"} and target.split(".")[0] != module.split(".")[0]
+        if target.split(".")[0] in {"main", "configs", "launch"} - {module.split(".")[0]}
+        and (module.split(".")[0], target.split(".")[0]) != ("launch", "configs")
     }
     assert not wrong, sorted(wrong)
 

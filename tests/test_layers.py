@@ -33,10 +33,10 @@ def declared(module: nn.Module, *inputs) -> dict[tuple[str, ...], tuple[int, ...
 )
 def test_what_is_trained_and_what_is_random(kind, keep, expected):
     x = jnp.ones((2, 3, 4))
-    assert declared(Projection(5, kind, keep, False, "float32"), x) == {path: (4, 5) for path in expected}
+    assert declared(Projection(5, kind, keep, False, "float32"), x) == dict.fromkeys(expected, (4, 5))
     with_bias = declared(Projection(5, kind, keep, True, "float32"), x)
-    assert with_bias == {path: (4, 5) for path in expected} | {("params", "bias"): (5,)}
-    assert declared(Embedding(7, 4, kind, keep)) == {path: (7, 4) for path in expected}
+    assert with_bias == dict.fromkeys(expected, (4, 5)) | {("params", "bias"): (5,)}
+    assert declared(Embedding(7, 4, kind, keep)) == dict.fromkeys(expected, (7, 4))
 
 
 def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
@@ -47,7 +47,9 @@ def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
     kept = np.abs(scores) >= np.sort(np.abs(scores), axis=None)[20 - 6]  # keep 0.3 of 20
     y = Projection(5, "masked", 0.3, True, "float32").apply(variables, jnp.asarray(x))
     np.testing.assert_allclose(y, x @ (weights * kept) + bias, rtol=1e-5, atol=1e-6)
-    at_one = Projection(5, "masked", 1.0, False, "float32").apply({"random": {"kernel": jnp.asarray(weights)}}, jnp.asarray(x))
+    at_one = Projection(5, "masked", 1.0, False, "float32").apply(
+        {"random": {"kernel": jnp.asarray(weights)}}, jnp.asarray(x)
+    )
     np.testing.assert_allclose(at_one, x @ weights, rtol=1e-5, atol=1e-6)
 
 

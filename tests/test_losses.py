@@ -36,7 +36,9 @@ def example(seed: int, size: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32 - 1), smoothing=st.sampled_from([0.0, 0.1, 0.5]), size=st.sampled_from([0.0, 1.0, 50.0]))
+@given(
+    seed=st.integers(0, 2**32 - 1), smoothing=st.sampled_from([0.0, 0.1, 0.5]), size=st.sampled_from([0.0, 1.0, 50.0])
+)
 def test_equals_the_definition(seed, smoothing, size):
     logits, target = example(seed, size)
     found = loss(logits, target, smoothing)

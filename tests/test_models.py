@@ -63,7 +63,9 @@ def test_logits_equal_the_plain_numpy_model(case):
 def test_a_joined_vocabulary_has_one_table():
     joined = make(source_vocab=13, shared_embedding=True)
     found = joined.logits(joined.variables, SOURCE, TARGET)
-    np.testing.assert_allclose(found, numpy_transformer.logits(joined.config, joined.variables, SOURCE, TARGET), **CLOSE)
+    np.testing.assert_allclose(
+        found, numpy_transformer.logits(joined.config, joined.variables, SOURCE, TARGET), **CLOSE
+    )
 
 
 def test_pads_do_not_matter_on_either_side(case):
@@ -105,9 +107,9 @@ def test_no_logit_depends_on_a_later_token_and_each_on_every_earlier_one():
     watched, target = 12, np.array([[2, 5, 6, 7, 8]])
 
     def logit(tables):
-        return build(model.config).apply({**made, "materialized": {**made["materialized"], **tables}}, SOURCE[1:], target)[
-            0, :, watched
-        ]
+        return build(model.config).apply(
+            {**made, "materialized": {**made["materialized"], **tables}}, SOURCE[1:], target
+        )[0, :, watched]
 
     names = ("source_embedding", "target_embedding")
     jacobian = jax.jit(jax.jacrev(logit))({name: made["materialized"][name] for name in names})
@@ -180,9 +182,7 @@ def test_decoding_token_by_token_equals_the_whole(case, beams):
 
 def test_every_leaf_of_the_cache_and_the_memory_has_the_batch_first_and_the_layer_second(one_layer):
     model, config = build(one_layer.config), one_layer.config
-    memory = jax.eval_shape(
-        lambda: model.apply(one_layer.variables, SOURCE, method="remember", mutable=["memory"])[1]
-    )
+    memory = jax.eval_shape(lambda: model.apply(one_layer.variables, SOURCE, method="remember", mutable=["memory"])[1])
     assert {leaf.shape for leaf in jax.tree.leaves(memory)} == {(2, 3, 6, 2, 4)}
     assert {leaf.shape for leaf in jax.tree.leaves(empty_cache(config, 4, 9))} == {(4, 3, 9, 2, 4)}
 
@@ -207,7 +207,9 @@ def test_dropout_is_on_in_training_alone_and_a_function_of_its_key():
     plain = make(encoder_layers=1, decoder_layers=1)
     evaluated = dropping.logits(dropping.variables, SOURCE, TARGET)
     np.testing.assert_array_equal(evaluated, plain.logits(dropping.variables, SOURCE, TARGET))
-    trained = jax.jit(lambda key: build(dropping.config).apply(dropping.variables, SOURCE, TARGET, rngs={"dropout": key}))
+    trained = jax.jit(
+        lambda key: build(dropping.config).apply(dropping.variables, SOURCE, TARGET, rngs={"dropout": key})
+    )
     first, again, other = (np.asarray(trained(jax.random.key(seed))) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 0.01 and np.abs(first - evaluated).max() > 0.01

@@ -17,7 +17,10 @@ from one_layer.stack import Stack
 LAYERS = 3
 BASE = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=LAYERS, decoder_layers=LAYERS)
 RNG = np.random.default_rng(0)
-X, ENCODED = jnp.asarray(RNG.standard_normal((2, 5, 8)), jnp.float32), jnp.asarray(RNG.standard_normal((2, 4, 8)), jnp.float32)
+X, ENCODED = (
+    jnp.asarray(RNG.standard_normal((2, 5, 8)), jnp.float32),
+    jnp.asarray(RNG.standard_normal((2, 4, 8)), jnp.float32),
+)
 SEEN = jnp.asarray([[1, 1, 1, 1, 0], [0, 0, 1, 1, 1]], bool)[:, None, None]
 WORDS = jnp.asarray([[1, 1, 1, 1], [0, 1, 1, 1]], bool)[:, None, None]
 PAST = jnp.tril(jnp.ones((5, 5), bool))[None, None]

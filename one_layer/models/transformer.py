@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.blocks import DecoderLayer, EncoderLayer
-from one_layer.layers import Drop, Embedding, embed, sinusoids
 from one_layer.config import PAD, ModelConfig
+from one_layer.layers import Drop, Embedding, embed, sinusoids
 from one_layer.stack import Stack
 
 Variables = dict[str, Any]
@@ -53,8 +53,7 @@ class Transformer(nn.Module):
 
     def remember(self, source: Int[AnyArray, "batch source"]) -> None:
         """Encodes `source` and writes every decoder layer's keys and values of it into the mutable collection `memory`."""
-        source_table, target_table = self._tables()
-        encoded = self._encode(source_table, source)
+        encoded = self._encode(self._tables()[0], source)
         x = jnp.zeros((source.shape[0], 1, self.config.d_model), self.config.dtype)
         self.decoder(x, encoded, jnp.ones((1, 1, 1, 1), bool), _keys_that_count(source), None)
 

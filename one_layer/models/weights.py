@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
+from flax.traverse_util import unflatten_dict
 
 from one_layer.config import PAD, ModelConfig
 from one_layer.initializers import Recipe
@@ -131,7 +131,7 @@ def _vectors(config: ModelConfig) -> dict[Path, np.ndarray]:
             found[(*path, "bias")] = np.zeros((_depth(config, path), shape[1]), np.float32)
     if config.norm == "affine":
         norms = {
-            path[:2] + (f"{path[2].removesuffix('_out')}_norm",)
+            (*path[:2], f"{path[2].removesuffix('_out')}_norm")
             for path, _, _ in _projections(config)
             if path[2] != "ffn_in"
         }

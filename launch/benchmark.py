@@ -1,0 +1,152 @@
+"""Measures one thing as a ratio inside one run, prints a short table and appends one JSON line to a file.
+
+    python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
+
+NAME: `select` (a mask by counting against one by sorting) or `train` (a masked training step against a dense one, and the
+memory of the first). The two sides of a ratio are run in turn, so that a busy machine slows both; times are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from configs.common import SIZES
+from one_layer.models import ModelConfig, initialize
+from one_layer.optim import OptimConfig, optimizer
+from one_layer.results import commit, peak_memory_bytes
+from one_layer.step import train_step
+from one_layer.supermask import kept_count, topk_mask
+
+IWSLT14_VOCABULARIES = (8848, 6632)
+PAIRS, LENGTH = 32, 24
+
+
+def select(name: str, quick: bool) -> dict[str, Any]:
+    """Seconds for a mask of the shapes of size `name`, against a mask whose threshold comes from a sort."""
+    d, ffn, _, _ = SIZES[name]
+    rows = []
+    for shape in [(d, d), (d, ffn), (IWSLT14_VOCABULARIES[0], d)]:
+        size = shape[0] * shape[1]  # distinct values: the sorted side keeps too many at a tie
+        scores = jax.random.permutation(jax.random.key(0), jnp.arange(size) / size - 0.5).reshape(shape)
+        sides = {"counting": jax.jit(lambda s: topk_mask(s, 0.5)), "sorting": jax.jit(_mask_by_sorting)}
+        assert jnp.array_equal(*(side(scores) for side in sides.values())), "the two masks differ"
+        seconds = _in_turn({name: partial(side, scores) for name, side in sides.items()}, 3 if quick else 15)
+        rows.append({"shape": list(shape), **seconds, "ratio": seconds["sorting"] / seconds["counting"]})
+    return {"masks": rows}
+
+
+def _mask_by_sorting(scores: jax.Array) -> jax.Array:
+    size = jnp.abs(scores)
+    return (size >= jnp.sort(size.reshape(-1))[size.size - kept_count(size.size, 0.5)]).astype(scores.dtype)
+
+
+def train(size: str, quick: bool) -> dict[str, Any]:
+    """Seconds for one update of 32 pairs of 24+24 tokens, one-layer masked at keep 0.5 and dense, float32, no dropout."""
+    batch = _batch()
+    masked = _Training("one_layer", size, batch)
+    masked()
+    peak = peak_memory_bytes()  # before the dense model takes its share
+    dense = _Training("dense", size, batch)
+    seconds = _in_turn({"masked_seconds": masked, "dense_seconds": dense}, 2 if quick else 7)
+    return {
+        "pairs": PAIRS,
+        "tokens": 2 * PAIRS * LENGTH,
+        **seconds,
+        "ratio": seconds["masked_seconds"] / seconds["dense_seconds"],
+        "peak_bytes": peak,
+    }
+
+
+class _Training:
+    """A model in training: each call is one update."""
+
+    def __init__(self, weights: str, size: str, batch: dict[str, np.ndarray]) -> None:
+        d, ffn, heads, layers = SIZES[size]
+        config = ModelConfig(
+            *IWSLT14_VOCABULARIES,
+            d_model=d,
+            ffn=ffn,
+            heads=heads,
+            encoder_layers=layers,
+            decoder_layers=layers,
+            weights=weights,
+        )
+        adam = optimizer(OptimConfig(), 1)
+        variables = initialize(config, 0)
+        self._state = variables["params"], adam.init(variables["params"])
+        self._random, self._batch, self._number = variables["random"], batch, 0
+        self._step = train_step(config, adam, 0.1, 0)
+
+    def __call__(self) -> Any:
+        params, moments, sums = self._step(*self._state, self._random, self._batch, self._number)
+        self._state, self._number = (params, moments), self._number + 1
+        return sums
+
+
+def _batch() -> dict[str, np.ndarray]:
+    tokens = np.random.default_rng(0).integers(4, min(IWSLT14_VOCABULARIES), (3, 1, PAIRS, LENGTH)).astype(np.int32)
+    return dict(zip(("source", "target_in", "target"), tokens, strict=True))
+
+
+def _in_turn(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The median seconds of every side; the first call of each compiles and does not count."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for measured in [False] + [True] * rounds:
+        for name, side in sides.items():
+            start = time.perf_counter()
+            jax.block_until_ready(side())
+            if measured:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def _print(result: dict[str, Any]) -> None:
+    rows = result.get("masks") or [{name: v for name, v in result.items() if name not in _ABOUT}]
+    print("  ".join(f"{name:>14}" for name in rows[0]))
+    for row in rows:
+        print("  ".join(f"{v:14.4g}" if isinstance(v, float) else f"{v!s:>14}" for v in row.values()))
+
+
+BENCHMARKS = {"select": select, "train": train}
+_ABOUT = ("benchmark", "size", "device", "jax", "commit")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("name", choices=BENCHMARKS)
+    parser.add_argument("--size", choices=SIZES, default="small", help="the model's, as in configs/common.py")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--out", type=Path, help="the file that the result is appended to, as a line of JSON")
+    arguments = parser.parse_args()
+    about = {
+        "benchmark": arguments.name,
+        "size": arguments.size,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "commit": commit(),
+    }
+    result = {**about, **BENCHMARKS[arguments.name](arguments.size, arguments.quick)}
+    _print(result)
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        with arguments.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A model's record refuses what no model has, by name, and the seven sizes are those of the papers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.models import SIZES, ModelConfig, build
+
+TABLE = {
+    "tiny": (128, 256, 4, 4),
+    "small": (512, 1024, 4, 6),
+    "base": (512, 2048, 8, 6),
+    "wide": (1024, 2048, 4, 6),
+    "wider": (1024, 4096, 16, 6),
+    "deep": (512, 1024, 4, 12),
+    "deeper": (512, 2048, 8, 12),
+}
+# One layer of each stack and both embeddings of IWSLT14's vocabularies, times keep 0.5, in millions (paper A, table 1).
+PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"keep": 0.0}, "model.keep is 0.0"),
+        ({"keep": 0}, "model.keep is 0"),
+        ({"keep": 1.5}, "model.keep is 1.5"),
+        ({"keep": -0.1}, "model.keep is -0.1"),
+        ({"keep": float("nan")}, "model.keep is nan"),
+        ({"d_model": 12, "heads": 5}, "model.heads is 5.*12"),
+        ({"d_model": 9, "heads": 3}, "model.d_model is 9"),
+        ({"d_model": 2, "heads": 1}, "model.d_model is 2"),
+        ({"weights": "two_layer"}, "model.weights is 'two_layer'.*one_layer"),
+        ({"embedding": "pretrained"}, "model.embedding is 'pretrained'.*frozen"),
+        ({"norm": "rms"}, "model.norm is 'rms'.*affine"),
+        ({"dtype": "float16"}, "model.dtype is 'float16'.*bfloat16"),
+        ({"init_preset": "fairseq"}, "model.init_preset is 'fairseq'.*reference"),
+        ({"init_scheme": "orthogonal"}, "model.init_scheme is 'orthogonal'.*kaiming_uniform"),
+        ({"weights": "dense", "embedding": "masked"}, "model.embedding is 'masked' in a dense model"),
+        ({"shared_embedding": True}, "model.shared_embedding.*11.*13"),
+        ({"encoder_layers": 0}, "model.encoder_layers is 0"),
+        ({"decoder_layers": -1}, "model.decoder_layers is -1"),
+        ({"ffn": 0}, "model.ffn is 0"),
+        ({"heads": 0}, "model.heads is 0"),
+        ({"source_vocab": 3}, "model.source_vocab is 3"),
+        ({"dropout": 1.0}, "model.dropout is 1.0"),
+        ({"attention_dropout": -0.1}, "model.attention_dropout is -0.1"),
+        ({"activation_dropout": float("nan")}, "model.activation_dropout is nan"),
+    ],
+    ids=str,
+)
+def test_what_no_model_has_is_refused_by_name(changes, named):
+    with pytest.raises(UserError, match=named):
+        ModelConfig(**{"source_vocab": 11, "target_vocab": 13, **changes})
+
+
+def test_what_is_left_open_follows_from_the_weights():
+    for weights in ("one_layer", "multi_layer"):
+        config = ModelConfig(11, 13, weights=weights)
+        assert (config.embedding, config.norm, config.bias, config.masked) == ("masked", "plain", False, True)
+    config = ModelConfig(11, 13, weights="dense")
+    assert (config.embedding, config.norm, config.bias, config.masked) == ("trained", "affine", True, False)
+    chosen = ModelConfig(11, 13, weights="dense", embedding="frozen", norm="plain", bias=False)
+    assert (chosen.embedding, chosen.norm, chosen.bias) == ("frozen", "plain", False)
+    assert ModelConfig(11, 13, keep=1) == ModelConfig(11, 13, keep=1.0)
+
+
+def test_a_config_is_a_frozen_value():
+    config = ModelConfig(11, 13)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.keep = 0.7  # type: ignore[misc]
+    assert hash(config) == hash(ModelConfig(11, 13)) and config == ModelConfig(11, 13)
+    assert config.replace(keep=0.7) == ModelConfig(11, 13, keep=0.7)
+    with pytest.raises(UserError, match=r"model\.keep is 7\.0"):
+        config.replace(keep=7.0)
+    optional = {field.name for field in dataclasses.fields(ModelConfig) if field.default is not dataclasses.MISSING}
+    assert optional == {field.name for field in dataclasses.fields(ModelConfig)} - {"source_vocab", "target_vocab"}
+
+
+def test_the_sizes_are_those_of_the_table():
+    assert SIZES == TABLE
+
+
+@pytest.mark.parametrize("size", TABLE)
+def test_every_size_builds_and_has_the_published_count(size):
+    d, ffn, heads, layers = SIZES[size]
+    vocabularies = 8848, 6632
+    config = ModelConfig(
+        *vocabularies, d_model=d, ffn=ffn, heads=heads, encoder_layers=layers, decoder_layers=layers, remat=True
+    )
+    model, tokens = build(config), jnp.ones((2, 5), jnp.int32)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), tokens, tokens)
+    assert jax.eval_shape(model.apply, shapes, tokens, tokens).shape == (2, 5, 6632)
+    encoder, decoder, embeddings = 4 * d * d + 2 * d * ffn, 8 * d * d + 2 * d * ffn, sum(vocabularies) * d
+    assert count(shapes["random"]) == encoder + decoder + embeddings
+    assert count(shapes["params"]) == layers * (encoder + decoder) + embeddings
+    if size in PUBLISHED:
+        assert 0.5 * count(shapes["random"]) / 1e6 == pytest.approx(PUBLISHED[size], abs=0.05)
+
+
+def count(tree) -> int:
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))
