@@ -10,11 +10,16 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import app, flags
+from absl import logging as absl_logging
 from ml_collections import config_flags
 
 from one_layer.errors import UserError
+
+if TYPE_CHECKING:
+    from one_layer.settings import EvaluationConfig
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
@@ -31,18 +36,18 @@ def main(argv: list[str]) -> None:
         raise UserError(f"unexpected argument {argv[1]!r}; every option is given as --name=value")
     if not _WORKDIR.value:
         raise UserError("--workdir is missing; give the folder of the run")
-    _set_up_jax()
+    _set_up()
     workdir = Path(_WORKDIR.value)
     if _MODE.value == "train":
         _train(workdir)
     elif _MODE.value == "evaluate":
         from one_layer.evaluate import evaluate
 
-        evaluate(workdir, _CHECKPOINT.value, _SPLIT.value)
+        evaluate(workdir, _CHECKPOINT.value, _SPLIT.value, _evaluation(workdir))
     else:
         from one_layer.translate import translate
 
-        translate(workdir, _CHECKPOINT.value, _INPUT.value, _OUTPUT.value)
+        translate(workdir, _CHECKPOINT.value, _INPUT.value, _OUTPUT.value, _evaluation(workdir))
 
 
 def _train(workdir: Path) -> None:
@@ -51,12 +56,30 @@ def _train(workdir: Path) -> None:
 
     if _CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
-    overrides = [word.removeprefix("--") for word in sys.argv[1:] if word.startswith("--config.")]
+    values = config_flags.get_override_values(flags.FLAGS["config"])
+    overrides = [f"config.{name}={value}" for name, value in values.items()]
     train(resolve(_CONFIG.value.to_dict()), workdir, overrides)
 
 
-def _set_up_jax() -> None:
-    """Compiled programs are kept between runs, where the user has not said otherwise."""
+def _evaluation(workdir: Path) -> EvaluationConfig | None:
+    """How to search, where a config is given; all else is settled by the training, and nothing else is taken."""
+    from one_layer.settings import flatten, read_config, resolve_evaluation
+
+    if _CONFIG.value is None:
+        return None
+    trained = flatten(read_config(workdir))
+    for name, value in flatten(config_flags.get_override_values(flags.FLAGS["config"])).items():
+        if not name.startswith("evaluation.") and trained.get(name) != value:
+            raise UserError(
+                f"--config.{name}={value!r}, but the run in {workdir} was trained with {trained.get(name)!r}; "
+                f"--mode={_MODE.value} takes other values for evaluation.* alone"
+            )
+    return resolve_evaluation(_CONFIG.value.to_dict())
+
+
+def _set_up() -> None:
+    """Logs that a person can read; compiled programs are kept between runs, where the user has not said otherwise."""
+    absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)

@@ -18,15 +18,15 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     config = common.get_config()
     model = config.model
     model.weights = arg
-    model.d_model, model.ffn, model.heads = (128, 256, 4) if arg == "dense" else (256, 512, 4)
+    model.d_model, model.ffn, model.heads = 128, 256, 4
     model.encoder_layers = model.decoder_layers = 2
     model.dropout = 0.1 if arg == "dense" else 0.0
-    config.data.max_tokens = 2048
+    config.data.max_tokens = 2048 if arg == "dense" else 1024
     config.data.buckets = 3
     config.optim.lr = 2e-3 if arg == "dense" else 4e-3
     config.optim.warmup = 200
     config.optim.schedule = "cosine"
-    config.train.epochs = 6
+    config.train.epochs = 6 if arg == "dense" else 7
     config.evaluation.buckets = 2
     config.evaluation.valid_beam = 0
     config.train.select = "nll"

@@ -53,7 +53,7 @@ class Attention(nn.Module):
             keys, values = self._cached("keys", keys, position), self._cached("values", values, position)
         # The beams of a sentence become queries of that sentence, so that its memory is neither copied nor gathered.
         query = query.reshape(keys.shape[0], -1, *query.shape[2:])
-        scores = jnp.einsum("bqhd,bkhd->bhqk", query, keys).astype(jnp.float32)
+        scores = jnp.einsum("bqhd,bkhd->bhqk", query, keys, preferred_element_type=jnp.float32)
         weights = jax.nn.softmax(jnp.where(visible, scores, _NEVER)).astype(self.dtype)
         weights = Drop(self.dropout)(weights)
         mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, values).reshape(x.shape)

@@ -10,16 +10,6 @@ from one_layer.initializers import SCHEMES
 
 PAD, BOS, EOS, UNK = 1, 0, 2, 3
 
-# name: (d_model, ffn, heads, layers of each stack); paper A, section 4 and its code; `tiny` is the published Multi30k size.
-SIZES = {
-    "tiny": (128, 256, 4, 4),
-    "small": (512, 1024, 4, 6),
-    "base": (512, 2048, 8, 6),
-    "wide": (1024, 2048, 4, 6),
-    "wider": (1024, 4096, 16, 6),
-    "deep": (512, 1024, 4, 12),
-    "deeper": (512, 2048, 8, 12),
-}
 _CHOICES = {
     "weights": ("dense", "one_layer", "multi_layer"),
     "embedding": ("masked", "frozen", "trained"),
@@ -115,5 +105,5 @@ class ModelConfig:
         return self.weights != "dense"
 
     def replace(self, **changes: object) -> ModelConfig:
-        """A copy with other values."""
+        """A copy with other values. What followed from `weights` stays as it is, unless given anew (None: follow again)."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]

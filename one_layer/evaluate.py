@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from one_layer.generate import Generator
 from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
 from one_layer.restore import restore_run
-from one_layer.settings import RunConfig
+from one_layer.settings import EvaluationConfig, RunConfig
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class Validator:
         sums = [self._sums(variables, batch) for batch in batches]
         nll, tokens = np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
         values = {"valid/nll": float(nll / tokens)}
-        if self._generator:
+        if self._generator and math.isfinite(nll):  # what has diverged cannot translate
             hypotheses = self._generator(variables, valid.source, "valid")
             lines = [join_bpe(self._corpus.target_vocabulary.decode(h.tokens)) for h in hypotheses]
             values["valid/bleu"] = bleu.bleu_tokenized(lines, valid.reference)
@@ -81,14 +82,16 @@ def score(
     return scores, plain
 
 
-def evaluate(workdir: Path, checkpoint: str, split_name: str, changes: RunConfig | None = None) -> dict[str, Any]:
+def evaluate(
+    workdir: Path, checkpoint: str, split_name: str, settings: EvaluationConfig | None = None
+) -> dict[str, Any]:
     """Scores a checkpoint (`best`, `last`, `average:N` or a step) on a split (`valid`, a test set's name, or `test`: all of them).
 
     Leaves `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised) in `workdir` for every split scored.
-    `changes` gives other settings of the search than the run's own. Raises: UserError for what is not there.
+    `settings` are of the search, the run's own by default. Raises: UserError for what is not there.
     """
     restored = restore_run(workdir, checkpoint)
-    settings = (changes or restored.run).evaluation
+    settings = settings or restored.run.evaluation
     corpus = corpora.load(restored.run.data, restored.assets.vocabularies, restored.assets.codes, training=False)
     generator = Generator(restored.model, settings)
     variables = generator.prepare(restored.variables)

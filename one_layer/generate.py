@@ -58,7 +58,7 @@ class Generator:
                 for row in rows:
                     length = int(best.lengths[row, 0])
                     score = float(best.scores[row, 0])
-                    if np.isnan(score):
+                    if not np.isfinite(score):
                         raise UserError(
                             "the model's logits are not finite: this checkpoint cannot translate; take another"
                         )

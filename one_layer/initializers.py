@@ -38,16 +38,18 @@ def random_weights(
         raise UserError(f"unknown scheme {scheme!r} for random weights; known are {', '.join(SCHEMES)}")
     if not shape or min(shape) < 1:
         raise UserError(f"random weights of shape {shape} for {role!r}: every axis must have at least one entry")
-    deviation = scale * _deviation(scheme, shape, fan_in)
+    numerator, denominator = _variance(scheme, shape, fan_in)
+    deviation = scale * math.sqrt(numerator / denominator)
     size = math.prod(shape)
     if scheme in _UNIFORM:
         # u = (word >> 8) / 2^24 in [0, 1) becomes (2u - 1) * bound: an integer times bound / 2^24, exact but for one rounding.
         integers = (_words32(seed, role, size) >> np.uint32(8)).astype(np.int32) * 2 - 2**24
-        constant = np.float32(deviation * math.sqrt(3.0)) * np.float32(2.0**-24)
+        bound = scale * math.sqrt(3 * numerator / denominator)
+        constant = np.float32(bound) * np.float32(2.0**-24)
     elif scheme in _NORMAL:
-        # Irwin-Hall: twelve 16-bit uniforms have variance 1 together (in units of 2^16), and the mean 12 * (2^16 - 1) / 2.
+        # Irwin-Hall: twelve uniforms of 16 bits (in units of 2^-16) have mean 6 and variance 1 together.
         halves = _words64(seed, role, 3 * size).view("<u2").reshape(size, 12)
-        integers = halves.sum(axis=1, dtype=np.int32) - 12 * (2**16 - 1) // 2
+        integers = halves.sum(axis=1, dtype=np.int32) - 6 * 2**16
         constant = np.float32(deviation) * np.float32(2.0**-16)
     else:
         integers = 1 - 2 * (_words32(seed, role, size) >> np.uint32(31)).astype(np.int32)  # the top bit is the sign
@@ -55,15 +57,14 @@ def random_weights(
     return (integers.astype(np.float32) * constant).reshape(shape)
 
 
-def _deviation(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> float:
-    """The standard deviation of `scheme`, in float64 with IEEE operations alone."""
-    inputs = fan_in or (shape[-2] if len(shape) > 1 else shape[-1])
-    fan_out = math.prod(shape[-2:]) // inputs
+def _variance(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> tuple[int, int]:
+    """The variance of `scheme` as a fraction, so that no bound is rounded twice."""
     if scheme == "normal":
-        return math.sqrt(1.0 / shape[-1])
+        return 1, shape[-1]
+    inputs = fan_in or (shape[-2] if len(shape) > 1 else shape[-1])
     if scheme.startswith("xavier"):
-        return math.sqrt(2.0 / (inputs + fan_out))
-    return math.sqrt(2.0 / inputs)
+        return 2, inputs + math.prod(shape[-2:]) // inputs
+    return 2, inputs
 
 
 def _words64(seed: int, role: str, count: int) -> UInt64[np.ndarray, "words"]:

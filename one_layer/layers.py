@@ -25,12 +25,12 @@ def matrix(module: nn.Module, shape: tuple[int, int], kind: str, keep: float) ->
     """
     zeros = nn.initializers.zeros
     if kind == "trained":
-        return module.param("kernel", zeros, shape)
+        return jnp.asarray(module.param("kernel", zeros, shape))
     if module.has_variable("materialized", "kernel"):
         return module.get_variable("materialized", "kernel")
     weights = module.variable("random", "kernel", jnp.zeros, shape).value
     if kind == "random" or keep == 1.0:
-        return weights
+        return jnp.asarray(weights)
     return weights * topk_mask(module.param("scores", zeros, shape), keep)
 
 

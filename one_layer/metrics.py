@@ -75,7 +75,7 @@ def packed_masks(params: Any, keep: float) -> Masks:
 
 
 def flipped_share(before: Masks, after: Masks) -> Float[Array, ""]:
-    """The share of all mask bits that differ, in [0, 1]."""
+    """The share of all mask bits that differ, in [0, 1]; those that fill up a mask's last byte count as equal ones."""
     flips = sum(jnp.sum(jnp.bitwise_count(before[name] ^ after[name]), dtype=jnp.float32) for name in before)
     bits = sum(mask.size for mask in before.values()) * 8
     return jnp.asarray(flips / bits, jnp.float32)

@@ -40,6 +40,8 @@ class OptimConfig:
         for name in ("b1", "b2", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
+        if not self.eps > 0:
+            raise UserError(f"optim.eps is {self.eps}; it must be above 0, or a score without a gradient becomes 0/0")
         if self.accumulate < 1:
             raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
 
@@ -48,16 +50,19 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
     """The rate of update t + 1 as a function of t; `updates` is the whole run's number, for schedules that end.
 
     `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section
-    5.3). `cosine`: the same warm-up, then down to 0 at the last update: a mask that stops flipping.
+    5.3). `cosine`: the same warm-up, then down to 0 as the last update ends: masks that stop flipping.
     """
     warmup = max(config.warmup, 1)
-    if config.schedule == "cosine":
-        return optax.warmup_cosine_decay_schedule(config.warmup_init_lr, config.lr, warmup, max(updates, warmup + 1))
 
     def schedule(count: Int[Array, ""]) -> Float[Array, ""]:
         step = jnp.asarray(count, jnp.float32)
         rising = config.warmup_init_lr + (config.lr - config.warmup_init_lr) * step / warmup
-        return jnp.where(step < config.warmup, rising, config.lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0)))
+        if config.schedule == "cosine":
+            share = jnp.clip((step - config.warmup) / max(updates - config.warmup, 1), 0.0, 1.0)
+            falling = config.lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
+        else:
+            falling = config.lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0))
+        return jnp.where(step < config.warmup, rising, falling)
 
     return schedule
 

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ from one_layer.settings import RunConfig
 from one_layer.supermask import kept_count
 
 
+@runtime_checkable
 class Spent(Protocol):
     """What training says of itself; `one_layer.train.Progress` has it."""
 
@@ -29,7 +30,6 @@ class Spent(Protocol):
     seconds: float
     tokens: int
     best: float | None
-    best_step: int
     started: str
 
 

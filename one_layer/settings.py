@@ -158,6 +158,8 @@ def check_workdir(workdir: Path, run: RunConfig) -> bool:
     Returns: whether the folder held the run already. Raises: UserError that names the keys that differ.
     """
     path = workdir / "config.json"
+    if workdir.exists() and not workdir.is_dir():
+        raise UserError(f"--workdir={workdir} is a file; give the name of a folder, or of one to be made")
     if not path.exists():
         if (workdir / "checkpoints").exists():
             raise UserError(f"{workdir} holds checkpoints but no config.json; give a fresh --workdir")
@@ -203,8 +205,8 @@ def _record(kind: type[Record], section: str, values: dict[str, Any]) -> Record:
     _refuse_unknown(f"{section}.", values, set(hints))
     for name, value in values.items():
         if not _fits(value, hints[name]):
-            kind_name = getattr(hints[name], "__name__", str(hints[name]))
-            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {kind_name}")
+            expected = str(hints[name]) if get_args(hints[name]) else hints[name].__name__
+            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {expected}")
     return kind(**values)
 
 

@@ -30,8 +30,10 @@ def topk_mask(
     A NaN among the scores makes the whole mask NaN, and so the loss: never a mask that looks right. The same happens for
     a traced `keep` outside (0, 1].
 
-    Raises: UserError for a `keep` outside (0, 1], if it is not traced.
+    Raises: UserError for a `keep` outside (0, 1], if it is not traced, and for no scores at all.
     """
+    if scores.size == 0:
+        raise UserError(f"scores of shape {scores.shape} have no entries to choose among")
     return _keep_largest(jnp.asarray(scores), jnp.asarray(kept_count(scores.size, keep), jnp.int32))
 
 
@@ -57,8 +59,10 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
 
 
 @jax.custom_vjp
+@jax.jit  # for calls outside of a jitted function: the loops in it would be compiled anew at each
 def _keep_largest(scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Array, "*shape"]:
-    keys = lax.bitcast_convert_type(jnp.abs(scores).astype(jnp.float32), jnp.int32)  # ordered as |S| is
+    # Without the sign, the bits of a float32 are ordered as |S| is; denormal numbers too, which a device may take for 0.
+    keys = lax.bitcast_convert_type(scores.astype(jnp.float32), jnp.int32) & 0x7FFFFFFF
     largest = jnp.max(keys)
     threshold, at_least = _kth_largest(keys, k, largest)
     last_tie = _last_tie(keys == threshold, k, at_least)

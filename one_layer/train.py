@@ -6,7 +6,8 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from tqdm import tqdm
 from one_layer import evaluate, metrics, results
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
-from one_layer.data.batches import TrainingBatches, training_iterator
+from one_layer.data.batches import Batch, TrainingBatches, training_iterator
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, initialize
 from one_layer.optim import learning_rate, optimizer
@@ -42,17 +43,18 @@ def train(run: RunConfig, workdir: Path, overrides: list[str]) -> dict[str, Any]
     """
     resumed = check_workdir(workdir, run)
     corpus = _corpus(run, workdir, resumed)
-    write_config(workdir, run)
     model = run.model_config(*map(len, corpus.vocabularies))
+    write_config(workdir, run)
     trainer = Trainer(run, model, corpus, workdir)
-    trainer.restore()
-    trainer.run_to_the_end()
+    with closing(trainer.checkpoints):
+        trainer.restore()
+        trainer.run_to_the_end()
     return results.write(run, corpus, workdir, trainer.progress, trainer.epoch_updates, overrides)
 
 
 def _corpus(run: RunConfig, workdir: Path, resumed: bool) -> corpora.Corpus:
     """The text, with the vocabularies that the run had when it began."""
-    if resumed and (workdir / "preprocessing.json").exists():
+    if resumed:
         saved = corpora.load_text_assets(workdir)
         corpus = corpora.load(run.data, saved.vocabularies, saved.codes)
     else:
@@ -71,7 +73,6 @@ class Progress:
     seconds: float = 0.0
     tokens: int = 0
     best: float | None = None
-    best_step: int = 0
     since_best: int = 0
     vocabularies: list[str] = field(default_factory=list)  # fingerprints, source and target
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -117,26 +118,24 @@ class Trainer:
 
     def run_to_the_end(self) -> None:
         """Updates until the last one or until patience is lost, evaluating and saving on the way."""
-        progress = self.progress
-        if not self._over():
-            self.log = metrics.MetricsLog(self.workdir, progress.step)
-            self.validator = evaluate.Validator(self.run, self.model, self.corpus)
-            self.masks = self._packed()
+        if self._over():
+            return
+        self.validator = evaluate.Validator(self.run, self.model, self.corpus)
+        self.masks = self._packed()
+        with closing(metrics.MetricsLog(self.workdir, self.progress.step)) as self.log:
             while not self._over():
-                self._interval()
+                with closing(training_iterator(self.batches, self.progress.step)) as batches:
+                    self._interval(batches)
                 self._evaluate_and_save()
-            self.log.close()
-        self.checkpoints.close()
 
     def _over(self) -> bool:
         patience, progress = self.run.train.patience, self.progress
         return progress.step >= self.updates or bool(patience and progress.since_best >= patience)
 
-    def _interval(self) -> None:
+    def _interval(self, batches: Iterator[Batch]) -> None:
         """The updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
         progress = self.progress
         end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
-        batches = training_iterator(self.batches, progress.step)
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds)
         pending: tuple[int, dict[str, Array]] | None = None
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
@@ -152,16 +151,16 @@ class Trainer:
     def _evaluate_and_save(self) -> None:
         progress = self.progress
         values = self.validator(self.params, self.random)
+        if not math.isfinite(nll := values["valid/nll"]):
+            raise UserError(_NOT_A_NUMBER.format(what="validation loss", value=nll, step=progress.step))
         if self.masks:
             masks = self._packed()
             values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
             self.masks = masks
         score = values["valid/bleu"] if self.run.train.select == "bleu" else -values["valid/nll"]
-        if not math.isfinite(score):
-            raise UserError(_NOT_A_NUMBER.format(what="validation score", value=score, step=progress.step))
         better = progress.best is None or score > progress.best
         if better:
-            progress.best, progress.best_step, progress.since_best = score, progress.step, 0
+            progress.best, progress.since_best = score, 0
         else:
             progress.since_best += 1
         self.log.write(progress.step, progress.seconds, values)
@@ -195,10 +194,10 @@ class Meter:
 
     def add(self, step: int, sums: dict[str, Array]) -> None:
         """Takes the sums of one update; reading them waits for it."""
-        read = {name: float(value) for name, value in sums.items()}
-        if not math.isfinite(read["loss"]) or not math.isfinite(read["norm"]):
-            broken = "loss" if not math.isfinite(read["loss"]) else "gradient"
-            raise UserError(_NOT_A_NUMBER.format(what=broken, value=read["loss"], step=step))
+        read = {name: float(value) for name, value in jax.device_get(sums).items()}
+        for name, what in {"loss": "loss", "norm": "gradient's norm"}.items():
+            if not math.isfinite(read[name]):
+                raise UserError(_NOT_A_NUMBER.format(what=what, value=read[name], step=step))
         for name, value in read.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._updates += 1

@@ -11,18 +11,20 @@ from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.generate import Generator
 from one_layer.restore import RestoredRun, restore_run
-from one_layer.settings import RunConfig
+from one_layer.settings import EvaluationConfig
 
 log = logging.getLogger(__name__)
 
 
 def translate(
-    workdir: Path, checkpoint: str, input_path: str, output_path: str, changes: RunConfig | None = None
+    workdir: Path, checkpoint: str, input_path: str, output_path: str, settings: EvaluationConfig | None = None
 ) -> None:
     """Translates every line of `input_path` (empty: stdin) to one line of `output_path` (empty: stdout).
 
     What was done to the training text (Moses, lower-casing, BPE) is done to the lines and undone on the translations. An empty
-    line stays empty. Raises: UserError for a run, checkpoint or input that cannot be used.
+    line stays empty. `settings` are of the search, the run's own by default.
+
+    Raises: UserError for a run, checkpoint or input that cannot be used.
     """
     restored = restore_run(workdir, checkpoint)
     if input_path:
@@ -31,7 +33,7 @@ def translate(
         lines = split_lines(sys.stdin.buffer.read(), "stdin")
         if not lines:
             raise UserError("stdin is empty; pipe lines to translate into it, or give --input=FILE")
-    generator = Generator(restored.model, (changes or restored.run).evaluation)
+    generator = Generator(restored.model, settings or restored.run.evaluation)
     text = "".join(line + "\n" for line in translate_lines(restored, generator, lines))
     if output_path:
         write_atomically(output_path, text)

@@ -13,6 +13,7 @@ from one_layer.blocks import DecoderLayer, EncoderLayer, Layer
 from one_layer.layers import Drop
 from one_layer.models import ModelConfig, initialize
 from one_layer.stack import Stack
+from tests.compiling import jit
 
 LAYERS = 3
 BASE = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=LAYERS, decoder_layers=LAYERS)
@@ -59,12 +60,12 @@ def test_the_scan_equals_the_loop(weights, side):
     variables = variables_of(config, side)
     stack = stack_of(config, side)
 
-    @jax.jit
+    @jit
     def scanned(variables):
         y, state = stack.apply(variables, X, *rest, mutable=["intermediates"])
         return y, state["intermediates"]["layers"]["output"][0]
 
-    one = jax.jit(lambda variables, x: kind(config).apply(variables, x, *rest))
+    one = jit(lambda variables, x: kind(config).apply(variables, x, *rest))
     y, outputs = scanned(variables)
     x = X
     for layer in range(LAYERS):
@@ -81,8 +82,8 @@ def test_the_layers_differ_in_their_masks_alone():
     variables = variables_of(BASE, "encoder")
     same = {**variables, "params": jax.tree.map(lambda s: jnp.repeat(s[:1], LAYERS, 0), variables["params"])}
     stack = stack_of(BASE, "encoder")
-    scanned = jax.jit(lambda v: stack.apply(v, X, SEEN))
-    one = jax.jit(lambda v, x: EncoderLayer(BASE).apply(v, x, SEEN))
+    scanned = jit(lambda v: stack.apply(v, X, SEEN))
+    one = jit(lambda v, x: EncoderLayer(BASE).apply(v, x, SEEN))
     x = X
     for _ in range(LAYERS):
         x = one(of_layer(BASE, same, 0), x)
@@ -100,7 +101,7 @@ def test_rematerialisation_changes_no_number_even_under_dropout():
             y = stack.apply({**variables, "params": params}, x, SEEN, rngs={"dropout": jax.random.key(3)})
             return jnp.sum(y[..., 0] ** 2)
 
-        found.append(jax.jit(jax.value_and_grad(loss, (0, 1)))(variables["params"], X))
+        found.append(jit(jax.value_and_grad(loss, (0, 1)))(variables["params"], X))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), *found)
 
 
@@ -112,7 +113,7 @@ def test_rematerialisation_saves_memory():
     sizes = []
     for remat in (False, True):
         stack = Stack(EncoderLayer, config, 8, True, remat)
-        gradient = jax.jit(jax.grad(lambda v, stack=stack: stack.apply(v, x, seen).sum()))
+        gradient = jit(jax.grad(lambda v, stack=stack: stack.apply(v, x, seen).sum()))
         sizes.append(gradient.lower(variables).compile().memory_analysis().temp_size_in_bytes)
     assert sizes[1] < sizes[0] / 2
 
@@ -135,11 +136,11 @@ def test_every_layer_drops_entries_of_its_own():
 def test_each_kind_of_dropout_acts_in_training_alone(name):
     config = BASE.replace(**{name: 0.5})
     variables = of_layer(config, variables_of(config, "encoder"), 0)
-    training = jax.jit(lambda v, key: EncoderLayer(config).apply(v, X, SEEN, rngs={"dropout": key}))
+    training = jit(lambda v, key: EncoderLayer(config).apply(v, X, SEEN, rngs={"dropout": key}))
     first, again, other = (np.asarray(training(variables, jax.random.key(seed))) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 0.01
-    evaluation = [jax.jit(lambda v, c=c: EncoderLayer(c).apply(v, X, SEEN))(variables) for c in (config, BASE)]
+    evaluation = [jit(lambda v, c=c: EncoderLayer(c).apply(v, X, SEEN))(variables) for c in (config, BASE)]
     np.testing.assert_array_equal(*evaluation)
     assert np.abs(first - evaluation[0]).max() > 0.01
 

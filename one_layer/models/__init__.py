@@ -1,11 +1,10 @@
 """The models: what they are (`ModelConfig`), how they compute (`build`) and where their weights come from (`initialize`)."""
 
-from one_layer.config import SIZES, ModelConfig
+from one_layer.config import ModelConfig
 from one_layer.models.transformer import Transformer, empty_cache
 from one_layer.models.weights import initialize, random_collection, recipes
 
 __all__ = [
-    "SIZES",
     "ModelConfig",
     "Transformer",
     "build",

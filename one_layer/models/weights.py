@@ -6,6 +6,7 @@ the role, so never a weight.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,7 +69,7 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
         else:
             keep = config.keep if config.embedding == "masked" else 1.0
             paper = config.init_preset == "paper"
-            scale = keep**-0.5 if paper and config.scale_by_keep else 1.0
+            scale = math.sqrt(1 / keep) if paper and config.scale_by_keep else 1.0
             zero_row = None if paper else PAD
             found[path] = Recipe(role, shape, config.init_scheme, scale, fan_in=config.d_model, zero_row=zero_row)
     return found
@@ -108,18 +109,18 @@ def _scheme(config: ModelConfig, path: Path) -> tuple[str, float]:
     """Scheme and scale of a projection."""
     if config.init_preset == "reference" or not config.masked:
         if path[-1] in ("query", "key", "value"):
-            return "xavier_uniform", 0.5**0.5
+            return "xavier_uniform", math.sqrt(0.5)
         if path[-1] == "output" or not config.masked:
             return "xavier_uniform", 1.0
         return config.init_scheme, 1.0
-    return config.init_scheme, config.keep**-0.5 if config.scale_by_keep else 1.0
+    return config.init_scheme, math.sqrt(1 / config.keep) if config.scale_by_keep else 1.0
 
 
 def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe:
     """U(±1/√fan_in), Kaiming uniform with a = √5, that is 1/√6 of its usual bound; a layer's scores are its own."""
     layers = None if path[-1].endswith("embedding") else _depth(config, path)
     return Recipe(
-        f"{recipe.role}/scores", recipe.shape, "kaiming_uniform", 6.0**-0.5, fan_in=recipe.fan_in, layers=layers
+        f"{recipe.role}/scores", recipe.shape, "kaiming_uniform", math.sqrt(1 / 6), fan_in=recipe.fan_in, layers=layers
     )
 
 
