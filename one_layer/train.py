@@ -164,7 +164,7 @@ class Trainer:
         else:
             progress.since_best += 1
         self.log.write(progress.step, progress.seconds, values)
-        self.checkpoints.save(progress.step, self.params, self.moments, vars(progress), score)
+        self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)), score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 
