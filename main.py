@@ -83,7 +83,7 @@ def _set_up() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(logging.WARNING)
+    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
 
 
 def run() -> None:

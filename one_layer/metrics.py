@@ -58,7 +58,7 @@ def read_metrics(workdir: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path} is damaged ({error}); remove the line, or the file, and run again") from None
 
 
-Masks = dict[str, UInt8[Array, "bytes"]]
+Masks = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes]
 
 
 def packed_masks(params: Any, keep: float) -> Masks:

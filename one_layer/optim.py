@@ -54,7 +54,7 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
     """
     warmup = max(config.warmup, 1)
 
-    def schedule(count: Int[Array, ""]) -> Float[Array, ""]:
+    def schedule(count: int | Int[Array, ""]) -> Float[Array, ""]:
         step = jnp.asarray(count, jnp.float32)
         rising = config.warmup_init_lr + (config.lr - config.warmup_init_lr) * step / warmup
         if config.schedule == "cosine":

@@ -81,7 +81,9 @@ def test_a_mistyped_key_is_refused_with_the_right_one(section, name):
 @pytest.mark.parametrize(("section", "name"), KEYS)
 def test_a_value_of_another_type_is_refused(section, name):
     kind = type(tiny.config()[section][name])
-    wrong = {"tests": ("test", [1], None), "bias": ("yes", 1), "embedding": (3,), "norm": (True,)}.get(name) or WRONG[kind]
+    wrong = {"tests": ("test", [1], None), "bias": ("yes", 1), "embedding": (3,), "norm": (True,)}.get(name) or WRONG[
+        kind
+    ]
     for value in wrong:
         with pytest.raises(UserError, match=rf"{section}\.{name} is .* takes a value of type"):
             resolve(changed(f"{section}.{name}", tuple(value) if isinstance(value, list) else value))

@@ -1,0 +1,226 @@
+"""The command line: what a user gets wrong ends with one sentence and exit code 2, and nothing was touched."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from absl.testing import flagsaver
+
+import main
+from tests import tiny
+
+ROOT = Path(__file__).resolve().parent.parent
+TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
+FILES = {"train.de": "ein\nzwei\ndrei\n", "train.en": "one\ntwo\nthree\n", "valid.de": "ein\n", "valid.en": "one\n"}
+FILES |= {"test.de": "drei\n", "test.en": "three\n"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return tiny.trained(tmp_path_factory)
+
+
+@pytest.fixture
+def workdir(finished, tmp_path):
+    """A copy, to be damaged."""
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """Calls main.py in this process. Returns its exit code and what it wrote to stdout and stderr."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", os.environ.get("JAX_COMPILATION_CACHE_DIR", ""))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["main.py", *map(str, arguments)])
+        with flagsaver.flagsaver(), pytest.raises(SystemExit) as caught:
+            main.run()
+        return (caught.value.code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def refused(cli, tmp_path):
+    """Calls main.py, makes sure that it refuses and touches nothing, and returns the sentence."""
+
+    def call(*arguments):
+        before = tiny.contents(tmp_path)
+        code, out, err = cli(*arguments)
+        assert code == 2 and out == "" and "Traceback" not in err
+        sentence, end = err.split("\n")
+        assert sentence.startswith("error: ") and end == ""
+        assert tiny.contents(tmp_path) == before
+        return sentence
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--config is missing; give one of configs/"),
+        ([TOY, "extra"], "unexpected argument 'extra'"),
+        ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
+        ([TOY, "--mode=tarin"], "--mode=tarin: value should be one of <train|evaluate|translate>"),
+        (
+            ["--config=configs/toyy.py"],
+            "the config cannot be loaded: [Errno 2] No such file or directory: 'configs/toyy.py'",
+        ),
+        ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; there are one_layer, multi_layer, dense"),
+        ([MULTI30K + ":dense_huge"], "give dense_, one_layer_ or multi_layer_ and one of tiny, small"),
+        ([MULTI30K], "data.directory is empty: give the folder with the parallel text files"),
+        ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
+        ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
+        ([TOY, "--config.train.zzqx=1"], "unknown config key 'zzqx'; configs/common.py declares all keys"),
+        ([TOY, "--config.train.updates=many"], "--config.train.updates=many: invalid literal for int()"),
+        ([TOY, "--config.model.keep=0"], "model.keep is 0.0; it must lie in (0, 1]"),
+        ([TOY, "--config.model.keep=1.5"], "model.keep is 1.5; it must lie in (0, 1]"),
+        ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model 256"),
+        ([TOY, "--config.seed=-1"], "seed is -1"),
+        ([TOY, "--mode=evaluate", "--config.evaluation.beam=0"], "evaluation.beam is 0"),
+        (["--mode=evaluate"], "holds no run: there is no config.json"),
+        (["--mode=translate"], "holds no run: there is no config.json"),
+    ],
+)
+def test_what_cannot_be_asked_for(refused, tmp_path, arguments, message):
+    assert message in refused(f"--workdir={tmp_path / 'new'}", *arguments)
+
+
+def test_a_folder_is_needed(refused, tmp_path):
+    assert "--workdir is missing" in refused(TOY)
+    (tmp_path / "file").write_text("")
+    assert "is a file" in refused(TOY, f"--workdir={tmp_path / 'file'}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train.en", None, "train.en does not exist"),
+        ("test.de", None, "test.de does not exist"),
+        ("valid.de", b"", "valid.de is empty"),
+        ("train.en", b"one\ntwo\n", "train.de has 3 lines, but"),
+        ("train.en", b"one\ntwo\n", "train.en has 2: parallel files"),
+        ("valid.en", b"one\ntwo\n", "valid.en has 2"),
+        ("train.de", b"ein\nzw\xe4i\ndrei\n", "train.de, line 2: the byte 0xe4 is not UTF-8"),
+        ("train.de.gz", b"\x1f\x8b\x08", "train.de.gz is not a whole gzip file"),
+        ("train.en", b"\n\n\n", "no token occurs"),
+    ],
+)
+def test_text_that_cannot_be_trained_on(refused, tmp_path, name, content, message):
+    """The folder of the run is not even made, so that the mended command finds it free."""
+    for file, text in FILES.items():
+        (tmp_path / file).write_text(text)
+    if name == "train.de.gz" or content is None:
+        (tmp_path / name.removesuffix(".gz")).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    text = [f"--config.data.{key}={value}" for key, value in {"source": "text", "directory": tmp_path}.items()]
+    assert message in refused(TOY, f"--workdir={tmp_path / 'new'}", *text)
+    assert not (tmp_path / "new").exists()
+
+
+def test_vocabularies_that_cannot_be_shared(refused, tmp_path):
+    shared = {"model.shared_embedding": True}
+    assert "set data.joined_vocabulary" in refused(*tiny.arguments(tmp_path / "new", shared))
+
+
+def test_another_configs_folder(refused, workdir):
+    sentence = refused(*tiny.arguments(workdir, {"model.keep": 0.3, "optim.lr": 0.02}))
+    assert "model.keep: 0.5 there, 0.3 here; optim.lr: 0.01 there, 0.02 here" in sentence
+
+
+MODES = {
+    "train": lambda workdir: tiny.arguments(workdir),
+    "evaluate": lambda workdir: ["--mode=evaluate", f"--workdir={workdir}", "--checkpoint=last"],
+    "translate": lambda workdir: ["--mode=translate", f"--workdir={workdir}", "--checkpoint=last", "--input=README.md"],
+}
+
+
+# Where Orbax gives up it leaves coroutines behind that nobody waits for.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_checkpoint_cut_short(refused, workdir, mode):
+    data = workdir / "checkpoints" / str(tiny.UPDATES) / "params" / "d"
+    for path in data.iterdir():
+        path.write_bytes(path.read_bytes()[:100])
+    assert f"checkpoints/{tiny.UPDATES} cannot be restored" in refused(*MODES[mode](workdir))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_vocabulary_that_does_not_fit(refused, workdir, mode):
+    path = workdir / "vocabulary.source.txt"
+    path.write_text(path.read_text("utf-8").partition("\n")[2], "utf-8")
+    assert "is not the source vocabulary that the checkpoint was trained with" in refused(*MODES[mode](workdir))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["config.json", "preprocessing.json", "vocabulary.target.txt"])
+def test_a_damaged_file_of_the_run(refused, workdir, mode, name):
+    path = workdir / name
+    path.write_bytes(path.read_bytes()[:-9])
+    assert name in refused(*MODES[mode](workdir))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mode=evaluate", "--checkpoint=newest"], "--checkpoint='newest' is unknown"),
+        (["--mode=evaluate", "--checkpoint=7"], "there is no checkpoint of step 7"),
+        (["--mode=evaluate", "--checkpoint=average:99"], "holds 3 checkpoints"),
+        (["--mode=evaluate", "--split=tset"], "--split='tset' is unknown; this run has valid, test"),
+        (["--mode=translate", "--input=nowhere.txt"], "nowhere.txt does not exist"),
+    ],
+)
+def test_what_a_run_does_not_have(refused, workdir, arguments, message):
+    assert message in refused(f"--workdir={workdir}", *arguments)
+
+
+def test_overrides_are_kept_with_the_result(cli, workdir):
+    """In either way of writing them; the run itself is finished, so nothing is trained."""
+    code, *_ = cli(*tiny.arguments(workdir), "--config.train.patience", "9")
+    assert not code
+    overrides = json.loads((workdir / "result.json").read_text("utf-8"))["overrides"]
+    assert {"config.train.patience=9", "config.model.d_model=16"} <= set(overrides)
+
+
+def test_evaluate_uses_the_runs_search_unless_a_config_is_given(cli, workdir):
+    report = workdir / "evaluation-valid.json"
+    assert not cli("--mode=evaluate", f"--workdir={workdir}", "--split=valid")[0]
+    assert '"beam": 2' in report.read_text("utf-8")
+    search = ["--config.evaluation.beam=1", "--config.evaluation.max_length_a=0", "--config.evaluation.max_length_b=12"]
+    assert not cli("--mode=evaluate", f"--workdir={workdir}", "--split=valid", TOY, *search)[0]
+    assert '"beam": 1' in report.read_text("utf-8")
+
+
+def test_translate_from_stdin(cli, workdir, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("der hund schläft .\n\nja\n".encode())))
+    code, out, _ = cli("--mode=translate", f"--workdir={workdir}")
+    assert not code and len(out.split("\n")) == 4 and out.split("\n")[1] == ""
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_process_of_its_own(workdir, damaged):
+    """Translating through a pipe, in a locale that knows no umlauts; and a damaged checkpoint."""
+    if damaged:
+        shutil.rmtree(workdir / "checkpoints" / str(tiny.UPDATES) / "params" / "d")
+    command = [sys.executable, "main.py", "--mode=translate", f"--workdir={workdir}", "--checkpoint=last"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "JAX_PLATFORMS": "cpu"}
+    text = "der hund schläft .\n\nja\n".encode()
+    done = subprocess.run(command, cwd=ROOT, env=environment, input=text, capture_output=True, timeout=300)
+    if damaged:
+        assert done.returncode == 2 and done.stdout == b""
+        assert done.stderr.startswith(b"error: ") and done.stderr.count(b"\n") == 1
+    else:
+        assert done.returncode == 0 and done.stdout.count(b"\n") == 3
