@@ -5,6 +5,7 @@ python main.py --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--con
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -126,5 +127,12 @@ def _say(error: UserError) -> int:
     return 2
 
 
+def _end_quietly() -> None:
+    """What libraries complain of while Python ends, as Orbax does after a damaged checkpoint, would only hide our sentence."""
+    logging.disable()
+    sys.unraisablehook = lambda _: None
+
+
 if __name__ == "__main__":
+    atexit.register(_end_quietly)
     run()

@@ -44,6 +44,8 @@ def train(run: RunConfig, workdir: Path, overrides: list[str]) -> dict[str, Any]
     resumed = check_workdir(workdir, run)
     corpus = _corpus(run, workdir, resumed)
     model = run.model_config(*map(len, corpus.vocabularies))
+    if not resumed:
+        corpora.save_text_assets(corpus, workdir)
     write_config(workdir, run)
     trainer = Trainer(run, model, corpus, workdir)
     with closing(trainer.checkpoints):
@@ -59,7 +61,6 @@ def _corpus(run: RunConfig, workdir: Path, resumed: bool) -> corpora.Corpus:
         corpus = corpora.load(run.data, saved.vocabularies, saved.codes)
     else:
         corpus = corpora.load(run.data)
-        corpora.save_text_assets(corpus, workdir)
     for line in corpus.report:
         log.info(line)
     return corpus

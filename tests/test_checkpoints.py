@@ -108,7 +108,7 @@ def test_an_empty_folder(tmp_path):
 )
 def test_another_model_is_refused(folder, params):
     checkpoints = Checkpoints(folder, read_only=True)
-    with pytest.raises(UserError, match="cannot be restored .* damaged or of another model"):
+    with pytest.raises(UserError, match=r"cannot be restored .* damaged or of another model"):
         checkpoints.restore(7, params=params)
     checkpoints.close()
 

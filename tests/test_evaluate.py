@@ -128,7 +128,7 @@ def test_checkpoints_that_are_not_there(workdir, checkpoint, message):
 
 def test_a_run_without_checkpoints(workdir, tmp_path):
     shutil.copytree(workdir, tmp_path / "run", ignore=lambda *_: ["checkpoints"])
-    with pytest.raises(UserError, match="there is no checkpoint in .*train first"):
+    with pytest.raises(UserError, match=r"there is no checkpoint in .*train first"):
         restore_run(tmp_path / "run", "best")
     assert not (tmp_path / "run" / "checkpoints").exists()
 

@@ -14,6 +14,8 @@ from one_layer.train import train
 
 UPDATES, EVERY = 12, 4
 CHANGES = {
+    "model.weights": "one_layer",
+    "model.keep": 0.5,
     "model.d_model": 16,
     "model.ffn": 32,
     "model.heads": 2,
@@ -30,10 +32,15 @@ CHANGES = {
     "optim.schedule": "inverse_sqrt",
     "train.updates": UPDATES,
     "train.epochs": 0,
+    "train.patience": 0,
+    "train.select": "nll",
     "train.evaluate_every": EVERY,
     "train.log_every": 2,
     "train.keep_last": 3,
+    "train.keep_every": 0,
     "evaluation.beam": 2,
+    "evaluation.valid_beam": 0,
+    "evaluation.length_penalty": 1.0,
     "evaluation.max_length_a": 0.0,  # so that a translation does not depend on the width of its batch
     "evaluation.max_length_b": 12,
     "evaluation.buckets": 1,
