@@ -5,11 +5,11 @@ python main.py --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--con
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +85,14 @@ def _set_up() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
     logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    sys.unraisablehook = _unraisable
+
+
+def _unraisable(problem: sys.UnraisableHookArgs) -> None:
+    """One sentence says that a checkpoint is damaged; the readers that Orbax then leaves behind need not add tracebacks."""
+    if str(problem.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(problem)
 
 
 def run() -> None:
@@ -127,12 +135,5 @@ def _say(error: UserError) -> int:
     return 2
 
 
-def _end_quietly() -> None:
-    """What libraries complain of while Python ends, as Orbax does after a damaged checkpoint, would only hide our sentence."""
-    logging.disable()
-    sys.unraisablehook = lambda _: None
-
-
 if __name__ == "__main__":
-    atexit.register(_end_quietly)
     run()

@@ -26,7 +26,7 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     config.optim.lr = 2e-3 if arg == "dense" else 4e-3
     config.optim.warmup = 200
     config.optim.schedule = "cosine"
-    config.train.epochs = 6 if arg == "dense" else 7
+    config.train.epochs = 6
     config.evaluation.buckets = 2
     config.evaluation.valid_beam = 0
     config.train.select = "nll"

@@ -14,6 +14,8 @@ from one_layer.errors import UserError
 from one_layer.optim import OptimConfig, optimizer
 from tests import tiny
 
+# Where Orbax gives up, it leaves coroutines and threads behind that nobody waits for.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
 SCORES = {1: 0.5, 2: 0.9, 3: 0.1, 4: 0.2, 5: 0.3, 6: 0.9, 7: 0.4}
 
 
@@ -132,8 +134,6 @@ DAMAGE = {
 }
 
 
-# Where Orbax gives up it leaves coroutines behind that nobody waits for.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_damaged_checkpoint_is_said_and_left(folder, tmp_path, name):
     shutil.copytree(folder, tmp_path / "run")

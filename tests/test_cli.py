@@ -24,7 +24,7 @@ FILES |= {"test.de": "drei\n", "test.en": "three\n"}
 
 
 # ml_collections loads a config in a way that Python is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:the load_module")
+pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:coroutine")
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,7 @@ def workdir(finished, tmp_path):
 def cli(monkeypatch, capsys):
     """Calls main.py in this process. Returns its exit code and what it wrote to stdout and stderr."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # main.py sets its own
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", os.environ.get("JAX_COMPILATION_CACHE_DIR", ""))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
@@ -151,8 +152,6 @@ MODES = {
 }
 
 
-# Where Orbax gives up it leaves coroutines behind that nobody waits for.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_checkpoint_cut_short(refused, workdir, mode):
     data = workdir / "checkpoints" / str(tiny.UPDATES) / "params" / "d"
