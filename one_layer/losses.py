@@ -21,7 +21,9 @@ def label_smoothed_nll(
     logits = logits.astype(jnp.float32)
     real = (target != PAD).astype(jnp.float32)
     normaliser = jax.nn.logsumexp(logits, axis=-1)
-    nll = normaliser - jnp.take_along_axis(logits, target[..., None], axis=-1)[..., 0]
+    # Not take_along_axis: its gradient is scattered into an array of zeros as large as the logits.
+    hit = jnp.arange(logits.shape[-1]) == target[..., None]
+    nll = normaliser - jnp.sum(jnp.where(hit, logits, 0.0), axis=-1)
     smooth = normaliser - logits.mean(axis=-1)
     loss = (1.0 - smoothing) * nll + smoothing * smooth
     return jnp.sum(loss * real), jnp.sum(nll * real), jnp.sum(real)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
+from one_layer.layers import materialize
 from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
 
@@ -25,31 +26,38 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
     """
     model = build(config)
 
-    def loss(params: Tree, random: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        variables = {"params": params, "random": random}
-        logits: Any = model.apply(variables, batch["source"], batch["target_in"], rngs={"dropout": key})
+    def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
+        logits: Any = model.apply({**trained, **fixed}, batch["source"], batch["target_in"], rngs={"dropout": key})
         total, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
         return total, {"loss": total, "nll": nll, "tokens": tokens}
 
-    def gradient(params: Tree, random: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
+    def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
         """Summed over the micro-batches, one at a time."""
         one = jax.grad(loss, has_aux=True)
         micro_batches = len(batch["source"])
         if micro_batches == 1:
-            return one(params, random, {name: array[0] for name, array in batch.items()}, key)
+            return one(trained, fixed, {name: array[0] for name, array in batch.items()}, key)
 
         def add(total: Tree, item: tuple[dict[str, Array], Int[Array, ""]]) -> tuple[Tree, None]:
             micro_batch, index = item
-            return jax.tree.map(jnp.add, total, one(params, random, micro_batch, jax.random.fold_in(key, index))), None
+            return jax.tree.map(jnp.add, total, one(trained, fixed, micro_batch, jax.random.fold_in(key, index))), None
 
-        zeros = jax.tree.map(jnp.zeros_like, (params, {name: jnp.float32(0) for name in ("loss", "nll", "tokens")}))
+        zeros = jax.tree.map(jnp.zeros_like, (trained, {name: jnp.float32(0) for name in ("loss", "nll", "tokens")}))
         return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
 
     def step(
         params: Tree, moments: Tree, random: Tree, batch: dict[str, Array], number: Int[Array, ""]
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
+        def select(params: Tree) -> tuple[Tree, Tree]:
+            variables = materialize({"params": params, "random": random}, config.keep)
+            return variables, variables.pop("random")
+
+        # Every mask is selected once an update, before the layers are scanned: in the scan each would wait for the one
+        # before it, and what the backward pass needs of it would be copied.
+        trained, pull_back, fixed = jax.vjp(select, params, has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
-        gradients, sums = gradient(params, random, batch, key)
+        gradients, sums = gradient(trained, {"random": fixed}, batch, key)
+        (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["tokens"], gradients)
         changes, moments = optimizer.update(gradients, moments, params)
         return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.tree.norm(gradients)}

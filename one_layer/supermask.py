@@ -18,7 +18,7 @@ from one_layer.errors import UserError
 
 _INFINITY = 0x7F800000  # the float32 bit pattern of +inf; those above it are NaNs
 _BLOCK = (64, 128)  # counts of 64 fit int8, of which a CPU adds many at once: four times as fast as adding int32
-_QUICK_PASSES = 32  # interpolation needs 3 to 20 passes; what it has not found by then is left to bisection
+_QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; what it has not found by then is left to bisection
 
 
 def topk_mask(
@@ -67,10 +67,9 @@ def _keep_largest(scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Ar
     # Without the sign, the bits of a float32 are ordered as |S| is; denormal numbers too, which a device may take for 0.
     keys = lax.bitcast_convert_type(scores.astype(jnp.float32), jnp.int32) & 0x7FFFFFFF
     largest = jnp.max(keys)
-    blocks = _blocks(keys)
-    threshold, at_least = _kth_largest(blocks, k, keys.size, largest)
-    last_tie = _last_tie(blocks == threshold, at_least - k)
-    mask = (keys > threshold) | ((keys == threshold) & (_flat_index(scores.shape) <= last_tie))
+    threshold, at_least = _kth_largest(keys, k, largest)
+    last_tie = _last_tie(keys, threshold, at_least - k)
+    mask = (keys > threshold) | ((keys == threshold) & ~_after(last_tie, keys.shape))
     broken = (largest > _INFINITY) | (k < 1)
     return jnp.where(broken, jnp.nan, mask).astype(scores.dtype)
 
@@ -86,23 +85,20 @@ def _backward(scores: Float[Array, "*shape"], gradient: Float[Array, "*shape"]) 
 _keep_largest.defvjp(_forward, _backward)
 
 
-def _blocks(keys: Int[Array, "*shape"]) -> Int[Array, "blocks 64 128"]:
-    """The keys in C order, filled up with -1, which is below all keys."""
-    padding = -keys.size % math.prod(_BLOCK)
-    return jnp.pad(keys.reshape(-1), (0, padding), constant_values=-1).reshape(-1, *_BLOCK)
-
-
-def _count(chosen: Bool[Array, "blocks 64 128"]) -> Int[Array, ""]:
-    return jnp.sum(jnp.sum(chosen, axis=1, dtype=jnp.int8), dtype=jnp.int32)
+def _count(chosen: Bool[Array, "*shape"]) -> Int[Array, ""]:
+    flat = chosen.reshape(-1)
+    whole = flat.size - flat.size % math.prod(_BLOCK)
+    in_blocks = jnp.sum(flat[:whole].reshape(-1, *_BLOCK), axis=1, dtype=jnp.int8)
+    return jnp.sum(in_blocks, dtype=jnp.int32) + jnp.sum(flat[whole:], dtype=jnp.int32)
 
 
 def _kth_largest(
-    blocks: Int[Array, "blocks 64 128"], k: Int[Array, ""], size: int, largest: Int[Array, ""]
+    keys: Int[Array, "*shape"], k: Int[Array, ""], largest: Int[Array, ""]
 ) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """A threshold t with count(keys >= t) >= k > count(keys > t), of `size` keys, or the first found with count(keys >= t) == k.
+    """A threshold t with count(keys >= t) >= k > count(keys > t), or the first found with count(keys >= t) == k.
 
-    Regula falsi (Illinois) on the count as a function of |S|, which is nearly linear near the threshold: 3 to 20 passes over
-    the matrix where bisecting the 31 bits takes as many; bisection takes over should it not converge.
+    Regula falsi on the count as a function of |S|, which is nearly linear near the threshold: 3 to 15 passes over the matrix
+    where bisecting the bits takes 31; bisection takes over should it not converge.
 
     Returns: t and count(keys >= t).
     """
@@ -112,7 +108,7 @@ def _kth_largest(
         return (high - low > 1) & (count_low != k)
 
     def narrow(state):
-        low, high, count_low, count_high, weight_low, weight_high, passes = state
+        low, high, count_low, count_high, weight_low, weight_high, miss, passes = state
         above, below = (count_low - k + 0.5) * weight_low, (k - count_high - 0.5) * weight_high
         low_value, high_value = lax.bitcast_convert_type(jnp.stack([low, high]), jnp.float32)
         value = low_value + (high_value - low_value) * (above / (above + below))
@@ -121,38 +117,41 @@ def _kth_largest(
             jnp.isfinite(value) & (passes < _QUICK_PASSES), lax.bitcast_convert_type(value, jnp.int32), middle
         )
         guess = jnp.clip(guess, low + 1, high - 1)
-        count = _count(blocks >= guess)
+        count = _count(keys >= guess)
         enough = count >= k
-        # Illinois: an end that stays where it was twice in a row loses half of its pull.
+        # Illinois: the end that stays loses half of its pull, but only where the last guess was not twice as good as the one
+        # before it; on a line, plain interpolation is far better.
+        pull = jnp.where(2 * jnp.abs(count - k) <= miss, 1.0, 0.5)
         return (
             jnp.where(enough, guess, low),
             jnp.where(enough, high, guess),
             jnp.where(enough, count, count_low),
             jnp.where(enough, count_high, count),
-            jnp.where(enough, 1.0, weight_low * 0.5),
-            jnp.where(enough, weight_high * 0.5, 1.0),
+            jnp.where(enough, 1.0, weight_low * pull),
+            jnp.where(enough, weight_high * pull, 1.0),
+            jnp.abs(count - k),
             passes + 1,
         )
 
     start = (
         jnp.int32(0),
         largest + 1,
-        jnp.int32(size),
+        jnp.int32(keys.size),
         jnp.int32(0),
         jnp.float32(1.0),
         jnp.float32(1.0),
+        jnp.int32(keys.size),
         jnp.int32(0),
     )
     threshold, _, at_least, *_ = lax.while_loop(searching, narrow, start)
     return threshold, at_least
 
 
-def _last_tie(tied: Bool[Array, "blocks 64 128"], surplus: Int[Array, ""]) -> Int[Array, ""]:
-    """A flat index with exactly `surplus` of the tied entries behind it; no search where there is no surplus.
+def _last_tie(keys: Int[Array, "*shape"], threshold: Int[Array, ""], surplus: Int[Array, ""]) -> Int[Array, ""]:
+    """A flat index with exactly `surplus` of the entries at the threshold behind it; no search where there is no surplus.
 
     Ties are common: two of a big table's entries often share a float32. Bisection ends as soon as it separates them.
     """
-    index = _flat_index(tied.shape)
 
     def searching(state):
         low, high = state
@@ -161,19 +160,22 @@ def _last_tie(tied: Bool[Array, "blocks 64 128"], surplus: Int[Array, ""]) -> In
     def narrow(state):
         low, high = state
         middle = low + (high - low) // 2
-        behind = _count(tied & (index > middle))
+        behind = _count((keys == threshold) & _after(middle, keys.shape))
         # Equal closes the interval at once.
         low = jnp.where(behind > surplus, middle + 1, jnp.where(behind == surplus, middle, low))
         return low, jnp.where(behind > surplus, high, middle)
 
-    end = jnp.int32(tied.size - 1)
+    end = jnp.int32(keys.size - 1)
     last, _ = lax.while_loop(searching, narrow, (jnp.where(surplus > 0, 0, end), end))
     return last
 
 
-def _flat_index(shape: tuple[int, ...]) -> Int[Array, "*shape"]:
-    """The position of every entry in C order. Computed from iotas, which fuse, so that it takes no memory."""
-    index = jnp.zeros(shape, jnp.int32)
-    for axis, length in enumerate(shape):
-        index = index * length + lax.broadcasted_iota(jnp.int32, shape, axis)
-    return index
+def _after(position: Int[Array, ""], shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
+    """Which entries lie behind the flat `position` in C order; axis by axis, so that no array of indices is ever stored."""
+    after, equal = jnp.zeros((1,) * len(shape), bool), jnp.ones((1,) * len(shape), bool)
+    for axis, coordinate in enumerate(jnp.unravel_index(position, shape)):
+        along = lax.broadcasted_iota(jnp.int32, shape[axis : axis + 1], 0)
+        along = jnp.expand_dims(along, [other for other in range(len(shape)) if other != axis])
+        after |= equal & (along > coordinate)
+        equal &= along == coordinate
+    return jnp.broadcast_to(after, shape)
