@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_enum("mode", "train", ["train", "evaluate", "translate"], "What to do.")
-_CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N or a step.")
+_CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _SPLIT = flags.DEFINE_string("split", "test", "What to evaluate: valid, the name of a test set, or test: all of these.")
 _INPUT = flags.DEFINE_string("input", "", "The lines to translate; stdin by default.")
 _OUTPUT = flags.DEFINE_string("output", "", "Where translations go; stdout by default.")

@@ -83,7 +83,8 @@ def get_config() -> ConfigDict:
     train.patience = 0  # evaluations without a better score before training stops; 0: never
     train.select = "bleu"  # the best checkpoint has the best validation bleu (tokenised), or nll
     train.log_every = 50
-    train.keep_last = 1  # checkpoints, besides the best
+    train.keep_last = 1  # checkpoints, besides the best; --checkpoint=average:N needs N of them
+    train.keep_best = 1  # checkpoints of the best validation scores; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that stay for good
 
     config.evaluation = evaluation = ConfigDict()

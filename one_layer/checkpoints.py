@@ -1,4 +1,4 @@
-"""Checkpoints through Orbax: the last, the best and every N-th, written in the background, never half there.
+"""Checkpoints through Orbax: the last ones, the best ones and every N-th, written in the background, never half there.
 
 A checkpoint holds what cannot be drawn again: `params`, the optimiser's state and the run's progress. The random layer is a
 function of the seed and is not in it.
@@ -19,9 +19,12 @@ from one_layer.errors import UserError
 class Checkpoints:
     """The folder `checkpoints/` of a run, one folder a checkpoint, named by its step."""
 
-    def __init__(self, workdir: Path, keep_last: int = 1, keep_every: int = 0, read_only: bool = False) -> None:
+    def __init__(
+        self, workdir: Path, keep_last: int = 1, keep_every: int = 0, keep_best: int = 1, read_only: bool = False
+    ) -> None:
+        """The `keep_last` newest stay, the `keep_best` of the highest scores, and those of steps divisible by `keep_every`."""
         self.folder = (workdir / "checkpoints").resolve()
-        kept: list[Any] = [policies.LatestN(keep_last), policies.BestN(get_metric_fn=_score, n=1)]
+        kept: list[Any] = [policies.LatestN(keep_last), policies.BestN(get_metric_fn=_score, n=keep_best)]
         if keep_every:
             kept.append(policies.EveryNSteps(keep_every))
         options = ocp.CheckpointManagerOptions(
@@ -56,7 +59,16 @@ class Checkpoints:
 
     def best(self) -> int | None:
         """The step of the checkpoint of the highest score, None where there is none."""
-        return self._manager.best_step()
+        return next(reversed(self.ranked()), None)
+
+    def ranked(self) -> list[int]:
+        """The steps of the checkpoints that have a score, from the lowest score to the highest; of equal ones the later is higher.
+
+        `keep_best` goes by the same order (Orbax sorts stably): the first N from the end are the N best of the whole run for
+        every N up to `keep_best`.
+        """
+        scores = {step: self._manager.metrics(step) for step in self.steps()}
+        return sorted((step for step in scores if scores[step]), key=lambda step: _score(scores[step]))
 
     def steps(self) -> list[int]:
         """All steps there are, rising."""

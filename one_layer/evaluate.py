@@ -85,7 +85,7 @@ def score(
 def evaluate(
     workdir: Path, checkpoint: str, split_name: str, settings: EvaluationConfig | None = None
 ) -> dict[str, Any]:
-    """Scores a checkpoint (`best`, `last`, `average:N` or a step) on a split (`valid`, a test set's name, or `test`: all of them).
+    """Scores a checkpoint (see `restore_run`) on a split (`valid`, a test set's name, or `test`: all of them).
 
     Leaves `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised) in `workdir` for every split scored.
     `settings` are of the search, the run's own by default. Raises: UserError for what is not there.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from one_layer.checkpoints import Checkpoints
 from one_layer.data.assets import TextAssets, load_text_assets
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, initialize
 from one_layer.settings import RunConfig, read_config, resolve
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,10 @@ class RestoredRun:
 
 
 def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
-    """Restores `best`, `last`, `average:N` (the scores, or dense weights, of the last N averaged) or the step given.
+    """Restores `best`, `last`, the step given, or an average: of the last N (`average:N`), of the N best (`average-best:N`).
 
-    Averaging is over what is trained, scores and not masks: masks are made of the averaged scores (paper A, section 4).
+    Averaging is over what is trained, scores and not masks: masks are made of the averaged scores (paper A, section 4). The best
+    have the highest validation scores; of equal ones the later is the better.
 
     Raises: UserError for a folder without a run, a checkpoint that is not there or damaged, or one of another vocabulary.
     """
@@ -41,10 +47,9 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
     try:
         steps = _steps(checkpoints, checkpoint)
         check_vocabularies(checkpoints.progress(steps[-1]), assets, workdir)
-        restored = [checkpoints.restore(step, params=variables["params"])["params"] for step in steps]
+        params = _average(checkpoints, steps, variables["params"])
     finally:
         checkpoints.close()
-    params = restored[0] if len(restored) == 1 else jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *restored)
     return RestoredRun(run, model, assets, {**variables, "params": params}, steps[-1])
 
 
@@ -61,6 +66,7 @@ def check_vocabularies(progress: dict[str, Any], assets: TextAssets, workdir: Pa
 
 
 def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
+    """The steps, rising, of the checkpoints that `name` means."""
     steps = checkpoints.steps()
     if not steps:
         raise UserError(f"there is no checkpoint in {checkpoints.folder}; train first, or mend --workdir")
@@ -70,13 +76,28 @@ def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
         best = checkpoints.best()
         return steps[-1:] if best is None else [best]
     kind, _, number = name.rpartition(":")
-    if not number.isdigit() or kind not in ("", "average"):
-        raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N or a step")
-    if kind == "average":
-        if not 1 <= int(number) <= len(steps):
-            raise UserError(
-                f"--checkpoint={name!r}, but {checkpoints.folder} holds {len(steps)} checkpoints; train with train.keep_last "
-                f"of at least {number}, or average fewer"
-            )
-        return steps[-int(number) :]
-    return [int(number)]
+    if not number.isdecimal() or kind not in ("", "average", "average-best"):
+        raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N, average-best:N or a step")
+    if not kind:
+        return [int(number)]
+    choice, key = (steps, "keep_last") if kind == "average" else (checkpoints.ranked(), "keep_best")
+    if not 1 <= int(number) <= len(choice):
+        raise UserError(
+            f"--checkpoint={name!r}, but {checkpoints.folder} holds {len(choice)} checkpoints; give N from 1 to {len(choice)}, "
+            f"or train with train.{key} of at least N"
+        )
+    return sorted(choice[-int(number) :])
+
+
+def _average(checkpoints: Checkpoints, steps: list[int], like: Any) -> Any:
+    """The mean of what is trained over the checkpoints of `steps`, shaped as `like`; only one of them at a time is in memory.
+
+    Summed in float64 by NumPy, so that the scores, and with them the masks, are the same bits on every device.
+    """
+    if len(steps) == 1:
+        return checkpoints.restore(steps[0], params=like)["params"]
+    log.info("averaging the checkpoints of updates %s", ", ".join(map(str, steps)))
+    total = jax.tree.map(lambda leaf: np.zeros(leaf.shape), like)
+    for step in steps:
+        total = jax.tree.map(np.add, total, checkpoints.restore(step, params=like)["params"])
+    return jax.tree.map(lambda leaf, each: jnp.asarray(leaf / len(steps), each.dtype), total, like)

@@ -31,6 +31,7 @@ class TrainConfig:
     select: str = "bleu"  # what makes a checkpoint the best: "bleu" (valid, tokenised) or "nll" (valid)
     log_every: int = 50  # updates between lines of metrics
     keep_last: int = 1  # checkpoints
+    keep_best: int = 1  # checkpoints of the best validation scores
     keep_every: int = 0  # evaluations between checkpoints that stay for good
 
     def __post_init__(self) -> None:
@@ -38,7 +39,7 @@ class TrainConfig:
             raise UserError(f"train.select is {self.select!r}; known are bleu and nll")
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0: say when training ends")
-        least = {"log_every": 1, "keep_last": 1}
+        least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
             if getattr(self, name) < least.get(name, 0):
                 raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")

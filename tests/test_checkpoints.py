@@ -66,6 +66,16 @@ def test_the_last_the_best_and_every_nth_stay(folder):
     checkpoints.close()
 
 
+@pytest.mark.parametrize(("keep_best", "left"), [(1, [6, 7]), (2, [2, 6, 7]), (3, [1, 2, 6, 7])])
+def test_the_n_best_stay_and_of_equal_ones_the_later(tmp_path, keep_best, left):
+    save(tmp_path, SCORES | {1: 0.5, 5: 0.4, 7: 0.1}, keep_best=keep_best)
+    checkpoints = Checkpoints(tmp_path, read_only=True)
+    assert checkpoints.steps() == left
+    assert checkpoints.ranked() == [step for step in (7, 1, 2, 6) if step in left]
+    assert checkpoints.best() == 6
+    checkpoints.close()
+
+
 def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
     """Training goes on, into the same buffers, while a checkpoint is being written."""
     go_on = jax.jit(lambda tree: jax.tree.map(lambda x: x + 1, tree), donate_argnums=0)

@@ -99,33 +99,6 @@ def test_the_best_of_a_run_is_what_its_result_scored(finished, workdir):
     assert scores["step"] == result["valid"]["step"]
 
 
-def test_an_average_is_of_the_scores(workdir):
-    steps = [tiny.UPDATES - tiny.EVERY, tiny.UPDATES]
-    each = [restore_run(workdir, str(step)) for step in steps]
-    average = restore_run(workdir, "average:2")
-    assert [run.step for run in (*each, average)] == [*steps, tiny.UPDATES]
-    mean = jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *(run.variables["params"] for run in each))
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6), average.variables["params"], mean)
-    jax.tree.map(np.testing.assert_array_equal, average.variables["random"], each[0].variables["random"])
-    alone = restore_run(workdir, "average:1").variables
-    jax.tree.map(np.testing.assert_array_equal, alone, each[1].variables)
-
-
-@pytest.mark.parametrize(
-    ("checkpoint", "message"),
-    [
-        ("newest", "--checkpoint='newest' is unknown; give best, last, average:N or a step"),
-        ("average:x", "is unknown"),
-        ("average:0", "holds 3 checkpoints"),
-        ("average:9", "holds 3 checkpoints; train with train.keep_last of at least 9"),
-        ("7", "there is no checkpoint of step 7 in .* there are: 4, 8, 12"),
-    ],
-)
-def test_checkpoints_that_are_not_there(workdir, checkpoint, message):
-    with pytest.raises(UserError, match=message):
-        restore_run(workdir, checkpoint)
-
-
 def test_a_run_without_checkpoints(workdir, tmp_path):
     shutil.copytree(workdir, tmp_path / "run", ignore=lambda *_: ["checkpoints"])
     with pytest.raises(UserError, match=r"there is no checkpoint in .*train first"):
