@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from one_layer import bleu
+from one_layer.accounting import account, describe
 from one_layer.data import corpus as corpora
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.preprocess import join_bpe
@@ -91,6 +92,7 @@ def evaluate(
     `settings` are of the search, the run's own by default. Raises: UserError for what is not there.
     """
     restored = restore_run(workdir, checkpoint)
+    log.info("parameters and bytes:\n%s", describe({restored.model.weights: account(restored.model)}))
     settings = settings or restored.run.evaluation
     corpus = corpora.load(restored.run.data, restored.assets.vocabularies, restored.assets.codes, training=False)
     generator = Generator(restored.model, settings)

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import jax
-import numpy as np
 
 from one_layer import evaluate
+from one_layer.accounting import account
 from one_layer.data.corpus import Corpus
 from one_layer.files import write_atomically
 from one_layer.generate import Generator
-from one_layer.models import ModelConfig
 from one_layer.restore import restore_run
 from one_layer.settings import RunConfig
-from one_layer.supermask import kept_count
 
 
 @runtime_checkable
@@ -57,8 +55,7 @@ def write(
         "train_seconds": spent.seconds,
         "train_tokens": spent.tokens,
         "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
-        "parameters": count_parameters(best.model, best.variables),
-        "bytes": {"dense_float32": 4 * sum(_unique_weights(best.variables).values())},
+        **account(best.model),
         "peak_memory_bytes": peak_memory_bytes(),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
@@ -67,27 +64,6 @@ def write(
     }
     write_atomically(workdir / "result.json", json.dumps(result, indent=1) + "\n")
     return result
-
-
-def count_parameters(model: ModelConfig, variables: dict[str, Any]) -> dict[str, int]:
-    """`trained`: entries of `params`; `random`: of the drawn matrices, a shared one once; `kept`: ones in all masks together."""
-    kept = sum(
-        (leaf.shape[0] if leaf.ndim == 3 else 1) * int(kept_count(int(np.prod(leaf.shape[-2:])), model.keep))
-        for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"])
-        if path[-1].key == "scores"
-    )
-    return {
-        "trained": sum(leaf.size for leaf in jax.tree.leaves(variables["params"])),
-        "random": sum(leaf.size for leaf in jax.tree.leaves(variables.get("random", {}))),
-        "kept": kept,
-    }
-
-
-def _unique_weights(variables: dict[str, Any]) -> dict[str, int]:
-    """Sizes of what a dense model of this shape would store: a matrix for every layer and every table."""
-    return {
-        jax.tree_util.keystr(path): leaf.size for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"])
-    }
 
 
 def peak_memory_bytes() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import shutil
 import sys
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from one_layer import bleu
+from one_layer.accounting import account, describe
 from one_layer.checkpoints import Checkpoints
 from one_layer.config import EOS, PAD
 from one_layer.data import corpus as corpora
@@ -74,8 +76,10 @@ def test_the_validation_bleu_is_that_of_its_translations(workdir, last, corpus):
     assert found["valid/bleu"] == scores["bleu_tokenized"]
 
 
-def test_what_an_evaluation_leaves(workdir, corpus):
-    scores = evaluate(workdir, "last", "test")["test"]
+def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
+    with caplog.at_level(logging.INFO):
+        scores = evaluate(workdir, "last", "test")["test"]
+    assert describe({"one_layer": account(last.model)}) in caplog.text
     assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
     hypotheses = (workdir / "hypotheses-test.txt").read_text("utf-8").split("\n")
     assert hypotheses.pop() == "" and len(hypotheses) == scores["sentences"] == len(corpus.tests["test"])

@@ -33,7 +33,7 @@ SCIENCE = [
     ("models",),
 ]
 RUN = [
-    ("settings", "metrics", "checkpoints", "step"),
+    ("settings", "metrics", "checkpoints", "step", "accounting"),
     ("restore", "generate"),
     ("evaluate", "translate"),
     ("results",),
