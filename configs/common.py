@@ -25,19 +25,33 @@ def get_config() -> ConfigDict:
     model.weights = (
         "one_layer"  # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers
     )
+    model.sharing = placeholder(str)  # of layers: weights (one_layer), none, or masks: L random layers under one mask
+    model.selection = "magnitude"  # of |S|; or score (of S), threshold, sigmoid_threshold, signed_threshold
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
-    model.embedding = placeholder(str)  # masked, frozen (random, fixed) or trained; none: masked, or trained if dense
+    model.threshold = 0.0  # what S, its sigmoid or |S| must exceed, for the three selections of that name
+    model.dynamic_scale = False  # masks times √(size / kept)
+    model.score_init = "uniform"  # ±1/√fan_in; or constant, or constant_noisy: plus N(0, 1e-4)
+    model.score_constant = 0.5
+    model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
+    model.embedding_path = ""  # tables of text (`N d`, then `token v1 ... vd`); {language} in it is replaced
     model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
-    model.norm = placeholder(str)  # plain or affine; none: plain, or affine if dense
+    model.norm = placeholder(str)  # plain, affine or frozen (affine, fixed); none: plain, or affine if dense
     model.bias = placeholder(bool)  # none: no, or yes if dense
+    model.share_bias = False  # one for all layers of a stack, the norms' shifts among them
+    model.share_norm_scale = placeholder(bool)  # none: by the preset
     model.dropout = 0.1  # after embeddings, attention blocks and feed-forward blocks
     model.attention_dropout = 0.0
     model.activation_dropout = 0.0
     model.dtype = "float32"  # of the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
     model.remat = False  # compute a layer's inner values again in the backward pass instead of keeping them
-    model.init_preset = "paper"  # paper: what the text says; reference: what its code does
-    model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant
-    model.scale_by_keep = True  # widen the draws by √(1/keep)
+    model.init_preset = (
+        "paper"  # paper: what the text says; reference: what its code does; corrected. Decides what is none below
+    )
+    model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant, unsigned_constant
+    model.init_attention = placeholder(str)  # scheme, or xavier: the attention's matrices, whatever init_scheme says
+    model.scale_by_keep = placeholder(bool)  # widen the draws by √(1/keep)
+    model.zero_pad_row = placeholder(bool)  # of tables
+    model.init_qk_gain = placeholder(float)  # of query and key matrices
     set_size(config, "small")
 
     config.data = data = ConfigDict()

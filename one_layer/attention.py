@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers import Drop, Projection
+from one_layer.supermask import Supermask
 
 # Not -inf: a pad may see nothing at all, and the mean of everything that it then computes harms nobody, where NaN would.
 _NEVER = np.finfo(np.float32).min
@@ -25,7 +26,7 @@ class Attention(nn.Module):
 
     heads: int
     kind: str
-    keep: float
+    mask: Supermask
     bias: bool
     dropout: float
     dtype: str
@@ -57,10 +58,10 @@ class Attention(nn.Module):
         weights = jax.nn.softmax(jnp.where(visible, scores, _NEVER)).astype(self.dtype)
         weights = Drop(self.dropout)(weights)
         mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, values).reshape(x.shape)
-        return Projection(x.shape[-1], self.kind, self.keep, self.bias, self.dtype, name="output")(mixed)
+        return Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name="output")(mixed)
 
     def _project(self, name: str, x: Float[Array, "batch length d"]) -> Float[Array, "batch length heads head"]:
-        projection = Projection(x.shape[-1], self.kind, self.keep, self.bias, self.dtype, name=name)
+        projection = Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name=name)
         return projection(x).reshape(*x.shape[:2], self.heads, -1)
 
     def _cached(self, name: str, new: Float[Array, "rows 1 heads head"], position: Int[Array, ""]) -> Array:

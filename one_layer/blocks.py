@@ -21,13 +21,13 @@ class Layer(nn.Module):
 
     def _attention(self, name: str) -> Attention:
         c = self.config
-        return Attention(c.heads, self._kind(), c.keep, bool(c.bias), c.attention_dropout, c.dtype, name=name)
+        return Attention(c.heads, self._kind(), c.supermask, bool(c.bias), c.attention_dropout, c.dtype, name=name)
 
     def _feed_forward(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length d"]:
         c = self.config
 
         def projection(features: int, name: str) -> Projection:
-            return Projection(features, self._kind(), c.keep, bool(c.bias), c.dtype, name=name)
+            return Projection(features, self._kind(), c.supermask, bool(c.bias), c.dtype, name=name)
 
         hidden = jax.nn.relu(projection(c.ffn, "ffn_in")(x))
         hidden = Drop(c.activation_dropout)(hidden)
@@ -41,7 +41,7 @@ class Layer(nn.Module):
     ) -> Float[Array, "batch length d"]:
         """LayerNorm(x + dropout(y))."""
         y = Drop(self.config.dropout)(y)
-        return Norm(self.config.norm == "affine", self.config.dtype, name=name)(x + y)
+        return Norm(str(self.config.norm), self.config.dtype, name=name)(x + y)
 
 
 class EncoderLayer(Layer):

@@ -7,30 +7,48 @@ from dataclasses import dataclass
 
 from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES
+from one_layer.supermask import SELECTIONS, Supermask
 
 PAD, BOS, EOS, UNK = 1, 0, 2, 3
 
 _CHOICES = {
     "weights": ("dense", "one_layer", "multi_layer"),
     "embedding": ("masked", "frozen", "trained"),
-    "norm": ("plain", "affine"),
+    "sharing": ("weights", "masks", "none"),
+    "selection": SELECTIONS,
+    "score_init": ("uniform", "constant", "constant_noisy"),
+    "norm": ("plain", "affine", "frozen"),
     "dtype": ("float32", "bfloat16"),
-    "init_preset": ("paper", "reference"),
+    "init_preset": ("paper", "reference", "corrected"),
     "init_scheme": SCHEMES,
+    "init_attention": ("scheme", "xavier"),
 }
+# What layers may share, by what the weights are.
+_SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """An encoder-decoder Transformer for translation (post-LN, ReLU, sinusoidal positions; paper A, section 4).
 
-    `weights`: `dense` (fully weighted), `one_layer` (one random layer a stack, L masks) or `multi_layer` (L random layers,
-    L masks). `keep`: the fraction of the random weights that every mask keeps, in (0, 1]; 1 means no masks.
-    `embedding`: `masked`, `frozen` (random and fixed) or `trained`. Fields that are None follow from `weights`: a dense model
-    has trained embeddings, biases and affine LayerNorm, a masked one masked embeddings and neither of the others.
-    `shared_embedding`: one table for source, target and output projection (a joined vocabulary).
-    `init_preset`: `paper` draws every matrix by `init_scheme`, its deviation multiplied by √(1/keep) if `scale_by_keep`;
-    `reference` does what the paper's own code does (see `one_layer.models.weights`).
+    `weights`: `dense` (fully weighted), `one_layer` (one random layer a stack, L masks) or `multi_layer` (L random layers).
+    `sharing`, among the layers of a stack: `weights` (one_layer), `none`, or `masks` (L random layers under one mask).
+    `selection`, `keep`, `threshold`, `dynamic_scale`: how scores become masks, see `one_layer.supermask.Supermask`; a keep of 1
+    means no masks. `score_init`: U(±1/√fan_in), `constant` (`score_constant`, all tied) or `constant_noisy` (plus N(0, 1e-4)).
+    `embedding`: `masked`, `frozen` (fixed) or `trained`; its values are random, or of the file `embedding_path` (fixed, so
+    `masked` or `frozen`). `shared_embedding`: one table for source, target and output projection (a joined vocabulary).
+    `norm`: LayerNorm `plain`, `affine` (trained scale and shift) or `frozen` (affine, fixed). `share_bias`: biases, shifts of
+    norms among them, are the same in all layers; `share_norm_scale`: so are the norms' scales.
+    Fields that are None follow from `weights`: a dense model has trained embeddings, biases and affine LayerNorm, a masked one
+    masked embeddings and neither of the others.
+
+    `init_preset` decides these, where they are None (facts about the reference: the paper's own code):
+    `init_attention`: attention matrices by `init_scheme` as all others are (`scheme`), or Xavier uniform, with gain 1/√2 for query,
+    key and value (`xavier`: reference). `scale_by_keep`: deviations times √(1/keep) (not in reference). `zero_pad_row`: tables
+    start with a row of zeros at pad (reference). `share_norm_scale` (reference, where weights are shared: its sharing goes by the
+    name "weight"). `init_qk_gain` multiplies query and key matrices (1; Otsuka et al. 2025, arXiv 2511.04217, find about n^¼ best).
+    `paper` is paper A's text, `reference` its code; `corrected` is the text's initialisation, with √(1/keep) at every keep, for
+    models that go beyond the paper.
 
     Raises: UserError for a value that no model has.
     """
@@ -43,11 +61,20 @@ class ModelConfig:
     encoder_layers: int = 6
     decoder_layers: int = 6
     weights: str = "one_layer"
+    sharing: str | None = None
+    selection: str = "magnitude"
     keep: float = 0.5
+    threshold: float = 0.0
+    dynamic_scale: bool = False
+    score_init: str = "uniform"
+    score_constant: float = 0.5
     embedding: str | None = None
+    embedding_path: str = ""
     shared_embedding: bool = False
     norm: str | None = None
     bias: bool | None = None
+    share_bias: bool = False
+    share_norm_scale: bool | None = None
     dropout: float = 0.0
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
@@ -55,18 +82,32 @@ class ModelConfig:
     remat: bool = False
     init_preset: str = "paper"
     init_scheme: str = "kaiming_uniform"
-    scale_by_keep: bool = True
+    init_attention: str | None = None
+    scale_by_keep: bool | None = None
+    zero_pad_row: bool | None = None
+    init_qk_gain: float | None = None
 
     def __post_init__(self) -> None:
-        dense = self.weights == "dense"
-        for name, value in (
-            ("embedding", "trained" if dense else "masked"),
-            ("norm", "affine" if dense else "plain"),
-            ("bias", dense),
-        ):
+        for name, value in self._follows().items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         self._check()
+        self._check_together()
+
+    def _follows(self) -> dict[str, object]:
+        """What the fields are that nobody gave, from `weights` and `init_preset`."""
+        dense, reference = self.weights == "dense", self.init_preset == "reference"
+        return {
+            "sharing": _SHARING.get(self.weights, ("none",))[0],
+            "embedding": "trained" if dense else "masked",
+            "norm": "affine" if dense else "plain",
+            "bias": dense,
+            "share_norm_scale": reference and self.weights == "one_layer",
+            "init_attention": "xavier" if reference else "scheme",
+            "scale_by_keep": not reference,
+            "zero_pad_row": reference,
+            "init_qk_gain": 1.0,
+        }
 
     def _check(self) -> None:
         for name, known in _CHOICES.items():
@@ -84,6 +125,29 @@ class ModelConfig:
         if not 0.0 < self.keep <= 1.0:
             raise UserError(
                 f"model.keep is {self.keep}; it must lie in (0, 1]: the fraction of the weights that masks keep"
+            )
+        if not (self.init_qk_gain or 0.0) > 0.0:
+            raise UserError(f"model.init_qk_gain is {self.init_qk_gain}; it must be above 0, and 1 changes nothing")
+
+    def _check_together(self) -> None:
+        if self.sharing not in _SHARING[self.weights]:
+            raise UserError(
+                f"model.sharing is {self.sharing!r}, which model.weights={self.weights} cannot be: with it goes "
+                f"{' or '.join(_SHARING[self.weights])}"
+            )
+        if self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0:
+            raise UserError(
+                f"model.threshold is {self.threshold}; a sigmoid is compared with it, so it must lie in (0, 1), as 0.5 does"
+            )
+        if self.selection == "signed_threshold" and not (self.threshold >= 0.0 and not self.dynamic_scale):
+            raise UserError(
+                f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold}) and no "
+                "model.dynamic_scale, which counts ones"
+            )
+        if self.embedding_path and self.embedding == "trained":
+            raise UserError(
+                f"model.embedding_path is {self.embedding_path!r}, but model.embedding is 'trained'; such tables stay fixed: "
+                "give frozen or masked"
             )
         if self.d_model % self.heads:
             raise UserError(f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}")
@@ -104,6 +168,17 @@ class ModelConfig:
         """Whether the layers' matrices are random with trained masks; at keep 1 they are random and nothing is trained."""
         return self.weights != "dense"
 
+    @property
+    def shares_params(self) -> bool:
+        """Whether some of what is trained in the layers is the same in all of them."""
+        return self.sharing == "masks" or self.share_bias or bool(self.share_norm_scale)
+
+    @property
+    def supermask(self) -> Supermask:
+        """How the scores of every matrix become its mask."""
+        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale)
+
     def replace(self, **changes: object) -> ModelConfig:
-        """A copy with other values. What followed from `weights` stays as it is, unless given anew (None: follow again)."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+        """A copy with other values; those that followed from `weights` or `init_preset` follow from the new ones."""
+        followed = {name: None for name, value in self._follows().items() if getattr(self, name) == value}
+        return dataclasses.replace(self, **{**followed, **changes})  # type: ignore[arg-type]

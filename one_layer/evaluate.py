@@ -48,9 +48,9 @@ class Validator:
         self._sums = jax.jit(sums)
         self._materialize = Generator(model, run.evaluation).prepare
 
-    def __call__(self, params: Variables, random: Variables) -> dict[str, float]:
+    def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
         """`valid/nll` in nats a token, and `valid/bleu`."""
-        variables = self._materialize({"params": params, "random": random})
+        variables = self._materialize({"params": params, **fixed})
         valid, settings = self._corpus.valid, self._settings
         batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, settings.buckets)
         sums = [self._sums(variables, batch) for batch in batches]

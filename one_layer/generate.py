@@ -35,7 +35,7 @@ class Generator:
 
     def __init__(self, config: ModelConfig, settings: EvaluationConfig, beam: int | None = None) -> None:
         self.config, self.settings, self.beam = config, settings, beam or settings.beam
-        self.prepare = jax.jit(partial(materialize, keep=config.keep))
+        self.prepare = jax.jit(partial(materialize, mask=config.supermask))
         self._search = jax.jit(self._search_batch)
 
     def __call__(

@@ -17,7 +17,7 @@ from one_layer.errors import UserError
 
 _UNIFORM = {"kaiming_uniform", "xavier_uniform"}
 _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
-SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant"}))
+SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant", "unsigned_constant"}))
 
 
 def random_weights(
@@ -27,7 +27,8 @@ def random_weights(
 
     Schemes, for a kernel [fan_in, fan_out] (axes before the last two are copies and count to neither):
     `kaiming_uniform` U(±√(6/fan_in)), `xavier_uniform` U(±√(6/(fan_in+fan_out))), `kaiming_normal` of standard deviation
-    √(2/fan_in), `xavier_normal` √(2/(fan_in+fan_out)), `signed_constant` ±√(2/fan_in), `normal` d^−½ with d the last axis.
+    √(2/fan_in), `xavier_normal` √(2/(fan_in+fan_out)), `signed_constant` ±√(2/fan_in), `unsigned_constant`
+    +√(2/fan_in) everywhere (a control: only the mask differs from place to place), `normal` d^−½ with d the last axis.
     `scale` multiplies the bound or deviation; `fan_in` replaces the shape's where a matrix is used transposed (an embedding
     [vocabulary, d] is the output projection, whose fan-in is d).
 
@@ -51,6 +52,8 @@ def random_weights(
         halves = _words64(seed, role, 3 * size).view("<u2").reshape(size, 12)
         integers = halves.sum(axis=1, dtype=np.int32) - 6 * 2**16
         constant = np.float32(deviation) * np.float32(2.0**-16)
+    elif scheme == "unsigned_constant":
+        return np.full(shape, np.float32(deviation))
     else:
         integers = 1 - 2 * (_words32(seed, role, size) >> np.uint32(31)).astype(np.int32)  # the top bit is the sign
         constant = np.float32(deviation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -11,50 +13,54 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Int
 
-from one_layer.supermask import topk_mask
+from one_layer.supermask import Supermask
 
 Variables = dict[str, Any]
 
 
-def matrix(module: nn.Module, shape: tuple[int, int], kind: str, keep: float) -> Float[Array, "rows columns"]:
+def matrix(
+    module: nn.Module, shape: tuple[int, int], kind: str, mask: Supermask, axis: int
+) -> Float[Array, "rows columns"]:
     """The matrix that `module` multiplies by, declared among the variables of `module`.
 
-    `kind` `trained`: `params/kernel`. `random`: `random/kernel`, never trained. `masked`: W ⊙ M with W = `random/kernel` and M
-    the Supermask of `params/scores` (paper A, section 3), or the product itself where `materialized/kernel` holds it already.
-    Values come from `one_layer.models.initialize`; the zeros here only tell Flax the shapes.
+    `kind` `trained`: `params/kernel`. `fixed`: W, never trained: `frozen/kernel` where it is there (values from elsewhere), else
+    `random/kernel`. `masked`: W ⊙ M with M the Supermask of `params/scores` (paper A, section 3), or the product itself where
+    `materialized/kernel` holds it already; `axis` is that of the outputs, or of the tokens. Values come from
+    `one_layer.models.initialize`; the zeros here only tell Flax the shapes.
     """
     zeros = nn.initializers.zeros
     if kind == "trained":
         return jnp.asarray(module.param("kernel", zeros, shape))
     if module.has_variable("materialized", "kernel"):
         return module.get_variable("materialized", "kernel")
-    weights = module.variable("random", "kernel", jnp.zeros, shape).value
-    if kind == "random" or keep == 1.0:
+    source = "frozen" if module.has_variable("frozen", "kernel") else "random"
+    weights = module.variable(source, "kernel", jnp.zeros, shape).value
+    if kind == "fixed" or mask.keeps_all:
         return jnp.asarray(weights)
-    return weights * topk_mask(module.param("scores", zeros, shape), keep)
+    return weights * mask(module.param("scores", zeros, shape), axis)
 
 
-def materialize(variables: Variables, keep: float) -> Variables:
+def materialize(variables: Variables, mask: Supermask) -> Variables:
     """`variables` with every W ⊙ M computed once, into the collection `materialized`, instead of the scores and their W.
 
-    Scores of a stack are [L, fan_in, fan_out]; their W is that too, or [fan_in, fan_out] where the L layers share it. The
-    network gives the same numbers from the result without a selection a step: what evaluation and decoding want.
+    Of a stack's scores and its W, either has the layer axis first where it is not shared. The network gives the same numbers
+    from the result without a selection a step: what training, evaluation and decoding want.
     """
-    params, random = flatten_dict(variables.get("params", {})), flatten_dict(variables.get("random", {}))
+    flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     products = {}
-    for path in [path for path in params if path[-1] == "scores"]:
+    for path in [path for path in flat["params"] if path[-1] == "scores"]:
         kernel = (*path[:-1], "kernel")
-        products[kernel] = _products(params.pop(path), random.pop(kernel), keep)
-    changed = {"params": params, "random": random, "materialized": products}
-    return {**variables, **{name: unflatten_dict(flat) for name, flat in changed.items()}}
+        weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)
+        axis = 0 if any(name.endswith("embedding") for name in path) else -1
+        products[kernel] = weights * _masks(flat["params"].pop(path), partial(mask, axis=axis))
+    made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
+    return {**variables, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
 
 
-def _products(scores: Float[Array, "..."], weights: Float[Array, "..."], keep: float) -> Float[Array, "..."]:
-    if scores.ndim == 2:
-        return weights * topk_mask(scores, keep)
-    if weights.ndim == 2:
-        return jax.lax.map(lambda layer: weights * topk_mask(layer, keep), scores)
-    return jax.lax.map(lambda layer: layer[1] * topk_mask(layer[0], keep), (scores, weights))
+def _masks(
+    scores: Float[Array, "*layers rows columns"], mask: Callable[[Array], Array]
+) -> Float[Array, "*layers rows columns"]:
+    return mask(scores) if scores.ndim == 2 else jax.lax.map(mask, scores)
 
 
 class Projection(nn.Module):
@@ -62,13 +68,13 @@ class Projection(nn.Module):
 
     features: int
     kind: str
-    keep: float
+    mask: Supermask
     bias: bool
     dtype: str
 
     @nn.compact
     def __call__(self, x: Float[Array, "*batch fan_in"]) -> Float[Array, "*batch fan_out"]:
-        kernel = matrix(self, (x.shape[-1], self.features), self.kind, self.keep)
+        kernel = matrix(self, (x.shape[-1], self.features), self.kind, self.mask, axis=-1)
         y = jnp.dot(x.astype(self.dtype), kernel.astype(self.dtype))
         if self.bias:
             y = y + self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
@@ -81,11 +87,11 @@ class Embedding(nn.Module):
     vocabulary: int
     features: int
     kind: str
-    keep: float
+    mask: Supermask
 
     @nn.compact
     def __call__(self) -> Float[Array, "vocabulary d"]:
-        return matrix(self, (self.vocabulary, self.features), self.kind, self.keep)
+        return matrix(self, (self.vocabulary, self.features), self.kind, self.mask, axis=0)
 
 
 def embed(
@@ -107,21 +113,33 @@ def sinusoids(length: int, features: int) -> Float[np.ndarray, "length features"
 
 
 class Norm(nn.Module):
-    """LayerNorm (eps 1e-5), its statistics in float32; trained scale and shift only if `affine`."""
+    """LayerNorm (eps 1e-5), its statistics in float32; scale and shift only if `affine`, fixed ones if `frozen`."""
 
-    affine: bool
+    kind: str
     dtype: str
 
     @nn.compact
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-        return nn.LayerNorm(
+        affine = self.kind == "affine"
+        y = nn.LayerNorm(
             epsilon=1e-5,
-            use_bias=self.affine,
-            use_scale=self.affine,
+            use_bias=affine,
+            use_scale=affine,
             use_fast_variance=False,
             dtype=self.dtype,
-            name="layer_norm",
+            name="layer_norm" if affine else "normalise",
         )(x)
+        return _FixedAffine(name="layer_norm")(y) if self.kind == "frozen" else y
+
+
+class _FixedAffine(nn.Module):
+    """A scale and a shift that nobody trains."""
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+        scale = self.variable("frozen", "scale", jnp.ones, x.shape[-1]).value
+        shift = self.variable("frozen", "bias", jnp.zeros, x.shape[-1]).value
+        return (x * scale + shift).astype(x.dtype)
 
 
 class Drop(nn.Module):

@@ -14,7 +14,7 @@ from tensorboardX import SummaryWriter
 
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.supermask import topk_mask
+from one_layer.supermask import Supermask
 
 
 class MetricsLog:
@@ -61,11 +61,11 @@ def read_metrics(workdir: Path) -> list[dict[str, Any]]:
 Masks = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes]
 
 
-def packed_masks(params: Any, keep: float) -> Masks:
-    """Every mask of a model, one bit a weight, by the path of its scores. Layers are packed one by one."""
+def packed_masks(params: Any, mask: Supermask) -> Masks:
+    """Every mask of a model, one bit a weight (1 where it is above 0), by the path of its scores. Layers are packed one by one."""
 
     def pack(scores: Float[Array, "fan_in fan_out"]) -> UInt8[Array, "bytes"]:
-        return jnp.packbits(topk_mask(scores, keep).reshape(-1) > 0)
+        return jnp.packbits(mask(scores).reshape(-1) > 0)
 
     masks = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):

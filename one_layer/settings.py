@@ -106,18 +106,25 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     if not _fits(seed, int) or not 0 <= seed < 2**32:
         raise UserError(f"seed is {seed!r}; it must be a whole number from 0 to 2**32 - 1")
     data = {name: tuple(v) if isinstance(v, list) else v for name, v in config["data"].items()}
+    model = _resolved_model(config["model"])
     run = RunConfig(
-        model=dict(config["model"]),
+        model=model,
         data=_record(DataConfig, "data", data),
         optim=_record(OptimConfig, "optim", config["optim"]),
         train=_record(TrainConfig, "train", config["train"]),
         evaluation=_record(EvaluationConfig, "evaluation", config["evaluation"]),
         task=config.get("task", "translation"),
         seed=seed,
-        raw=config,
+        raw={**config, "model": model},
     )
     _check_together(run)
     return run
+
+
+def _resolved_model(values: dict[str, Any]) -> dict[str, Any]:
+    """The section `model` with the values that follow from others, a preset's among them: what config.json tells its readers."""
+    model = _record(ModelConfig, "model", {**values, "source_vocab": 10, "target_vocab": 10})
+    return {name: value for name, value in vars(model).items() if name not in ("source_vocab", "target_vocab")}
 
 
 def resolve_evaluation(config: dict[str, Any]) -> EvaluationConfig:
@@ -128,7 +135,13 @@ def resolve_evaluation(config: dict[str, Any]) -> EvaluationConfig:
 def _check_together(run: RunConfig) -> None:
     """Refuses, before any text is read, a model that cannot be and settings that do not go together."""
     model = run.model_config(10, 10)
-    if model.masked and model.keep == 1.0 and model.embedding != "trained" and model.norm == "plain" and not model.bias:
+    if (
+        model.masked
+        and model.supermask.keeps_all
+        and model.embedding != "trained"
+        and model.norm == "plain"
+        and not model.bias
+    ):
         raise UserError(
             "model.keep is 1.0, which makes no masks, so that nothing is left to train; give a keep below 1, or "
             "model.embedding=trained"
@@ -165,7 +178,8 @@ def check_workdir(workdir: Path, run: RunConfig) -> bool:
         if (workdir / "checkpoints").exists():
             raise UserError(f"{workdir} holds checkpoints but no config.json; give a fresh --workdir")
         return False
-    before, now = flatten(read_config(workdir)), flatten(json.loads(json.dumps(run.raw)))
+    # Resolved: what an earlier version did not write down had its default.
+    before, now = (flatten(json.loads(json.dumps(raw))) for raw in (resolve(read_config(workdir)).raw, run.raw))
     differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     fatal = [name for name in differing if not _may_change(name, run)]
     if fatal:

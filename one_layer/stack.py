@@ -6,9 +6,12 @@ differs from step to step: the scores, and so the masks (Shen et al. 2021, arXiv
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from one_layer.blocks import Layer
@@ -18,16 +21,15 @@ from one_layer.config import ModelConfig
 class Stack(nn.Module):
     """`length` applications of one layer: `layer(config)(x, *rest)`, `rest` being the same in each.
 
-    With `shared`, the collection `random` holds one layer's matrices; else those of `length` layers, the layer axis first.
-    `params` have the layer axis first, `cache` and `memory` second, after the batch. `intermediates`, where mutable, gets
-    each layer's output. With `remat` a layer's inner values are computed again in the backward pass instead of kept.
+    With `sharing` `weights`, the collection `random` holds one layer's matrices; else those of `length` layers, the layer axis
+    first. `params` have it first too, but for those that all layers share; `cache` and `memory` second, after the batch.
+    `intermediates`, where mutable, gets each layer's output. With `remat` a layer's inner values are computed again in the
+    backward pass instead of kept.
     """
 
     layer: type[Layer]
     config: ModelConfig
     length: int
-    shared: bool
-    remat: bool
 
     @nn.compact
     def __call__(self, x: Float[Array, "batch length d"], *rest: Any) -> Float[Array, "batch length d"]:
@@ -36,19 +38,37 @@ class Stack(nn.Module):
             layer.sow("intermediates", "output", y)
             return y, None
 
+        one_weight = self.config.sharing == "weights"
         scan = nn.scan(
-            nn.remat(step, prevent_cse=False) if self.remat else step,
-            variable_broadcast="random" if self.shared else False,
+            nn.remat(step, prevent_cse=False) if self.config.remat else step,
+            variable_broadcast="random" if one_weight else False,
             variable_axes={
                 "params": 0,
                 "materialized": 0,
+                "frozen": 0,
                 "intermediates": 0,
                 "cache": 1,
                 "memory": 1,
-                **({} if self.shared else {"random": 0}),
+                **({} if one_weight else {"random": 0}),
             },
             split_rngs={"params": True, "dropout": True},
             in_axes=nn.broadcast,
             length=self.length,
         )
-        return scan(self.layer(self.config, name="layers"), x, *rest)[0]
+
+        def layers(layer: Layer, x: Array, *rest: Any) -> Array:
+            return scan(layer, x, *rest)[0]
+
+        if self.config.shares_params:
+            layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.length))
+        return layers(self.layer(self.config, name="layers"), x, *rest)
+
+
+def _one_each(params: Any, length: int) -> Any:
+    """`params` with a copy for every layer of what the layers share; its gradient is the sum over the layers."""
+
+    def repeat(path: tuple[Any, ...], leaf: Array) -> Array:
+        axes = 2 if path[-1].key in ("scores", "kernel") else 1
+        return jnp.broadcast_to(leaf, (length, *leaf.shape)) if leaf.ndim == axes else leaf
+
+    return jax.tree_util.tree_map_with_path(repeat, params)

@@ -15,12 +15,13 @@ from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
 
 Tree = Any
-Step = Callable[[Tree, Tree, Tree, Any, int], tuple[Tree, Tree, dict[str, Array]]]
+Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
 
 
 def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int) -> Step:
-    """The jitted function (params, moments, random, batch, number) -> (params, moments, sums), donating the first two.
+    """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), donating the first two.
 
+    `fixed` are the other collections of the model, `random` and, where there is one, `frozen`.
     A batch has `source`, `target_in` and `target`, [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's
     `number` and the micro-batch alone. `sums` are over the update: `loss` and `nll` in nats, `tokens`, and the gradient's `norm`.
     """
@@ -46,17 +47,17 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
         return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
 
     def step(
-        params: Tree, moments: Tree, random: Tree, batch: dict[str, Array], number: Int[Array, ""]
+        params: Tree, moments: Tree, fixed: dict[str, Tree], batch: dict[str, Array], number: Int[Array, ""]
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         def select(params: Tree) -> tuple[Tree, Tree]:
-            variables = materialize({"params": params, "random": random}, config.keep)
-            return variables, variables.pop("random")
+            variables = materialize({"params": params, **fixed}, config.supermask)
+            return variables, {name: variables.pop(name) for name in fixed}
 
         # Every mask is selected once an update, before the layers are scanned: in the scan each would wait for the one
         # before it, and what the backward pass needs of it would be copied.
-        trained, pull_back, fixed = jax.vjp(select, params, has_aux=True)
+        trained, pull_back, rest = jax.vjp(select, params, has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
-        gradients, sums = gradient(trained, {"random": fixed}, batch, key)
+        gradients, sums = gradient(trained, rest, batch, key)
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["tokens"], gradients)
         changes, moments = optimizer.update(gradients, moments, params)

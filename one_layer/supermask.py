@@ -1,12 +1,14 @@
 """The Supermask: which of a matrix's random weights survive.
 
 M keeps the k entries of largest |S|, and the gradient passes straight through the selection to |S| (Shen et al. 2021,
-arXiv 2109.03939, section 3; Ramanujan et al. 2020). Nothing here sorts: the k-th largest |S| is found by counting.
+arXiv 2109.03939, section 3; Ramanujan et al. 2020). Nothing here sorts: the k-th largest is found by counting.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +18,53 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.errors import UserError
 
+SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold")
+
 _INFINITY = 0x7F800000  # the float32 bit pattern of +inf; those above it are NaNs
 _BLOCK = (64, 128)  # counts of 64 fit int8, of which a CPU adds many at once: four times as fast as adding int32
 _QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; what it has not found by then is left to bisection
+_LEAST_KEPT = 0.005  # of a matrix under a threshold, as in the reference
+
+
+@dataclass(frozen=True)
+class Supermask:
+    """How scores become a mask; calling it on scores gives the mask, in their shape and dtype.
+
+    `selection`: `magnitude` keeps the fraction `keep` of largest |S| (paper A's code), `score` that of largest S (its equation 2).
+    `threshold` keeps S > τ and `sigmoid_threshold` σ(S) > τ, or the largest 0.5 % of S where fewer pass; `signed_threshold` gives
+    sign(S) where |S| > τ, and so a mask of -1, 0 and 1. τ is `threshold`; `keep` says nothing to these three.
+    `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
+
+    The gradient of the mask goes to |S| under `magnitude`, so dL/dS = dL/dM · sign(S), and to S itself under all others.
+    """
+
+    keep: float = 0.5
+    selection: str = "magnitude"
+    threshold: float = 0.0
+    dynamic_scale: bool = False
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether there is nothing to select, and so nothing to train."""
+        return self.keep == 1.0 and self.selection in ("magnitude", "score")
+
+    def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
+        """Raises: UserError as `topk_mask` does."""
+        if self.selection in ("magnitude", "score"):
+            mask = topk_mask(scores, self.keep, by=self.selection)
+        else:
+            fixed = lax.stop_gradient(jnp.asarray(scores))
+            signed, sigmoid = self.selection == "signed_threshold", self.selection == "sigmoid_threshold"
+            chosen = _beyond(fixed, self.threshold) if signed else _above(fixed, self.threshold, sigmoid)
+            mask = _straight_through("score", chosen, jnp.asarray(scores))
+        return rescaled(mask, axis) if self.dynamic_scale else mask
 
 
 def topk_mask(
-    scores: Float[Array | np.ndarray, "*shape"], keep: float | Shaped[Array | np.ndarray, ""]
+    scores: Float[Array | np.ndarray, "*shape"],
+    keep: float | Shaped[Array | np.ndarray, ""],
+    *,
+    by: str = "magnitude",
 ) -> Float[Array, "*shape"]:
     """The mask M of ones and zeros, in the dtype of `scores`, that keeps the k entries of largest |score|.
 
@@ -30,14 +72,19 @@ def topk_mask(
     backward pass takes the selection for the identity on |S|: dL/dS = dL/dM * sign(S), for kept and dropped entries alike
     (paper A, section 3, as its code computes it). `keep` in (0, 1] may be a Python number or traced.
 
+    `by="score"` ranks by the score itself (paper A, equation 2), and the gradient goes to it as it is: dL/dS = dL/dM.
+
     A NaN among the scores makes the whole mask NaN, and so the loss: never a mask that looks right. The same happens for
     a traced `keep` outside (0, 1].
 
-    Raises: UserError for a `keep` outside (0, 1], if it is not traced, and for no scores at all.
+    Raises: UserError for a `keep` outside (0, 1], if it is not traced, for no scores at all, and for an unknown `by`.
     """
+    if by not in ("magnitude", "score"):
+        raise UserError(f"scores cannot be ranked by {by!r}; known are magnitude and score")
     if scores.size == 0:
         raise UserError(f"scores of shape {scores.shape} have no entries to choose among")
-    return _keep_largest(jnp.asarray(scores), jnp.asarray(kept_count(scores.size, keep), jnp.int32))
+    scores, k = jnp.asarray(scores), jnp.asarray(kept_count(scores.size, keep), jnp.int32)
+    return _straight_through(by, _keep_largest(by, lax.stop_gradient(scores), k), scores)
 
 
 def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int | Int[Array, ""]:
@@ -61,28 +108,75 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     return max(1, size - int((1.0 - number) * size))
 
 
-@jax.custom_vjp
-@jax.jit  # for calls outside of a jitted function: the loops in it would be compiled anew at each
-def _keep_largest(scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Array, "*shape"]:
-    # Without the sign, the bits of a float32 are ordered as |S| is; denormal numbers too, which a device may take for 0.
-    keys = lax.bitcast_convert_type(scores.astype(jnp.float32), jnp.int32) & 0x7FFFFFFF
+def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """`mask` times √(size / kept), both counted along `axis`: what is left has the variance that all had before.
+
+    The reference's "dynamic scaling": along a projection's outputs, a table's tokens. The gradient passes through the factor too.
+    A line that keeps nothing stays 0, where the reference divides by 0.
+    """
+    kept = jnp.sum(mask, axis=axis, keepdims=True)
+    return mask * jnp.where(kept > 0, jnp.sqrt(mask.shape[axis] / jnp.where(kept > 0, kept, 1.0)), 0.0)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _straight_through(by: str, mask: Float[Array, "*shape"], scores: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """`mask`, whose gradient goes to the magnitudes of `scores`, or to themselves, as it is."""
+    return mask
+
+
+def _forward(by: str, mask: Float[Array, "*shape"], scores: Float[Array, "*shape"]) -> tuple[Array, Array | None]:
+    return mask, scores if by == "magnitude" else None
+
+
+def _backward(by: str, scores: Array | None, gradient: Float[Array, "*shape"]) -> tuple[None, Array]:
+    return None, gradient if scores is None else gradient * jnp.sign(scores)
+
+
+_straight_through.defvjp(_forward, _backward)
+
+
+# Jitted for calls outside of a jitted function: the loops in it would be compiled anew at each.
+@partial(jax.jit, static_argnums=0)
+def _keep_largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Array, "*shape"]:
+    keys = _keys(scores, by)
+    lowest = jnp.int32(0) if by == "magnitude" else jnp.min(keys)
     largest = jnp.max(keys)
-    threshold, at_least = _kth_largest(keys, k, largest)
+    threshold, at_least = _kth_largest(keys, k, lowest, largest)
     last_tie = _last_tie(keys, threshold, at_least - k)
     mask = (keys > threshold) | ((keys == threshold) & ~_after(last_tie, keys.shape))
     broken = (largest > _INFINITY) | (k < 1)
     return jnp.where(broken, jnp.nan, mask).astype(scores.dtype)
 
 
-def _forward(scores: Float[Array, "*shape"], k: Int[Array, ""]) -> tuple[Array, Array]:
-    return _keep_largest(scores, k), scores
+def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Float[Array, "*shape"]:
+    """Ones where S, or its sigmoid, exceeds the threshold; where they are fewer than 0.5 % and one, that many largest S."""
+    chosen = (jax.nn.sigmoid(scores) if sigmoid else scores) > threshold
+    least = min(int(_LEAST_KEPT * scores.size) + 1, scores.size)
+    mask = lax.cond(
+        _count(chosen) >= least,
+        lambda: chosen.astype(scores.dtype),
+        lambda: _keep_largest("score", scores, jnp.int32(least)),
+    )
+    return jnp.where(jnp.any(jnp.isnan(scores)), jnp.nan, mask)
 
 
-def _backward(scores: Float[Array, "*shape"], gradient: Float[Array, "*shape"]) -> tuple[Array, None]:
-    return gradient * jnp.sign(scores), None
+def _beyond(scores: Float[Array, "*shape"], threshold: float) -> Float[Array, "*shape"]:
+    """The sign of S where |S| exceeds the threshold, 0 elsewhere, NaN at a NaN."""
+    return (jnp.abs(scores) > threshold) * jnp.sign(scores)
 
 
-_keep_largest.defvjp(_forward, _backward)
+def _keys(scores: Float[Array, "*shape"], by: str) -> Int[Array, "*shape"]:
+    """Integers in the order of |S| or S; denormal numbers, which a device may take for 0, differ too. A NaN is above all."""
+    bits = lax.bitcast_convert_type(scores.astype(jnp.float32), jnp.int32)
+    magnitude = bits & 0x7FFFFFFF
+    if by == "magnitude":
+        return magnitude
+    return jnp.where((bits >= 0) | (magnitude > _INFINITY), magnitude, -magnitude)
+
+
+def _value(key: Int[Array, ""]) -> Float[Array, ""]:
+    """The score, or magnitude, that has this key."""
+    return jnp.sign(key) * lax.bitcast_convert_type(jnp.abs(key), jnp.float32)
 
 
 def _count(chosen: Bool[Array, "*shape"]) -> Int[Array, ""]:
@@ -93,11 +187,11 @@ def _count(chosen: Bool[Array, "*shape"]) -> Int[Array, ""]:
 
 
 def _kth_largest(
-    keys: Int[Array, "*shape"], k: Int[Array, ""], largest: Int[Array, ""]
+    keys: Int[Array, "*shape"], k: Int[Array, ""], lowest: Int[Array, ""], largest: Int[Array, ""]
 ) -> tuple[Int[Array, ""], Int[Array, ""]]:
     """A threshold t with count(keys >= t) >= k > count(keys > t), or the first found with count(keys >= t) == k.
 
-    Regula falsi on the count as a function of |S|, which is nearly linear near the threshold: 3 to 15 passes over the matrix
+    Regula falsi on the count as a function of |S| (or S), which is nearly linear near the threshold: 3 to 15 passes over the matrix
     where bisecting the bits takes 31; bisection takes over should it not converge.
 
     Returns: t and count(keys >= t).
@@ -105,17 +199,15 @@ def _kth_largest(
 
     def searching(state):
         low, high, count_low, *_ = state
-        return (high - low > 1) & (count_low != k)
+        return (low + 1 < high) & (count_low != k)
 
     def narrow(state):
         low, high, count_low, count_high, weight_low, weight_high, miss, passes = state
         above, below = (count_low - k + 0.5) * weight_low, (k - count_high - 0.5) * weight_high
-        low_value, high_value = lax.bitcast_convert_type(jnp.stack([low, high]), jnp.float32)
+        low_value, high_value = _value(low), _value(high)
         value = low_value + (high_value - low_value) * (above / (above + below))
-        middle = low + (high - low) // 2
-        guess = jnp.where(
-            jnp.isfinite(value) & (passes < _QUICK_PASSES), lax.bitcast_convert_type(value, jnp.int32), middle
-        )
+        middle = (low & high) + ((low ^ high) >> 1)  # their mean, which cannot overflow as their sum can
+        guess = jnp.where(jnp.isfinite(value) & (passes < _QUICK_PASSES), _keys(value, "score"), middle)
         guess = jnp.clip(guess, low + 1, high - 1)
         count = _count(keys >= guess)
         enough = count >= k
@@ -134,7 +226,7 @@ def _kth_largest(
         )
 
     start = (
-        jnp.int32(0),
+        lowest,
         largest + 1,
         jnp.int32(keys.size),
         jnp.int32(0),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,8 @@ class Trainer:
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
         variables = initialize(model, run.seed)
-        self.params, self.random = variables["params"], variables["random"]
+        self.params = variables.pop("params")
+        self.fixed = variables
         self.optimizer = optimizer(run.optim, self.updates)
         self.moments = self.optimizer.init(self.params)
         self.step = train_step(model, self.optimizer, run.optim.label_smoothing, run.seed)
@@ -122,6 +124,7 @@ class Trainer:
         if self._over():
             return
         self.validator = evaluate.Validator(self.run, self.model, self.corpus)
+        self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
         self.masks = self._packed()
         with closing(metrics.MetricsLog(self.workdir, self.progress.step)) as self.log:
             while not self._over():
@@ -140,7 +143,7 @@ class Trainer:
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds)
         pending: tuple[int, dict[str, Array]] | None = None
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
-            self.params, self.moments, sums = self.step(self.params, self.moments, self.random, next(batches), step)
+            self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, next(batches), step)
             if pending:
                 meter.add(*pending)
             pending = step + 1, sums
@@ -151,7 +154,7 @@ class Trainer:
 
     def _evaluate_and_save(self) -> None:
         progress = self.progress
-        values = self.validator(self.params, self.random)
+        values = self.validator(self.params, self.fixed)
         if not math.isfinite(nll := values["valid/nll"]):
             raise UserError(_NOT_A_NUMBER.format(what="validation loss", value=nll, step=progress.step))
         if self.masks:
@@ -170,9 +173,7 @@ class Trainer:
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 
     def _packed(self) -> metrics.Masks:
-        if not self.model.masked or self.model.keep == 1.0:
-            return {}
-        return jax.jit(metrics.packed_masks, static_argnums=1)(self.params, self.model.keep)
+        return self._pack(self.params) if self.model.masked else {}
 
     def _title(self) -> str:
         return f"epoch {self.progress.step / self.epoch_updates:.1f}"

@@ -91,7 +91,7 @@ def test_every_hypothesis_of_beam_search(shared, model, setting):
     arrays, beam = golden.read(shared / "golden" / f"{file}.npz"), int(setting[4])
     config = golden.model_config(masked=model.startswith("masked"))
     variables = golden.variables(golden.read(shared / "golden" / f"{model}.npz"), config)
-    variables = jax.jit(materialize, static_argnums=1)(variables, config.keep)
+    variables = jax.jit(materialize, static_argnums=1)(variables, config.supermask)
     source, lengths = arrays["in/src_tokens"], arrays["in/src_lengths"]
     batch = beam_search(config, variables, source, beam)
     assert_found(batch, arrays, f"{setting}/batch", range(len(source)))

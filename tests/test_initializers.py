@@ -94,7 +94,15 @@ def test_float32_and_nothing_but_the_arguments(scheme):
     np.random.seed(0)
     assert_same_bits(random_weights(5, ROLE, (6, 8), scheme), drawn)
     for seed, role in [(6, ROLE), (5, "encoder/self_attention/key"), (5, f"{ROLE}#0")]:
-        assert not np.array_equal(random_weights(seed, role, (6, 8), scheme), drawn)
+        same = np.array_equal(random_weights(seed, role, (6, 8), scheme), drawn)
+        assert same == (scheme == "unsigned_constant"), "a constant alone is the same for all"
+
+
+def test_an_unsigned_constant_is_a_signed_one_s_size():
+    signed, unsigned = (
+        random_weights(5, ROLE, (6, 8), f"{kind}_constant", scale=1.5) for kind in ("signed", "unsigned")
+    )
+    assert_same_bits(np.abs(signed), unsigned)
 
 
 def test_the_seed_and_the_role_do_not_run_into_each_other():

@@ -10,7 +10,7 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from one_layer.layers import Drop, Embedding, Norm, Projection, embed, materialize, sinusoids
-from one_layer.supermask import topk_mask
+from one_layer.supermask import Supermask, topk_mask
 
 KEY = jax.random.key(0)
 
@@ -25,18 +25,18 @@ def declared(module: nn.Module, *inputs) -> dict[tuple[str, ...], tuple[int, ...
     [
         ("trained", 0.5, {("params", "kernel")}),
         ("trained", 1.0, {("params", "kernel")}),
-        ("random", 0.5, {("random", "kernel")}),
-        ("random", 1.0, {("random", "kernel")}),
+        ("fixed", 0.5, {("random", "kernel")}),
+        ("fixed", 1.0, {("random", "kernel")}),
         ("masked", 0.5, {("random", "kernel"), ("params", "scores")}),
         ("masked", 1.0, {("random", "kernel")}),
     ],
 )
 def test_what_is_trained_and_what_is_random(kind, keep, expected):
     x = jnp.ones((2, 3, 4))
-    assert declared(Projection(5, kind, keep, False, "float32"), x) == dict.fromkeys(expected, (4, 5))
-    with_bias = declared(Projection(5, kind, keep, True, "float32"), x)
+    assert declared(Projection(5, kind, Supermask(keep), False, "float32"), x) == dict.fromkeys(expected, (4, 5))
+    with_bias = declared(Projection(5, kind, Supermask(keep), True, "float32"), x)
     assert with_bias == dict.fromkeys(expected, (4, 5)) | {("params", "bias"): (5,)}
-    assert declared(Embedding(7, 4, kind, keep)) == dict.fromkeys(expected, (7, 4))
+    assert declared(Embedding(7, 4, kind, Supermask(keep))) == dict.fromkeys(expected, (7, 4))
 
 
 def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
@@ -45,16 +45,16 @@ def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
     x, bias = rng.standard_normal((2, 3, 4)).astype(np.float32), rng.standard_normal(5).astype(np.float32)
     variables = {"params": {"scores": scores, "bias": bias}, "random": {"kernel": weights}}
     kept = np.abs(scores) >= np.sort(np.abs(scores), axis=None)[20 - 6]  # keep 0.3 of 20
-    y = Projection(5, "masked", 0.3, True, "float32").apply(variables, jnp.asarray(x))
+    y = Projection(5, "masked", Supermask(0.3), True, "float32").apply(variables, jnp.asarray(x))
     np.testing.assert_allclose(y, x @ (weights * kept) + bias, rtol=1e-5, atol=1e-6)
-    at_one = Projection(5, "masked", 1.0, False, "float32").apply(
+    at_one = Projection(5, "masked", Supermask(1.0), False, "float32").apply(
         {"random": {"kernel": jnp.asarray(weights)}}, jnp.asarray(x)
     )
     np.testing.assert_allclose(at_one, x @ weights, rtol=1e-5, atol=1e-6)
 
 
 def test_bfloat16_computes_in_bfloat16_and_trains_in_float32():
-    projection = Projection(5, "masked", 0.5, False, "bfloat16")
+    projection = Projection(5, "masked", Supermask(0.5), False, "bfloat16")
     rng = np.random.default_rng(0)
     variables = {
         "params": {"scores": jnp.asarray(rng.standard_normal((4, 5)), jnp.float32)},
@@ -100,27 +100,28 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     np.testing.assert_array_equal(Drop(0.0).apply({}, x, rngs={"dropout": KEY}), x)
 
 
-@pytest.mark.parametrize("affine", [False, True])
-def test_norm_is_layer_norm_with_a_small_epsilon(affine):
+@pytest.mark.parametrize("kind", ["plain", "affine", "frozen"])
+def test_norm_is_layer_norm_with_a_small_epsilon(kind):
     rng = np.random.default_rng(0)
     # The second row's variance is of the size of epsilon, the third's mean is large against its spread.
     x = np.stack([rng.standard_normal(8), rng.standard_normal(8) * 3e-3, rng.standard_normal(8) + 1e3])
-    scale, shift = rng.standard_normal((2, 8)) if affine else (1.0, 0.0)
-    variables = {"params": {"layer_norm": {"scale": scale, "bias": shift}}} if affine else {}
+    scale, shift = rng.standard_normal((2, 8)) if kind != "plain" else (1.0, 0.0)
+    collection = {"plain": None, "affine": "params", "frozen": "frozen"}[kind]
+    variables = {collection: {"layer_norm": {"scale": scale, "bias": shift}}} if collection else {}
     centred = x - x.mean(axis=1, keepdims=True)
     expected = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5) * scale + shift
-    y = Norm(affine, "float32").apply(jax.tree.map(jnp.float32, variables), jnp.float32(x))
+    y = Norm(kind, "float32").apply(jax.tree.map(jnp.float32, variables), jnp.float32(x))
     np.testing.assert_allclose(y[:2], expected[:2], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(y[2], expected[2], atol=1e-3)
-    assert bool(declared(Norm(affine, "float32"), x.astype(np.float32))) == affine
+    assert {path[0] for path in declared(Norm(kind, "float32"), x.astype(np.float32))} == {collection} - {None}
 
 
 def test_norm_in_bfloat16_has_float32_statistics():
     x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 512)) + 8, jnp.bfloat16)
-    y = Norm(False, "bfloat16").apply({}, x)
+    y = Norm("plain", "bfloat16").apply({}, x)
     assert y.dtype == jnp.bfloat16
     np.testing.assert_allclose(np.asarray(y, np.float32).std(axis=1), 1.0, atol=2e-2)
-    expected = Norm(False, "float32").apply({}, x.astype(jnp.float32))
+    expected = Norm("plain", "float32").apply({}, x.astype(jnp.float32))
     np.testing.assert_allclose(np.asarray(y, np.float32), expected, rtol=2**-7, atol=1e-3)
 
 
@@ -141,7 +142,7 @@ def test_materialize_replaces_scores_and_their_weights_by_the_products():
         },
         "memory": {"untouched": jnp.ones(1)},
     }
-    done = flatten_dict(materialize(variables, 0.4), sep="/")
+    done = flatten_dict(materialize(variables, Supermask(0.4)), sep="/")
     assert set(done) == {
         "params/stack/shared/bias",
         "params/norm/scale",
@@ -168,13 +169,13 @@ def test_a_projection_takes_the_product_where_there_is_one():
         "random": {"kernel": jnp.asarray(rng.standard_normal((4, 5)), jnp.float32)},
     }
     x = jnp.asarray(rng.standard_normal((3, 4)), jnp.float32)
-    projection = Projection(5, "masked", 0.3, False, "float32")
+    projection = Projection(5, "masked", Supermask(0.3), False, "float32")
     expected = projection.apply(variables, x)
-    np.testing.assert_array_equal(projection.apply(materialize(variables, 0.3), x), expected)
+    np.testing.assert_array_equal(projection.apply(materialize(variables, Supermask(0.3)), x), expected)
 
 
 def test_materialize_leaves_a_model_without_masks_as_it_is():
     variables = {"params": {"ffn": {"kernel": jnp.ones((2, 2))}}, "random": {"embedding": {"kernel": jnp.ones((2, 2))}}}
-    done = materialize(variables, 0.5)
+    done = materialize(variables, Supermask(0.5))
     assert jax.tree.all(jax.tree.map(jnp.array_equal, {n: done[n] for n in variables}, variables))
     assert not done["materialized"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from one_layer.errors import UserError
 from one_layer.metrics import MetricsLog, flipped_share, packed_masks, read_metrics
+from one_layer.supermask import Supermask
 from tests import tiny
 
 packed = jax.jit(packed_masks, static_argnums=1)
@@ -44,7 +45,7 @@ def numpy_masks(tree, keep):
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.5, 0.9]))
 def test_masks_are_packed_bit_for_bit(seed, keep):
     tree = params(seed)
-    masks = packed(tree, keep)
+    masks = packed(tree, Supermask(keep))
     assert set(masks) == {"['embedding']['scores']", "['stack']['scores']"}
     for name, bits in numpy_masks(tree, keep).items():
         np.testing.assert_array_equal(np.asarray(masks[f"['{name}']['scores']"]).reshape(-1), np.packbits(bits))
@@ -54,14 +55,14 @@ def test_masks_are_packed_bit_for_bit(seed, keep):
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_share_of_flips_is_exact(first, second):
     before, after = (np.concatenate([*numpy_masks(params(seed), 0.5).values()]) for seed in (first, second))
-    share = flipped_share(packed(params(first), 0.5), packed(params(second), 0.5))
+    share = flipped_share(packed(params(first), Supermask()), packed(params(second), Supermask()))
     assert float(share) == np.float32(np.mean(before != after))
 
 
 def test_filling_bits_count_as_equal():
     """5 weights make a byte of which 3 bits mean nothing."""
     trees = [{"scores": jnp.asarray([scores], jnp.float32)} for scores in ([5, 4, 3, 2, 1], [1, 2, 3, 4, 5])]
-    before, after = (packed_masks(tree, 0.4) for tree in trees)
+    before, after = (packed_masks(tree, Supermask(0.4)) for tree in trees)
     assert float(flipped_share(before, after)) == 4 / 8
 
 

@@ -104,7 +104,7 @@ def test_a_sentence_does_not_see_its_batch(case):
 def test_no_logit_depends_on_a_later_token_and_each_on_every_earlier_one():
     """By gradient: tokens differ from position to position, and the logit watched belongs to none of them."""
     model = make()
-    made = materialize(model.variables, model.config.keep)
+    made = materialize(model.variables, model.config.supermask)
     watched, target = 12, np.array([[2, 5, 6, 7, 8]])
 
     def logit(tables):
@@ -128,7 +128,7 @@ def test_the_gradient_of_the_scores_is_that_of_the_product_times_weights_and_sig
     def loss(variables):
         return label_smoothed_nll(model.apply(variables, SOURCE, TARGET), target_out, 0.1)[0]
 
-    made = materialize(variables, config.keep)
+    made = materialize(variables, config.supermask)
     of_scores = jit(jax.grad(lambda p: loss({**variables, "params": p})))(variables["params"])
     of_products = jit(jax.grad(lambda p: loss({**made, "materialized": p})))(made["materialized"])
     scores, weights = flatten_dict(variables["params"]), flatten_dict(variables["random"])
@@ -141,7 +141,7 @@ def test_the_gradient_of_the_scores_is_that_of_the_product_times_weights_and_sig
 
 
 def test_products_made_beforehand_give_the_same_logits(case):
-    made = jit(partial(materialize, keep=case.config.keep))(case.variables)
+    made = jit(partial(materialize, mask=case.config.supermask))(case.variables)
     np.testing.assert_allclose(
         case.logits(made, SOURCE, TARGET), case.logits(case.variables, SOURCE, TARGET), rtol=1e-6, atol=1e-6
     )
@@ -158,7 +158,7 @@ def test_decoding_token_by_token_equals_the_whole(case):
     tokens[:, 0] = 2
     variables = case.variables  # with masks made anew in each step, and once with those made beforehand
     if config.weights == "multi_layer":
-        variables = jit(partial(materialize, keep=config.keep))(variables)
+        variables = jit(partial(materialize, mask=config.supermask))(variables)
     memory = jit(lambda v, s: model.apply(v, s, method="remember", mutable=["memory"])[1])(variables, SOURCE)
     cache = empty_cache(config, rows, length + 2)  # longer than needed: what is not written yet must not be seen
 

@@ -38,7 +38,13 @@ FROM_THE_TEXT = {"source_vocab", "target_vocab"}
 # A model by itself drops nothing; that is a matter of the recipe that trains it.
 DELIBERATELY_DIFFERENT = {("model", "dropout")}
 KEYS = [(section, name) for section, values in tiny.config().items() if isinstance(values, dict) for name in values]
-WRONG = {int: ("3", 1.5, True, None), float: ("x", True, None), bool: (1, "yes", None), str: (3, None, ["a"])}
+WRONG = {
+    int: ("3", 1.5, True, None),
+    float: ("x", True, None),
+    bool: (1, "yes", None),
+    str: (3, None, ["a"]),
+    type(None): (["a"], b""),
+}
 
 
 def changed(name: str, value: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ CASES = {"encoder": (EncoderLayer, (SEEN,)), "decoder": (DecoderLayer, (ENCODED,
 
 
 def stack_of(config: ModelConfig, side: str) -> Stack:
-    return Stack(CASES[side][0], config, LAYERS, config.weights != "multi_layer", config.remat)
+    return Stack(CASES[side][0], config, LAYERS)
 
 
 def variables_of(config: ModelConfig, side: str) -> dict:
@@ -112,7 +112,7 @@ def test_rematerialisation_saves_memory():
     x, seen = jnp.ones((16, 24, 32)), jnp.ones((16, 1, 1, 24), bool)
     sizes = []
     for remat in (False, True):
-        stack = Stack(EncoderLayer, config, 8, True, remat)
+        stack = Stack(EncoderLayer, config.replace(remat=remat), 8)
         gradient = jit(jax.grad(lambda v, stack=stack: stack.apply(v, x, seen).sum()))
         sizes.append(gradient.lower(variables).compile().memory_analysis().temp_size_in_bytes)
     assert sizes[1] < sizes[0] / 2
@@ -128,7 +128,7 @@ class Dropping(Layer):
 
 def test_every_layer_drops_entries_of_its_own():
     x = jnp.ones((100, 100, 8))
-    y = Stack(Dropping, BASE, 2, True, False).apply({}, x, rngs={"dropout": jax.random.key(0)})
+    y = Stack(Dropping, BASE, 2).apply({}, x, rngs={"dropout": jax.random.key(0)})
     assert np.mean(np.asarray(y) == 0) == pytest.approx(0.75, abs=0.01)
 
 

@@ -36,7 +36,7 @@ def batch(seed=0, micro_batches=1, empty=0):
 def start():
     """Fresh every time, for a step donates it."""
     variables = initialize(CONFIG, 3)
-    return variables["params"], DESCENT.init(variables["params"]), variables["random"]
+    return variables["params"], DESCENT.init(variables["params"]), {"random": variables["random"]}
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +58,17 @@ def equal(tree, other):
 
 
 def test_the_update_is_the_gradient_of_the_mean_over_tokens(step):
-    params, moments, random = start()
+    params, moments, fixed = start()
     whole = {name: array[0] for name, array in batch().items()}
 
     def mean(params):
-        logits = build(CONFIG).apply({"params": params, "random": random}, whole["source"], whole["target_in"])
+        logits = build(CONFIG).apply({"params": params, **fixed}, whole["source"], whole["target_in"])
         loss, nll, tokens = label_smoothed_nll(logits, whole["target"], SMOOTHING)
         return loss / tokens, (loss, nll, tokens)
 
     gradient, (loss, nll, tokens) = jax.jit(jax.grad(mean, has_aux=True))(params)
     expected = jax.tree.map(lambda p, g: p - g, params, gradient)
-    new, _, sums = step(params, moments, random, batch(), 0)
+    new, _, sums = step(params, moments, fixed, batch(), 0)
     close(new, expected)
     np.testing.assert_allclose([sums["loss"], sums["nll"], sums["tokens"]], [loss, nll, tokens], rtol=1e-6)
     squares = sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(gradient))
@@ -96,10 +96,10 @@ def test_it_compiles_once_a_shape(step):
 
 
 def test_it_donates_what_it_replaces_and_nothing_else(step):
-    params, moments, random = start()
-    step(params, moments, random, batch(), 0)
+    params, moments, fixed = start()
+    step(params, moments, fixed, batch(), 0)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(params))
-    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(random))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(fixed))
 
 
 def test_dropout_is_a_function_of_the_update(dropping):

@@ -175,7 +175,7 @@ def test_only_params_change_and_random_is_never_written(workdir):
     trainer.restore()
     trainer.checkpoints.close()
     drawn = initialize(trainer.model, trainer.run.seed)
-    assert same_bits(trainer.random, drawn["random"])
+    assert same_bits(trainer.fixed, {"random": drawn["random"]})
     assert jax.tree.structure(trainer.params) == jax.tree.structure(drawn["params"])
     for before, after in zip(jax.tree.leaves(drawn["params"]), jax.tree.leaves(trainer.params), strict=True):
         assert (before != after).any()
@@ -186,10 +186,10 @@ def test_only_params_change_and_random_is_never_written(workdir):
 
 def test_random_is_not_moved_by_an_update(tmp_path):
     trainer = new_trainer(tiny.run({"train.updates": tiny.EVERY}), tmp_path)
-    before = jax.tree.map(np.array, trainer.random)
+    before = jax.tree.map(np.array, trainer.fixed)
     trainer.run_to_the_end()
     trainer.checkpoints.close()
-    assert same_bits(trainer.random, before)
+    assert same_bits(trainer.fixed, before)
 
 
 def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):

@@ -175,11 +175,11 @@ def test_every_scheme_reaches_every_matrix(scheme):
     fans = {"ffn_in": (64, 160), "ffn_out": (160, 64), "source_embedding": (64, 90), "target_embedding": (64, 110)}
     for path, leaf in flatten_dict(variables["random"]).items():
         fan_in, fan_out = fans.get(path[-2], (64, 64))
-        variance = {"kaiming": 2 / fan_in, "xavier": 2 / (fan_in + fan_out), "signed": 2 / fan_in}.get(
-            scheme.split("_")[0]
+        variance = {"kaiming": 2 / fan_in, "xavier": 2 / (fan_in + fan_out), "normal": 1 / leaf.shape[-1]}.get(
+            scheme.split("_")[0], 2 / fan_in
         )
-        expected = 2 * math.sqrt(1 / leaf.shape[-1] if scheme == "normal" else variance)  # √(1/keep) is 2
-        assert np.std(np.asarray(leaf)) == pytest.approx(expected, rel=0.05), path
+        expected = 2 * math.sqrt(variance)  # √(1/keep) is 2
+        assert np.sqrt(np.mean(np.asarray(leaf) ** 2)) == pytest.approx(expected, rel=0.05), path
 
 
 def test_scores_are_uniform_within_one_over_the_root_of_their_fan_in_and_each_layer_s_own():

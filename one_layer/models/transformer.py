@@ -25,16 +25,15 @@ class Transformer(nn.Module):
 
     def setup(self) -> None:
         c = self.config
-        kind = {"masked": "masked", "frozen": "random", "trained": "trained"}[str(c.embedding)]
+        kind = {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(c.embedding)]
         if c.shared_embedding:
-            self.shared_embedding = Embedding(c.target_vocab, c.d_model, kind, c.keep)
+            self.shared_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
         else:
-            self.source_embedding = Embedding(c.source_vocab, c.d_model, kind, c.keep)
-            self.target_embedding = Embedding(c.target_vocab, c.d_model, kind, c.keep)
+            self.source_embedding = Embedding(c.source_vocab, c.d_model, kind, c.supermask)
+            self.target_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
         self.drop = Drop(c.dropout)
-        shared = c.weights != "multi_layer"
-        self.encoder = Stack(EncoderLayer, c, c.encoder_layers, shared, c.remat)
-        self.decoder = Stack(DecoderLayer, c, c.decoder_layers, shared, c.remat)
+        self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
+        self.decoder = Stack(DecoderLayer, c, c.decoder_layers)
 
     def __call__(
         self, source: Int[AnyArray, "batch source"], target_in: Int[AnyArray, "batch target"]

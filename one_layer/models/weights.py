@@ -18,25 +18,35 @@ from flax.traverse_util import unflatten_dict
 from one_layer.config import PAD, ModelConfig
 from one_layer.initializers import Recipe
 
+_NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
+
 Path = tuple[str, ...]
 Variables = dict[str, Any]
 
 
 def initialize(config: ModelConfig, seed: int) -> Variables:
-    """The variables of a model before training: `params` (scores, or dense weights) and `random`, float32 arrays.
+    """The variables of a model before training, float32 arrays: `params` (scores, or dense weights), `random`, and `frozen`.
 
-    Everything is a pure function of `seed` and the roles. Scores are U(±1/√fan_in), biases 0, the scales of affine norms 1.
+    Everything in the first two is a pure function of `seed` and the roles. Biases are 0, the scales of affine norms 1. `frozen`
+    is there only where something is fixed that the seed does not give: the scale 1 and shift 0 of frozen norms, and tables from
+    `embedding_path`, which are NaN until `one_layer.frozen` lays their values over them.
     """
     params: dict[Path, np.ndarray] = {}
     for path, recipe in recipes(config).items():
         kind = _kind(config, path)
         if kind == "trained":
             params[(*path, "kernel")] = recipe.draw(seed)
-        elif kind == "masked" and config.keep < 1.0:
-            params[(*path, "scores")] = _scores(config, path, recipe).draw(seed)
-    params.update(_vectors(config))
-    trained = jax.tree.map(jnp.asarray, unflatten_dict(params))
-    return {"params": trained, "random": random_collection(config, seed)}
+        elif kind == "masked" and not config.supermask.keeps_all:
+            params[(*path, "scores")] = _scores(config, path, recipe, seed)
+    params.update(_biases(config))
+    frozen: dict[Path, np.ndarray] = {}
+    (frozen if config.norm == "frozen" else params).update(_norms(config))
+    for path, recipe in recipes(config).items():
+        if _from_elsewhere(config, path):
+            frozen[(*path, "kernel")] = np.full(recipe.shape, np.nan, np.float32)
+    collections = {"params": params, "frozen": frozen} if frozen else {"params": params}
+    arrays = {name: jax.tree.map(jnp.asarray, unflatten_dict(flat)) for name, flat in collections.items()}
+    return {**arrays, "random": random_collection(config, seed)}
 
 
 def random_collection(config: ModelConfig, seed: int) -> Variables:
@@ -44,7 +54,7 @@ def random_collection(config: ModelConfig, seed: int) -> Variables:
     drawn = {
         (*path, "kernel"): jnp.asarray(recipe.draw(seed))
         for path, recipe in recipes(config).items()
-        if _kind(config, path) != "trained"
+        if _kind(config, path) != "trained" and not _from_elsewhere(config, path)
     }
     return unflatten_dict(drawn)
 
@@ -59,18 +69,15 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     found: dict[Path, Recipe] = {}
     for path, role, shape in _projections(config):
         scheme, scale = _scheme(config, path)
-        dense_or_own = config.weights != "one_layer"
-        layers = _depth(config, path) if dense_or_own else None
+        layers = None if config.sharing == "weights" else _depth(config, path)
         found[path] = Recipe(role, shape, scheme, scale, layers=layers)
     for path, role, rows in _embeddings(config):
         shape = (rows, config.d_model)
         if config.embedding == "trained" or not config.masked:
             found[path] = Recipe(role, shape, "normal", zero_row=PAD)
         else:
-            keep = config.keep if config.embedding == "masked" else 1.0
-            paper = config.init_preset == "paper"
-            scale = math.sqrt(1 / keep) if paper and config.scale_by_keep else 1.0
-            zero_row = None if paper else PAD
+            scale = _keep_scale(config) if config.embedding == "masked" else 1.0
+            zero_row = PAD if config.zero_pad_row else None
             found[path] = Recipe(role, shape, config.init_scheme, scale, fan_in=config.d_model, zero_row=zero_row)
     return found
 
@@ -95,9 +102,9 @@ def _embeddings(config: ModelConfig) -> Iterator[tuple[Path, str, int]]:
 
 
 def _kind(config: ModelConfig, path: Path) -> str:
-    """Whether the matrix at `path` is `trained`, `masked` or `random`."""
+    """Whether the matrix at `path` is `trained`, `masked` or `fixed`."""
     if path[-1].endswith("embedding"):
-        return {"masked": "masked", "frozen": "random", "trained": "trained"}[str(config.embedding)]
+        return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
     return "masked" if config.masked else "trained"
 
 
@@ -105,39 +112,65 @@ def _depth(config: ModelConfig, path: Path) -> int:
     return config.encoder_layers if path[0] == "encoder" else config.decoder_layers
 
 
+def _from_elsewhere(config: ModelConfig, path: Path) -> bool:
+    """Whether the values of the matrix at `path` are in `frozen`, not drawn."""
+    return bool(config.embedding_path) and path[-1].endswith("embedding")
+
+
 def _scheme(config: ModelConfig, path: Path) -> tuple[str, float]:
     """Scheme and scale of a projection."""
-    if config.init_preset == "reference" or not config.masked:
+    gain = float(config.init_qk_gain or 1.0) if path[-1] in ("query", "key") and config.masked else 1.0
+    if config.init_attention == "xavier" or not config.masked:
         if path[-1] in ("query", "key", "value"):
-            return "xavier_uniform", math.sqrt(0.5)
+            return "xavier_uniform", math.sqrt(0.5) * gain
         if path[-1] == "output" or not config.masked:
             return "xavier_uniform", 1.0
-        return config.init_scheme, 1.0
-    return config.init_scheme, math.sqrt(1 / config.keep) if config.scale_by_keep else 1.0
+    return config.init_scheme, _keep_scale(config) * gain
 
 
-def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe:
-    """U(±1/√fan_in), Kaiming uniform with a = √5, that is 1/√6 of its usual bound; a layer's scores are its own."""
-    layers = None if path[-1].endswith("embedding") else _depth(config, path)
-    return Recipe(
-        f"{recipe.role}/scores", recipe.shape, "kaiming_uniform", math.sqrt(1 / 6), fan_in=recipe.fan_in, layers=layers
-    )
+def _keep_scale(config: ModelConfig) -> float:
+    return math.sqrt(1 / config.keep) if config.scale_by_keep else 1.0
 
 
-def _vectors(config: ModelConfig) -> dict[Path, np.ndarray]:
-    """Biases and the scales and shifts of affine norms, with the layer axis first."""
+def _scores(config: ModelConfig, path: Path, recipe: Recipe, seed: int) -> np.ndarray:
+    """By `score_init`. U(±1/√fan_in) is Kaiming uniform with a = √5, that is 1/√6 of its usual bound; a layer's scores are its own,
+    unless the layers share one mask."""
+    layers = None if path[-1].endswith("embedding") or config.sharing == "masks" else _depth(config, path)
+    role = f"{recipe.role}/scores"
+    if config.score_init == "uniform":
+        scale = math.sqrt(1 / 6)
+        return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers).draw(seed)
+    noise = _NOISE * math.sqrt(recipe.shape[-1]) if config.score_init == "constant_noisy" else 0.0
+    drawn = Recipe(role, recipe.shape, "normal", noise, layers=layers).draw(seed)
+    return drawn + np.float32(config.score_constant)
+
+
+def _biases(config: ModelConfig) -> dict[Path, np.ndarray]:
+    """The projections' biases, 0; with the layer axis first, unless the layers share them."""
+    if not config.bias:
+        return {}
+    return {
+        (*path, "bias"): np.zeros(_per_layer(config, path, shape[1], config.share_bias), np.float32)
+        for path, _, shape in _projections(config)
+    }
+
+
+def _norms(config: ModelConfig) -> dict[Path, np.ndarray]:
+    """Scales 1 and shifts 0 of the norms; with the layer axis first, unless the layers share them (frozen ones are alike anyway)."""
     found: dict[Path, np.ndarray] = {}
-    if config.bias:
-        for path, _, shape in _projections(config):
-            found[(*path, "bias")] = np.zeros((_depth(config, path), shape[1]), np.float32)
-    if config.norm == "affine":
-        norms = {
-            (*path[:2], f"{path[2].removesuffix('_out')}_norm")
-            for path, _, _ in _projections(config)
-            if path[2] != "ffn_in"
-        }
-        for path in norms:
-            shape = (_depth(config, path), config.d_model)
-            found[(*path, "layer_norm", "scale")] = np.ones(shape, np.float32)
-            found[(*path, "layer_norm", "bias")] = np.zeros(shape, np.float32)
+    if config.norm == "plain":
+        return found
+    trained = config.norm == "affine"
+    for path, _, _ in _projections(config):
+        if path[2] == "ffn_in" or path[-1] in ("query", "key", "value"):
+            continue  # one norm an attention, and one for the two matrices of the feed-forward network
+        norm = (*path[:2], f"{path[2].removesuffix('_out')}_norm", "layer_norm")
+        scale = _per_layer(config, path, config.d_model, trained and bool(config.share_norm_scale))
+        shift = _per_layer(config, path, config.d_model, trained and config.share_bias)
+        found[(*norm, "scale")] = np.ones(scale, np.float32)
+        found[(*norm, "bias")] = np.zeros(shift, np.float32)
     return found
+
+
+def _per_layer(config: ModelConfig, path: Path, features: int, shared: bool) -> tuple[int, ...]:
+    return (features,) if shared else (_depth(config, path), features)
