@@ -14,6 +14,7 @@ import numpy as np
 from one_layer.checkpoints import Checkpoints
 from one_layer.data.assets import TextAssets, load_text_assets
 from one_layer.errors import UserError
+from one_layer.frozen import with_frozen
 from one_layer.models import ModelConfig, initialize
 from one_layer.settings import RunConfig, read_config, resolve
 
@@ -42,7 +43,7 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
     run = resolve(read_config(workdir))
     assets = load_text_assets(workdir)
     model = run.model_config(*map(len, assets.vocabularies))
-    variables = initialize(model, run.seed)
+    variables = with_frozen(workdir, initialize(model, run.seed))
     checkpoints = Checkpoints(workdir, read_only=True)
     try:
         steps = _steps(checkpoints, checkpoint)

@@ -33,8 +33,9 @@ SCIENCE = [
     ("models",),
 ]
 RUN = [
-    ("settings", "metrics", "checkpoints", "step", "accounting"),
-    ("restore", "generate"),
+    ("settings", "metrics", "checkpoints", "step", "accounting", "frozen"),
+    ("importers", "importers.fairseq", "importers.fairseq_dictionary"),
+    ("restore", "generate", "importers.fairseq_options"),
     ("evaluate", "translate"),
     ("results",),
     ("train",),

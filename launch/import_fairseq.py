@@ -1,0 +1,250 @@
+"""Makes a run folder of a fairseq checkpoint, or a fairseq checkpoint of a run folder. Needs torch (requirements-torch.txt).
+
+    python launch/import_fairseq.py --checkpoint=FILE.pt --source_dict=dict.de.txt --target_dict=dict.en.txt --workdir=DIR \\
+        --config.data.directory=TEXT --config.data.valid=valid.bpe10k --config.data.tests='("test.bpe10k",)'
+    python main.py --mode=evaluate --workdir=DIR
+
+    python launch/import_fairseq.py --workdir=DIR --export=FILE.pt [--checkpoint=best]
+
+Sizes are read from the tensors, options from the file's `args` (or `cfg`). What it does not say is given with --config (a file
+of tensors alone needs --config.model.heads and, where it is masked, --config.model.keep), and so is the text that
+`main.py --mode=evaluate` scores: files {directory}/{name}.{language}, BPE'd already. For --mode=translate of raw lines add
+what was done to that text: data.prepared=True with data.tokenize, data.lowercase and data.bpe_codes.
+
+The file is read without running anything in it: it may hold tensors, plain values and argparse.Namespace, no other objects.
+An exported file's dictionaries are the run folder's vocabulary.source.txt and vocabulary.target.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import re
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from absl import flags
+from ml_collections import config_flags
+
+from configs import common
+from one_layer.checkpoints import Checkpoints
+from one_layer.data import corpus as corpora
+from one_layer.data.assets import TextAssets, save_text_assets
+from one_layer.data.preprocess import Preprocessing
+from one_layer.data.text import read_lines
+from one_layer.data.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.frozen import write_frozen
+from one_layer.importers import fairseq
+from one_layer.importers.fairseq_dictionary import read_dictionary
+from one_layer.importers.fairseq_options import read_options, write_options
+from one_layer.optim import optimizer
+from one_layer.restore import restore_run
+from one_layer.settings import RunConfig, resolve, write_config
+from one_layer.train import Progress
+
+log = logging.getLogger(__name__)
+
+
+def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path, overrides: dict[str, Any]) -> None:
+    """Makes `workdir` the folder of a run that ended in the model of `path`; `overrides` are config values by dotted names.
+
+    Everything is checked before anything is written. Raises: UserError for what cannot be imported.
+    """
+    if (workdir / "config.json").exists() or (workdir / "checkpoints").exists():
+        raise UserError(f"--workdir={workdir} holds a run already; give a fresh folder")
+    state, options = read_checkpoint(path)
+    found = read_options(options, state)
+    source, target = map(read_dictionary, dictionaries)
+    for vocabulary, file, stack in zip((source, target), dictionaries, ("encoder", "decoder"), strict=True):
+        _check_length(vocabulary, file, state[f"{stack}.embed_tokens.weight"], stack)
+    run = _run(found, options, dictionaries, overrides)
+    model = run.model_config(len(source), len(target))
+    variables = fairseq.convert(state, model)
+    codes = "".join(f"{line}\n" for line in read_lines(run.data.bpe_codes)) if run.data.bpe_codes else None
+    sides = [Preprocessing(language, run.data.tokenize, run.data.lowercase, codes) for language in run.data.languages]
+    assets = TextAssets(source, target, sides[0], sides[1])
+    if "data.directory" in overrides:
+        for line in corpora.load(run.data, assets.vocabularies, codes, training=False).report:
+            log.info(line)
+    _write(run, assets, variables, workdir)
+    log.info("%s holds the %s model of %s", workdir, model.weights, path)
+
+
+def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
+    """Writes the model of a checkpoint (see `restore_run`) in fairseq's format. Raises: UserError for what is not there."""
+    torch = _torch()
+    restored = restore_run(workdir, checkpoint)
+    state = fairseq.export(restored.variables, restored.model)
+    tensors = {id(array): torch.from_numpy(array) for array in state.values()}  # copies stay one tensor, stored once
+    content = {
+        "model": {name: tensors[id(array)] for name, array in state.items()},
+        "args": argparse.Namespace(**write_options(restored.model, restored.assets.languages)),
+        # fairseq's loader looks into these two, whatever the model is loaded for.
+        "optimizer_history": [
+            {
+                "criterion_name": "LabelSmoothedCrossEntropyCriterion",
+                "optimizer_name": "FairseqAdam",
+                "lr_scheduler_state": {},
+                "num_updates": restored.step,
+            }
+        ],
+        "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": None},
+    }
+    file = io.BytesIO()
+    torch.save(content, file)
+    write_atomically(path, file.getvalue())
+    log.info("%s holds the model of update %d of %s", path, restored.step, workdir)
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The tensors of `model` and the options of the training that a file of fairseq's holds.
+
+    Raises: UserError for a file that cannot be read, or only by running what it asks for.
+    """
+    torch = _torch()
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # torch and pickle raise many kinds for a file that is damaged, or of another format
+        raise UserError(_why(path, str(error))) from None
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in model.values()):
+        raise UserError(
+            f"{path} has no tensors under the name 'model': give a checkpoint as fairseq's training writes it"
+        )
+    state = {name: (t.float() if t.is_floating_point() else t).detach().numpy() for name, t in model.items()}
+    return state, _options(content)
+
+
+def _options(content: dict[str, Any]) -> dict[str, Any]:
+    """Older files have one namespace `args`, newer ones `cfg` with a section for the task and one for the model."""
+    if isinstance(content.get("args"), argparse.Namespace):
+        return vars(content["args"])
+    sections = content.get("cfg")
+    found: dict[str, Any] = {}
+    for name in ("task", "model"):
+        section = sections.get(name) if isinstance(sections, dict) else None
+        found.update(vars(section) if isinstance(section, argparse.Namespace) else section or {})
+    return found
+
+
+def _why(path: Path, problem: str) -> str:
+    needed = re.search(r"GLOBAL (\S+)", problem)
+    if needed is None:
+        return f"{path} is not a whole file of torch.save ({problem.partition('.')[0][:200]!r}); make or copy it again"
+    return (
+        f"{path} holds {needed[1]}, and a file that brings its own objects could run any program; where you trust it, keep what is "
+        "needed: c = torch.load(FILE, weights_only=False); torch.save({'model': c['model'], 'args': c['args'] or c['cfg'].model}, NEW)"
+    )
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            "fairseq's files are PyTorch's, and torch is not installed; .venv/bin/pip install -r requirements-torch.txt"
+        ) from None
+    return torch
+
+
+def _check_length(vocabulary: Vocabulary, file: Path, table: np.ndarray, stack: str) -> None:
+    if len(vocabulary) != len(table):
+        raise UserError(
+            f"{file} has {len(vocabulary):,} types (4 special ones and a line for each of the others), but "
+            f"{stack}.embed_tokens.weight {len(table):,} rows; give the dict.txt that the model was trained with"
+        )
+
+
+def _run(
+    found: dict[str, Any], options: dict[str, Any], dictionaries: tuple[Path, Path], overrides: dict[str, Any]
+) -> RunConfig:
+    """The config: the common one, with what the checkpoint says, with what the user says of the rest."""
+    stated = {f"model.{name}": value for name, value in found.items()}
+    known = stated.keys() | overrides.keys()
+    if "model.heads" not in known:
+        raise UserError("the checkpoint does not say its model's heads; give --config.model.heads")
+    if found["weights"] != "dense" and not known & {"model.keep", "model.threshold"}:
+        raise UserError("the checkpoint does not say what its model's masks keep; give --config.model.keep")
+    for name in stated.keys() & overrides.keys():
+        if stated[name] != overrides[name]:
+            raise UserError(f"--config.{name}={overrides[name]!r}, but the checkpoint's model has {stated[name]!r}")
+    data = {"source": "text", "directory": str(dictionaries[0].parent), "joined_vocabulary": found["shared_embedding"]}
+    data |= {
+        f"{side}_language": options[f"{side}_lang"] for side in ("source", "target") if options.get(f"{side}_lang")
+    }
+    values = {"train.epochs": 1, **{f"data.{name}": value for name, value in data.items()}, **stated, **overrides}
+    config = common.get_config().to_dict()
+    for name, value in values.items():
+        section, _, key = name.rpartition(".")
+        (config[section] if section else config)[key] = value
+    return resolve(config)
+
+
+def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], workdir: Path) -> None:
+    """The folder of a run of no updates; config.json comes last, for without it there is no run."""
+    params = variables["params"]
+    save_text_assets(assets, workdir)
+    write_frozen(workdir, {name: tree for name, tree in variables.items() if name != "params"})
+    progress = Progress(vocabularies=[vocabulary.fingerprint for vocabulary in assets.vocabularies])
+    with closing(Checkpoints(workdir)) as checkpoints:
+        checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)
+    write_config(workdir, run)
+
+
+def main(argv: list[str]) -> None:
+    """Command line. Raises: UserError for what is missing or does not go together."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--checkpoint", help="fairseq's file; with --export the run's: best, last, average:N or a step")
+    parser.add_argument("--source_dict", type=Path, help="fairseq's dictionary of the source language")
+    parser.add_argument("--target_dict", type=Path, help="and of the target language")
+    parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
+    parser.add_argument("--export", type=Path, help="the file to write")
+    arguments, rest = parser.parse_known_args(argv)
+    overrides = _overrides(rest)
+    if arguments.export:
+        if overrides or arguments.source_dict or arguments.target_dict:
+            raise UserError("--export takes --workdir and --checkpoint alone; all else is settled by the run")
+        export_run(arguments.workdir, arguments.checkpoint or "best", arguments.export)
+        return
+    for name in ("checkpoint", "source_dict", "target_dict"):
+        if not getattr(arguments, name):
+            raise UserError(f"--{name} is missing; give fairseq's file, or --export to write one")
+    dictionaries = (arguments.source_dict, arguments.target_dict)
+    import_checkpoint(Path(arguments.checkpoint), dictionaries, arguments.workdir, overrides)
+
+
+def _overrides(arguments: list[str]) -> dict[str, Any]:
+    """Values of --config.a.b=VALUE by their dotted names, as configs/common.py types them."""
+    parsed = flags.FlagValues()
+    argv = ["import_fairseq.py", *arguments]
+    try:
+        config_flags.DEFINE_config_dict("config", common.get_config(), flag_values=parsed, sys_argv=argv)
+        rest = parsed(argv)[1:]
+        values = config_flags.get_override_values(parsed["config"])
+    except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{str(error).strip()}; configs/common.py declares the keys of --config") from None
+    if rest:
+        raise UserError(f"unexpected argument {rest[0]!r}; every option is given as --name=value")
+    return values
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        main(sys.argv[1:])
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

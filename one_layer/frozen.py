@@ -1,0 +1,67 @@
+"""`frozen.npz` of a run folder: fixed arrays that no seed gives, such as an imported model's random layer.
+
+Checkpoints hold what is trained, and a seed gives the rest. Where it does not, this file, written once, holds what takes the
+place of what `initialize` made; its names are those of the variables, COLLECTION/path/to/leaf.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+
+Variables = dict[str, Any]
+
+FILE = "frozen.npz"
+
+
+def write_frozen(workdir: Path, variables: Variables) -> None:
+    """Writes the arrays of these collections (without `params`, which checkpoints hold); without any, no file."""
+    arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in _named(variables)}
+    if arrays:
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        write_atomically(workdir / FILE, content.getvalue())
+
+
+def with_frozen(workdir: Path, variables: Variables) -> Variables:
+    """`variables` with the arrays of the folder's file in place of their own; as they are where there is no file.
+
+    Raises: UserError for a file that is damaged or of another model.
+    """
+    path = workdir / FILE
+    if not path.exists():
+        return variables
+    arrays = _read(path)
+    leaves = dict(_named(variables))
+    for name, array in arrays.items():
+        if name not in leaves or array.shape != leaves[name].shape or array.dtype != leaves[name].dtype:
+            wanted = f"{leaves[name].dtype} {list(leaves[name].shape)}" if name in leaves else "no such array"
+            raise UserError(
+                f"{path} has {array.dtype} {list(array.shape)} as {name}, the model of config.json {wanted}; put the run's own "
+                "files back, or import the model again"
+            )
+    replaced = [jax.numpy.asarray(arrays[name]) if name in arrays else leaf for name, leaf in leaves.items()]
+    return jax.tree.unflatten(jax.tree.structure(variables), replaced)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"{path} cannot be read ({error}); put the run's own file back, or import the model again"
+        ) from None
+
+
+def _named(variables: Variables) -> list[tuple[str, Any]]:
+    leaves = jax.tree_util.tree_leaves_with_path(variables)
+    return [("/".join(key.key for key in path), leaf) for path, leaf in leaves]

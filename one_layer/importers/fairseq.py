@@ -1,0 +1,190 @@
+"""fairseq's parameters as this project's variables, and back: every number moves by its name, and none is changed.
+
+A leaf of this project's tree stands in fairseq's state dict under one name a layer. A matrix is [fan_out, fan_in] there, a
+table [vocabulary, d] in both. What several of fairseq's modules share is written once for each of them. The names are those of
+fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9, a fork of fairseq).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float32, Shaped
+
+from one_layer.config import ModelConfig
+from one_layer.errors import UserError
+from one_layer.models import initialize
+
+Variables = dict[str, Any]
+Path = tuple[str, ...]
+StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
+
+_MODULES = {
+    "self_attention": "self_attn",
+    "cross_attention": "encoder_attn",
+    "query": "q_proj",
+    "key": "k_proj",
+    "value": "v_proj",
+    "output": "out_proj",
+    "ffn_in": "fc1",
+    "ffn_out": "fc2",
+    "self_attention_norm": "self_attn_layer_norm",
+    "cross_attention_norm": "encoder_attn_layer_norm",
+    "ffn_norm": "final_layer_norm",
+}
+_TABLES = {
+    "source_embedding": ("encoder.embed_tokens",),
+    "target_embedding": ("decoder.embed_tokens", "decoder.output_projection"),
+    "shared_embedding": ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"),
+}
+_LEAVES = {"kernel": "weight", "scale": "weight", "scores": "scores", "bias": "bias"}
+_MATRICES = ("kernel", "scores")
+# The version of the format, and what older versions kept of the sinusoidal positions: nothing that was learned.
+_BOOKKEEPING = re.compile(r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights))")
+
+
+def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
+    """The variables of `model_config` from fairseq's parameters: its collections, of float32 NumPy arrays.
+
+    Half precision is widened exactly. Of a tensor that several modules share the state dict may hold all copies or the first
+    alone. In half precision many scores are equal, and the file does not say which of those at the threshold survive: here the
+    ones of the lower index [fan_in, fan_out], in the paper's code those that its unstable sort puts last.
+
+    Raises: UserError that names every parameter that is unknown, missing, of another shape, or not the copy that it should be.
+    """
+    template = initialize(model_config, 0)
+    leaves = list(_leaves(template, model_config))
+    problems = _problems(state_dict, leaves, _constants(leaves, model_config))
+    if problems:
+        raise UserError(
+            f"the state dict is not that of this model: {'; '.join(problems)}; give the sizes and options of its training"
+        )
+    return jax.tree.unflatten(jax.tree.structure(template), [leaf.read(state_dict) for leaf in leaves])
+
+
+def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """fairseq's state dict of a model, float32: the inverse of `convert`, with every copy and all that fairseq's loader wants.
+
+    Copies are one and the same array, as they are one tensor in fairseq.
+    """
+    leaves = list(_leaves(variables, model_config))
+    state = _constants(leaves, model_config)
+    for leaf, array in zip(leaves, jax.tree.leaves(variables), strict=True):
+        state.update(leaf.write(np.asarray(array, np.float32)))
+    for stack in ("encoder", "decoder"):
+        state[f"{stack}.version"] = np.array([3.0], np.float32)
+        state[f"{stack}.embed_positions._float_tensor"] = np.zeros(1, np.float32)
+    return state
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """One leaf of this project's tree; `names` has an entry a layer where `layered`, else one, each with the names of all copies."""
+
+    path: Path
+    shape: tuple[int, ...]
+    names: list[tuple[str, ...]]
+    layered: bool
+
+    @property
+    def transposed(self) -> bool:
+        return self.path[-1] in _MATRICES and self.path[1] not in _TABLES
+
+    @property
+    def there(self) -> tuple[int, ...]:
+        """The shape in fairseq."""
+        own = self.shape[1:] if self.layered else self.shape
+        return own[::-1] if self.transposed else own
+
+    def read(self, state: StateDict) -> Float32[np.ndarray, "..."]:
+        layers = [np.asarray(state[first], np.float32) for first, *_ in self.names]
+        oriented = [layer.T if self.transposed else layer for layer in layers]
+        return np.stack(oriented) if self.layered else np.ascontiguousarray(oriented[0])
+
+    def write(self, array: Float32[np.ndarray, "..."]) -> Iterator[tuple[str, np.ndarray]]:
+        for names, layer in zip(self.names, array if self.layered else [array], strict=True):
+            oriented = np.array(layer.T if self.transposed else layer, order="C")  # a copy: torch wants to own it
+            yield from ((name, oriented) for name in names)
+
+
+def _leaves(variables: Variables, config: ModelConfig) -> Iterator[_Leaf]:
+    """The leaves in the order of `jax.tree.leaves`."""
+    for keys, array in jax.tree_util.tree_leaves_with_path(variables):
+        path = tuple(key.key for key in keys)
+        layered = array.ndim > (2 if path[-1] in _MATRICES else 1)  # what the layers share has no layer axis
+        names = _names(path, config)
+        yield _Leaf(path, array.shape, [(name,) for name in names] if layered else [tuple(names)], layered)
+
+
+def _names(path: Path, config: ModelConfig) -> list[str]:
+    """fairseq's names of the leaf at `path`: of every layer, or of every place where a table is used."""
+    _, module, *inner, leaf = path
+    kind = _LEAVES[leaf]
+    if module in _TABLES:
+        return [f"{table}.{kind}" for table in _TABLES[module]]
+    within = ".".join(_MODULES[name] for name in inner if name in _MODULES)
+    depth = config.encoder_layers if module == "encoder" else config.decoder_layers
+    return [f"{module}.layers.{layer}.{within}.{kind}" for layer in range(depth)]
+
+
+def _constants(leaves: list[_Leaf], config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """Parameters of fairseq's model that this project's has not, for they say nothing.
+
+    Where nothing is masked for keep is 1, fairseq has scores all the same, untrained ones. Where there are biases, its masked
+    output projection has one too, which is 0 before training; this project has none.
+    """
+    found: dict[str, np.ndarray] = {}
+    scored = {leaf.path[1:-1] for leaf in leaves if leaf.path[-1] == "scores"}
+    for leaf in leaves:
+        fixed = leaf.path[0] != "params" and leaf.path[-1] == "kernel"
+        maskable = fixed and (leaf.path[1] not in _TABLES or config.embedding == "masked")
+        if maskable and leaf.path[1:-1] not in scored:
+            names = [f"{name.removesuffix('.weight')}.scores" for copies in leaf.names for name in copies]
+            found.update(dict.fromkeys(names, np.ones(leaf.there, np.float32)))
+    if config.masked and config.bias and config.embedding == "masked":
+        found["decoder.output_projection.bias"] = np.zeros(config.target_vocab, np.float32)
+    return found
+
+
+def _problems(state: StateDict, leaves: list[_Leaf], constants: StateDict) -> list[str]:
+    """What is wrong with a state dict: an entry for each kind of mistake, with all names."""
+    wanted = {name: leaf.there for leaf in leaves for copies in leaf.names for name in copies}
+    firsts = {name: copies[0] for leaf in leaves for copies in leaf.names for name in copies}
+    fitting = {name for name in wanted.keys() & state.keys() if _fits(state[name], wanted[name])}
+    known = wanted.keys() | constants.keys()
+    kinds = {
+        "missing": [f"{name} {list(wanted[name])}" for name in dict.fromkeys(firsts.values()) if name not in state],
+        "unknown": [
+            f"{name} {_describe(array)}"
+            for name, array in state.items()
+            if name not in known and not _BOOKKEEPING.fullmatch(name)
+        ],
+        "of another shape or kind": [
+            f"{name} is {_describe(state[name])} and not {list(shape)}"
+            for name, shape in wanted.items()
+            if name in state and name not in fitting
+        ],
+        "different, where the model has one tensor": [
+            f"{name} and {first}"
+            for name, first in firsts.items()
+            if {name, first} <= fitting and not np.array_equal(state[name], state[first])
+        ],
+        "trained, where the model has a constant": [
+            name for name, constant in constants.items() if name in state and not np.array_equal(state[name], constant)
+        ],
+    }
+    return [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
+
+
+def _fits(array: Shaped[np.ndarray, "..."], shape: tuple[int, ...]) -> bool:
+    return array.shape == shape and np.issubdtype(array.dtype, np.floating)
+
+
+def _describe(array: Shaped[np.ndarray, "..."]) -> str:
+    kind = "" if np.issubdtype(array.dtype, np.floating) else f" of {array.dtype}"
+    return f"{list(array.shape)}{kind}"
