@@ -56,6 +56,7 @@ class Supermask:
             fixed = lax.stop_gradient(jnp.asarray(scores))
             signed, sigmoid = self.selection == "signed_threshold", self.selection == "sigmoid_threshold"
             chosen = _beyond(fixed, self.threshold) if signed else _above(fixed, self.threshold, sigmoid)
+            chosen = jnp.where(jnp.any(jnp.isnan(fixed)), jnp.nan, chosen).astype(fixed.dtype)
             mask = _straight_through("score", chosen, jnp.asarray(scores))
         return rescaled(mask, axis) if self.dynamic_scale else mask
 
@@ -152,16 +153,15 @@ def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> F
     """Ones where S, or its sigmoid, exceeds the threshold; where they are fewer than 0.5 % and one, that many largest S."""
     chosen = (jax.nn.sigmoid(scores) if sigmoid else scores) > threshold
     least = min(int(_LEAST_KEPT * scores.size) + 1, scores.size)
-    mask = lax.cond(
+    return lax.cond(
         _count(chosen) >= least,
         lambda: chosen.astype(scores.dtype),
         lambda: _keep_largest("score", scores, jnp.int32(least)),
     )
-    return jnp.where(jnp.any(jnp.isnan(scores)), jnp.nan, mask)
 
 
 def _beyond(scores: Float[Array, "*shape"], threshold: float) -> Float[Array, "*shape"]:
-    """The sign of S where |S| exceeds the threshold, 0 elsewhere, NaN at a NaN."""
+    """The sign of S where |S| exceeds the threshold, 0 elsewhere."""
     return (jnp.abs(scores) > threshold) * jnp.sign(scores)
 
 

@@ -20,6 +20,7 @@ def logits(config: ModelConfig, variables: Tree, source: np.ndarray, target_in: 
 class _Model:
     def __init__(self, config: ModelConfig, variables: Tree) -> None:
         self.config, self.params, self.random = config, variables["params"], variables["random"]
+        self.frozen = variables.get("frozen", {})
 
     def sentence(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         names = ("shared", "shared") if self.config.shared_embedding else ("source", "target")
@@ -46,22 +47,22 @@ class _Model:
         """W, or W under the mask of its scores; a number in the path is the layer, which shared weights do not have."""
         names = [name for name in path if isinstance(name, str)]
         layer = next((name for name in path if isinstance(name, int)), None)
-        params, random = get(self.params, names), get(self.random, names)
+        params, fixed = get(self.params, names), get(self.random, names) or get(self.frozen, names)
         if "kernel" in params:
-            return at_layer(params["kernel"], layer)
-        weights = random["kernel"] if random["kernel"].ndim == 2 else at_layer(random["kernel"], layer)
+            return at_layer(params["kernel"], layer, 2)
+        weights = at_layer(fixed["kernel"], layer, 2)
         if "scores" not in params:
-            return np.asarray(weights, np.float64)
-        scores = np.abs(at_layer(params["scores"], layer)).ravel()
-        kept = np.argsort(-scores, kind="stable")[: scores.size - int((1 - self.config.keep) * scores.size)]
-        mask = np.zeros(scores.size)
-        mask[kept] = 1.0
-        return weights * mask.reshape(weights.shape)
+            return weights
+        mask = mask_of(self.config, at_layer(params["scores"], layer, 2))
+        if self.config.dynamic_scale:  # along the outputs of a projection, the tokens of a table
+            axis = 1 if layer is not None else 0
+            mask = mask * np.sqrt(mask.shape[axis] / np.maximum(mask.sum(axis=axis, keepdims=True), 1e-30))
+        return weights * mask
 
     def project(self, x: np.ndarray, *path: str | int) -> np.ndarray:
         y = x @ self.matrix(*path)
         params = get(self.params, [name for name in path if isinstance(name, str)])
-        return y + at_layer(params["bias"], path[2]) if self.config.bias else y
+        return y + at_layer(params["bias"], path[2], 1) if self.config.bias else y
 
     def attend(self, stack: str, layers: str, layer: int, name: str, x, source, visible) -> np.ndarray:
         at, heads = (stack, layers, layer, name), self.config.heads
@@ -87,8 +88,9 @@ class _Model:
         normal = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
         if self.config.norm == "plain":
             return normal
-        affine = get(self.params, [stack, layers, f"{block}_norm", "layer_norm"])
-        return normal * at_layer(affine["scale"], layer) + at_layer(affine["bias"], layer)
+        tree = self.frozen if self.config.norm == "frozen" else self.params
+        affine = get(tree, [stack, layers, f"{block}_norm", "layer_norm"])
+        return normal * at_layer(affine["scale"], layer, 1) + at_layer(affine["bias"], layer, 1)
 
 
 def embed(table: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -110,5 +112,24 @@ def get(tree: Tree, names: list[str]) -> Tree:
     return tree
 
 
-def at_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
-    return np.asarray(array if layer is None else array[layer], np.float64)
+def at_layer(array: np.ndarray, layer: int | None, axes: int) -> np.ndarray:
+    """What layer number `layer` has of an array of so many axes, or one more where every layer has its own."""
+    return np.asarray(array if layer is None or array.ndim == axes else array[layer], np.float64)
+
+
+def mask_of(config: ModelConfig, scores: np.ndarray) -> np.ndarray:
+    """The mask, by sorting and comparing."""
+    flat, threshold = scores.ravel(), config.threshold
+    if config.selection == "signed_threshold":
+        return np.where(np.abs(scores) > threshold, np.sign(scores), 0.0)
+    if config.selection in ("threshold", "sigmoid_threshold"):
+        values = 1 / (1 + np.exp(-flat)) if config.selection == "sigmoid_threshold" else flat
+        kept, least = np.flatnonzero(values > threshold), int(0.005 * flat.size) + 1
+        if len(kept) < least:
+            kept = np.argsort(-flat, kind="stable")[:least]
+    else:
+        rank = np.abs(flat) if config.selection == "magnitude" else flat
+        kept = np.argsort(-rank, kind="stable")[: flat.size - int((1 - config.keep) * flat.size)]
+    mask = np.zeros(flat.size)
+    mask[kept] = 1.0
+    return mask.reshape(scores.shape)

@@ -13,28 +13,30 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from one_layer.errors import UserError
-from one_layer.supermask import kept_count, topk_mask
+from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask
 from tests import golden
 
 SHAPES = [(), (7,), (6, 10), (3, 4, 5), (2, 3, 2, 5)]
 RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
 # One compilation for each shape and dtype serves every ratio, since `keep` is traced.
-traced = jax.jit(topk_mask)
+traced = jax.jit(topk_mask, static_argnames="by")
+apply = jax.jit(lambda mask, scores: mask(scores), static_argnums=0)
 quick = settings(max_examples=60, deadline=None, derandomize=True)
+ranked = st.sampled_from(["magnitude", "score"])
 ratios = st.integers(1, 10**6).map(lambda millionths: millionths / 10**6)
 
 
-def select(scores, keep: float) -> np.ndarray:
-    return np.asarray(traced(scores, jnp.float32(keep)))
+def select(scores, keep: float, by: str = "magnitude") -> np.ndarray:
+    return np.asarray(traced(scores, jnp.float32(keep), by=by))
 
 
-def stable_sort(scores, keep: float) -> np.ndarray:
+def stable_sort(scores, keep: float, by: str = "magnitude") -> np.ndarray:
     """The mask by a full stable sort in float64, which holds every float32 and bfloat16 exactly."""
-    magnitudes = np.abs(np.asarray(scores).astype(np.float64)).ravel()
-    kept = magnitudes.size - int((1 - keep) * magnitudes.size)
-    mask = np.zeros(magnitudes.size)
-    mask[np.argsort(-magnitudes, kind="stable")[:kept]] = 1.0
+    values = np.asarray(scores).astype(np.float64).ravel()
+    rank = np.abs(values) if by == "magnitude" else values
+    mask = np.zeros(rank.size)
+    mask[np.argsort(-rank, kind="stable")[: rank.size - int((1 - keep) * rank.size)]] = 1.0
     return mask.reshape(np.shape(scores))
 
 
@@ -67,11 +69,12 @@ def adversaries(size: int, seed: int) -> dict[str, np.ndarray]:
 @given(
     scores=st.sampled_from(SHAPES).flatmap(lambda shape: arrays(np.float32, shape, elements=st.integers(-2, 2))),
     keep=ratios,
+    by=ranked,
 )
-def test_massive_ties_keep_exactly_k_and_the_lower_index_wins(scores, keep):
-    mask = select(scores, keep)
+def test_massive_ties_keep_exactly_k_and_the_lower_index_wins(scores, keep, by):
+    mask = select(scores, keep, by)
     assert mask.sum() == scores.size - int((1 - keep) * scores.size)
-    np.testing.assert_array_equal(mask, stable_sort(scores, keep))
+    np.testing.assert_array_equal(mask, stable_sort(scores, keep, by))
 
 
 @quick
@@ -80,21 +83,24 @@ def test_massive_ties_keep_exactly_k_and_the_lower_index_wins(scores, keep):
         lambda shape: arrays(np.float32, shape, elements=st.floats(width=32, allow_nan=False))
     ),
     keep=ratios,
+    by=ranked,
 )
-def test_any_floats_as_a_stable_sort_does(scores, keep):
-    np.testing.assert_array_equal(select(scores, keep), stable_sort(scores, keep))
+def test_any_floats_as_a_stable_sort_does(scores, keep, by):
+    np.testing.assert_array_equal(select(scores, keep, by), stable_sort(scores, keep, by))
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_adversarial_distributions_as_a_stable_sort_does(dtype, seed):
+@pytest.mark.parametrize(
+    ("dtype", "by"), [(jnp.float32, "magnitude"), (jnp.bfloat16, "magnitude"), (jnp.float32, "score")]
+)
+def test_adversarial_distributions_as_a_stable_sort_does(dtype, by, seed):
     size = 1000
     for name, scores in adversaries(size, seed).items():
         scores = jnp.asarray(scores, dtype)
         for keep in (*RATIOS, 0.001, 0.999, 0.123457):
-            mask = select(scores, keep)
+            mask = select(scores, keep, by)
             assert mask.dtype == dtype
-            np.testing.assert_array_equal(mask, stable_sort(scores, keep), err_msg=f"{name}, keep {keep}")
+            np.testing.assert_array_equal(mask, stable_sort(scores, keep, by), err_msg=f"{name}, keep {keep}")
 
 
 @quick
@@ -189,8 +195,8 @@ def test_the_gradient_of_each_layer_under_scan_and_vmap_is_its_own():
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_a_nan_among_the_scores_makes_the_whole_mask_nan(dtype):
     scores = jnp.arange(60, dtype=dtype).reshape(6, 10)
-    for index, nan in itertools.product([(0, 0), (3, 4), (5, 9)], [jnp.nan, -jnp.nan]):
-        assert np.isnan(select(scores.at[index].set(nan), 0.5).astype(np.float32)).all()
+    for index, nan, by in itertools.product([(0, 0), (3, 4), (5, 9)], [jnp.nan, -jnp.nan], ["magnitude", "score"]):
+        assert np.isnan(select(scores.at[index].set(nan), 0.5, by).astype(np.float32)).all()
     assert np.isnan(np.asarray(topk_mask(scores.at[2, 2].set(jnp.nan), 0.5), np.float32)).all()
 
 
@@ -208,6 +214,78 @@ def test_keep_one_keeps_everything():
     scores = np.arange(60, dtype=np.float32).reshape(6, 10)
     for mask in (topk_mask(scores, 1), topk_mask(scores, 1.0), select(scores, 1.0)):
         assert mask.all()
+
+
+def test_ranked_by_the_score_the_gradient_is_the_mask_s_own():
+    scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
+    gradient = jax.grad(lambda s: jnp.sum(topk_mask(s, 0.3, by="score") * upstream))(scores)
+    np.testing.assert_array_equal(gradient, upstream)
+
+
+@pytest.mark.parametrize("by", ["absolute", "threshold", ""])
+def test_ranking_by_anything_else_is_refused(by):
+    with pytest.raises(UserError, match=f"ranked by {by!r}; known are magnitude and score"):
+        topk_mask(np.ones(3, np.float32), 0.5, by=by)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([-0.5, 0.3, 0.9, 1e9]))
+def test_a_threshold_keeps_what_exceeds_it_and_never_less_than_half_a_percent(seed, threshold):
+    """Thousands of entries, so that half a percent is more than the one that is always kept; integers, so that some tie."""
+    scores = np.random.default_rng(seed).integers(-9, 10, (40, 50)).astype(np.float32) / 5
+    for selection, values in (
+        ("threshold", scores),
+        ("sigmoid_threshold", 1 / (1 + np.exp(-scores.astype(np.float64)))),
+    ):
+        mask = np.asarray(apply(Supermask(selection=selection, threshold=threshold), scores))
+        passed = values > threshold
+        if passed.sum() >= 11:
+            np.testing.assert_array_equal(mask, passed)
+        else:
+            np.testing.assert_array_equal(mask, stable_sort(scores, 11 / scores.size, "score"))
+            assert mask.sum() == 11
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([0.0, 0.4, 1.1]))
+def test_a_signed_mask_is_the_sign_of_what_exceeds_the_threshold(seed, threshold):
+    scores = np.random.default_rng(seed).standard_normal((6, 10)).astype(np.float32)
+    mask = np.asarray(apply(Supermask(selection="signed_threshold", threshold=threshold), scores))
+    np.testing.assert_array_equal(mask, np.where(np.abs(scores) > np.float32(threshold), np.sign(scores), 0))
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_every_selection_passes_the_gradient_straight_through_and_a_nan_on(selection):
+    scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
+    mask = Supermask(selection=selection, threshold=0.4)
+    gradient = jax.grad(lambda s: jnp.sum(mask(s) * upstream))(scores)
+    np.testing.assert_array_equal(gradient, upstream * (np.sign(scores) if selection == "magnitude" else 1))
+    scores[2, 3] = np.nan
+    assert np.isnan(np.asarray(mask(scores))[2, 3])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_dynamic_scaling_gives_each_line_the_power_that_it_lost(axis):
+    """And a line that keeps nothing nothing; the gradient is that of the whole expression, by central differences."""
+    scores, upstream = np.random.default_rng(3).standard_normal((2, 6, 10)).astype(np.float32)
+    scores[2 if axis else slice(None), slice(None) if axis else 2] = 0.0
+    mask = np.asarray(Supermask(0.4, dynamic_scale=True)(scores, axis))
+    kept = stable_sort(scores, 0.4)
+    np.testing.assert_array_equal(mask > 0, kept > 0)
+    power, alive = (mask**2).sum(axis=axis), kept.sum(axis=axis) > 0
+    np.testing.assert_allclose(power[alive], mask.shape[axis], rtol=1e-6)
+    assert (~alive).sum() == 1 and not power[~alive].any()
+
+    def total(mask):  # of the relaxed mask, whose derivative passes to the magnitudes
+        lines = mask.sum(axis=axis, keepdims=True)
+        return (upstream * mask * np.sqrt(mask.shape[axis] / np.where(lines > 0, lines, np.inf))).sum()
+
+    gradient = jax.grad(lambda s: jnp.sum(Supermask(0.4, dynamic_scale=True)(s, axis) * upstream))(scores)
+    for place in [(0, 0), (1, 4), (5, 9), (3, 3)]:
+        step = np.zeros_like(kept)
+        step[place] = 1e-5
+        slope = (total(kept + step) - total(kept - step)) / 2e-5
+        np.testing.assert_allclose(gradient[place], slope * np.sign(scores[place]), rtol=1e-4, atol=1e-5)
 
 
 def primitives(jaxpr) -> set[str]:
@@ -237,13 +315,14 @@ def test_nothing_sorts():
 
 def test_the_golden_masks_bit_for_bit(shared):
     arrays = golden.read(shared / "golden" / "masks.npz")
-    names = [name for name in arrays if name.endswith("/super_mask")]
-    assert len(names) >= 60
+    ranked_by = {"super_mask": "magnitude", "topk": "score"}
+    names = [name for name in arrays if name.split("/")[-1] in ranked_by]
+    assert len(names) >= 120
     for name in names:
-        shape, ratio, _ = name.split("/")
+        shape, ratio, kind = name.split("/")
         scores, keep = arrays[f"{shape}/scores"], float(ratio.removeprefix("k"))
         assert kept_count(scores.size, keep) == arrays[f"{shape}/{ratio}/kept"]
-        np.testing.assert_array_equal(select(scores, keep), arrays[name], err_msg=name)
+        np.testing.assert_array_equal(select(scores, keep, ranked_by[kind]), arrays[name], err_msg=name)
 
 
 def test_the_golden_straight_through_gradient(shared):
