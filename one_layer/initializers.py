@@ -91,6 +91,11 @@ class Recipe:
     layers: int | None = None
     zero_row: int | None = None
 
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """What `draw` gives: `shape`, after the number of layers where each has its own."""
+        return self.shape if self.layers is None else (self.layers, *self.shape)
+
     def draw(self, seed: int) -> Float32[np.ndarray, "..."]:
         """The matrix of shape `shape`; with `layers`, [layers, *shape], layer l drawn for the role `role#l`."""
         roles = [self.role] if self.layers is None else [f"{self.role}#{layer}" for layer in range(self.layers)]

@@ -22,8 +22,10 @@ from one_layer import evaluate, metrics, results
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.data.batches import Batch, TrainingBatches, training_iterator
+from one_layer.data.embeddings import read_embeddings
 from one_layer.errors import UserError
-from one_layer.models import ModelConfig, initialize
+from one_layer.frozen import with_frozen, write_frozen
+from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.optim import learning_rate, optimizer
 from one_layer.restore import check_vocabularies
 from one_layer.settings import RunConfig, check_workdir, write_config
@@ -47,6 +49,7 @@ def train(run: RunConfig, workdir: Path, overrides: list[str]) -> dict[str, Any]
     model = run.model_config(*map(len, corpus.vocabularies))
     if not resumed:
         corpora.save_text_assets(corpus, workdir)
+        write_frozen(workdir, {"frozen": _tables(run, model, corpus)})
     write_config(workdir, run)
     trainer = Trainer(run, model, corpus, workdir)
     with closing(trainer.checkpoints):
@@ -65,6 +68,19 @@ def _corpus(run: RunConfig, workdir: Path, resumed: bool) -> corpora.Corpus:
     for line in corpus.report:
         log.info(line)
     return corpus
+
+
+def _tables(run: RunConfig, model: ModelConfig, corpus: corpora.Corpus) -> dict[str, Any]:
+    """The tables of `model.embedding_path`, one for each side, or one for both where that is shared; none without a path."""
+    if not model.embedding_path:
+        return {}
+    rows = {}
+    names = ["shared_embedding"] if model.shared_embedding else ["source_embedding", "target_embedding"]
+    for name, vocabulary, language in zip(names, corpus.vocabularies, run.data.languages, strict=False):
+        path = model.embedding_path.replace("{language}", language)
+        rows[name], found = read_embeddings(path, vocabulary, model.d_model)
+        log.info("%s: %s of %s types found in %s; the rest is drawn", name, f"{found:,}", f"{len(vocabulary):,}", path)
+    return pretrained_tables(model, run.seed, rows)
 
 
 @dataclass
@@ -100,7 +116,7 @@ class Trainer:
         self.updates = min(run.train.updates or sys.maxsize, (run.train.epochs or sys.maxsize) * self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
-        variables = initialize(model, run.seed)
+        variables = with_frozen(workdir, initialize(model, run.seed))
         self.params = variables.pop("params")
         self.fixed = variables
         self.optimizer = optimizer(run.optim, self.updates)

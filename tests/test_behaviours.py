@@ -101,7 +101,7 @@ def test_logits_equal_the_plain_numpy_model(case):
 def test_masks_made_beforehand_give_the_same_logits(case):
     config, variables, logits, _ = case
     made = materialize(variables, config.supermask)
-    np.testing.assert_allclose(build(config).apply(made, SOURCE, TARGET), logits, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(build(config).apply(made, SOURCE, TARGET), logits, **CLOSE)
     assert not [path for path in flatten_dict(made) if path[-1] == "scores"]
 
 

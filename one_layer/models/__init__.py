@@ -2,7 +2,7 @@
 
 from one_layer.config import ModelConfig
 from one_layer.models.transformer import Transformer, empty_cache
-from one_layer.models.weights import initialize, random_collection, recipes
+from one_layer.models.weights import initialize, pretrained_tables, random_collection, recipes, shapes
 
 __all__ = [
     "ModelConfig",
@@ -10,8 +10,10 @@ __all__ = [
     "build",
     "empty_cache",
     "initialize",
+    "pretrained_tables",
     "random_collection",
     "recipes",
+    "shapes",
 ]
 
 

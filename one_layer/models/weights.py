@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import unflatten_dict
+from jaxtyping import Float32
 
 from one_layer.config import PAD, ModelConfig
 from one_layer.initializers import Recipe
@@ -29,34 +30,67 @@ def initialize(config: ModelConfig, seed: int) -> Variables:
 
     Everything in the first two is a pure function of `seed` and the roles. Biases are 0, the scales of affine norms 1. `frozen`
     is there only where something is fixed that the seed does not give: the scale 1 and shift 0 of frozen norms, and tables from
-    `embedding_path`, which are NaN until `one_layer.frozen` lays their values over them.
+    `embedding_path`, which are NaN until `pretrained_tables` are laid over them.
     """
-    params: dict[Path, np.ndarray] = {}
-    for path, recipe in recipes(config).items():
-        kind = _kind(config, path)
-        if kind == "trained":
-            params[(*path, "kernel")] = recipe.draw(seed)
-        elif kind == "masked" and not config.supermask.keeps_all:
-            params[(*path, "scores")] = _scores(config, path, recipe, seed)
-    params.update(_biases(config))
-    frozen: dict[Path, np.ndarray] = {}
-    (frozen if config.norm == "frozen" else params).update(_norms(config))
-    for path, recipe in recipes(config).items():
-        if _from_elsewhere(config, path):
-            frozen[(*path, "kernel")] = np.full(recipe.shape, np.nan, np.float32)
-    collections = {"params": params, "frozen": frozen} if frozen else {"params": params}
-    arrays = {name: jax.tree.map(jnp.asarray, unflatten_dict(flat)) for name, flat in collections.items()}
-    return {**arrays, "random": random_collection(config, seed)}
+    made = unflatten_dict({path: jnp.asarray(part.draw(seed)) for path, part in _parts(config).items()})
+    return {"params": {}, "random": {}, **made}
 
 
 def random_collection(config: ModelConfig, seed: int) -> Variables:
     """The collection `random`: what is drawn from the seed and never trained, so never stored in a checkpoint."""
-    drawn = {
-        (*path, "kernel"): jnp.asarray(recipe.draw(seed))
-        for path, recipe in recipes(config).items()
-        if _kind(config, path) != "trained" and not _from_elsewhere(config, path)
-    }
-    return unflatten_dict(drawn)
+    parts = {path[1:]: part for path, part in _parts(config).items() if path[0] == "random"}
+    return unflatten_dict({path: jnp.asarray(part.draw(seed)) for path, part in parts.items()})
+
+
+def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np.ndarray, "vocab d"]]) -> Variables:
+    """The tables of `embedding_path`, for the collection `frozen`: `rows` by the name of the table, NaN where none was found.
+
+    A row that was not found is drawn, as if there were no path. Under masks with `scale_by_keep` those found are multiplied by
+    √(1/keep), as drawn ones are (the reference multiplies by √(1/(1-keep)), the same at keep 0.5 alone).
+    """
+    found = {}
+    for (name, *_), recipe in recipes(config).items():
+        if name in rows:
+            scale = np.float32(recipe.scale)
+            found[name] = {"kernel": np.where(np.isnan(rows[name]), recipe.draw(seed), rows[name] * scale)}
+    return found
+
+
+def shapes(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
+    """The shape of every variable that `initialize` makes, by collection and path; nothing is drawn."""
+    return {path: part.whole_shape for path, part in _parts(config).items()}
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """An array of one value, in the place of a recipe, or one that is added to what a recipe draws."""
+
+    whole_shape: tuple[int, ...]
+    value: float
+    noise: Recipe | None = None
+
+    def draw(self, seed: int) -> np.ndarray:
+        """The array; `seed` matters to the noise alone."""
+        constant = np.full(self.whole_shape, self.value, np.float32)
+        return constant + self.noise.draw(seed) if self.noise else constant
+
+
+def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
+    """How every variable is made, by collection and path."""
+    parts: dict[Path, Recipe | _Constant] = {}
+    for path, recipe in recipes(config).items():
+        kind, elsewhere = _kind(config, path), bool(config.embedding_path) and path[-1].endswith("embedding")
+        if kind == "trained":
+            parts["params", *path, "kernel"] = recipe
+        elif elsewhere:
+            parts["frozen", *path, "kernel"] = _Constant(recipe.shape, math.nan)
+        else:
+            parts["random", *path, "kernel"] = recipe
+        if kind == "masked" and not config.supermask.keeps_all:
+            parts["params", *path, "scores"] = _scores(config, path, recipe)
+    parts.update(_biases(config))
+    parts.update(_norms(config))
+    return parts
 
 
 def recipes(config: ModelConfig) -> dict[Path, Recipe]:
@@ -112,11 +146,6 @@ def _depth(config: ModelConfig, path: Path) -> int:
     return config.encoder_layers if path[0] == "encoder" else config.decoder_layers
 
 
-def _from_elsewhere(config: ModelConfig, path: Path) -> bool:
-    """Whether the values of the matrix at `path` are in `frozen`, not drawn."""
-    return bool(config.embedding_path) and path[-1].endswith("embedding")
-
-
 def _scheme(config: ModelConfig, path: Path) -> tuple[str, float]:
     """Scheme and scale of a projection."""
     gain = float(config.init_qk_gain or 1.0) if path[-1] in ("query", "key") and config.masked else 1.0
@@ -132,43 +161,42 @@ def _keep_scale(config: ModelConfig) -> float:
     return math.sqrt(1 / config.keep) if config.scale_by_keep else 1.0
 
 
-def _scores(config: ModelConfig, path: Path, recipe: Recipe, seed: int) -> np.ndarray:
+def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Constant:
     """By `score_init`. U(±1/√fan_in) is Kaiming uniform with a = √5, that is 1/√6 of its usual bound; a layer's scores are its own,
     unless the layers share one mask."""
     layers = None if path[-1].endswith("embedding") or config.sharing == "masks" else _depth(config, path)
     role = f"{recipe.role}/scores"
     if config.score_init == "uniform":
         scale = math.sqrt(1 / 6)
-        return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers).draw(seed)
-    noise = _NOISE * math.sqrt(recipe.shape[-1]) if config.score_init == "constant_noisy" else 0.0
-    drawn = Recipe(role, recipe.shape, "normal", noise, layers=layers).draw(seed)
-    return drawn + np.float32(config.score_constant)
+        return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers)
+    noise = Recipe(role, recipe.shape, "normal", _NOISE * math.sqrt(recipe.shape[-1]), layers=layers)
+    return _Constant(noise.whole_shape, config.score_constant, noise if config.score_init == "constant_noisy" else None)
 
 
-def _biases(config: ModelConfig) -> dict[Path, np.ndarray]:
+def _biases(config: ModelConfig) -> dict[Path, _Constant]:
     """The projections' biases, 0; with the layer axis first, unless the layers share them."""
     if not config.bias:
         return {}
     return {
-        (*path, "bias"): np.zeros(_per_layer(config, path, shape[1], config.share_bias), np.float32)
+        ("params", *path, "bias"): _Constant(_per_layer(config, path, shape[1], config.share_bias), 0.0)
         for path, _, shape in _projections(config)
     }
 
 
-def _norms(config: ModelConfig) -> dict[Path, np.ndarray]:
+def _norms(config: ModelConfig) -> dict[Path, _Constant]:
     """Scales 1 and shifts 0 of the norms; with the layer axis first, unless the layers share them (frozen ones are alike anyway)."""
-    found: dict[Path, np.ndarray] = {}
+    found: dict[Path, _Constant] = {}
     if config.norm == "plain":
         return found
     trained = config.norm == "affine"
     for path, _, _ in _projections(config):
         if path[2] == "ffn_in" or path[-1] in ("query", "key", "value"):
             continue  # one norm an attention, and one for the two matrices of the feed-forward network
-        norm = (*path[:2], f"{path[2].removesuffix('_out')}_norm", "layer_norm")
+        norm = ("params" if trained else "frozen", *path[:2], f"{path[2].removesuffix('_out')}_norm", "layer_norm")
         scale = _per_layer(config, path, config.d_model, trained and bool(config.share_norm_scale))
         shift = _per_layer(config, path, config.d_model, trained and config.share_bias)
-        found[(*norm, "scale")] = np.ones(scale, np.float32)
-        found[(*norm, "bias")] = np.zeros(shift, np.float32)
+        found[(*norm, "scale")] = _Constant(scale, 1.0)
+        found[(*norm, "bias")] = _Constant(shift, 0.0)
     return found
 
 

@@ -1,0 +1,84 @@
+"""Pre-trained embeddings: rows by token, the rest drawn, everything fixed, and what is wrong said with file and line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from one_layer.data.assets import load_text_assets
+from one_layer.data.embeddings import read_embeddings
+from one_layer.data.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig, pretrained_tables, random_collection
+from one_layer.restore import restore_run
+from one_layer.train import train
+from tests import tiny
+
+WORDS = Vocabulary.build(["ein haus ein baum zwei häuser"])
+
+
+def written(folder, tokens, features=4, seed=0) -> np.ndarray:
+    """A file of normal vectors, one a token."""
+    rows = np.random.default_rng(seed).standard_normal((len(tokens), features)).astype(np.float32)
+    lines = [f"{token} {' '.join(map(repr, row.tolist()))}" for token, row in zip(tokens, rows, strict=True)]
+    folder.joinpath("emb.txt").write_text("\n".join([f"{len(tokens)} {features}", *lines]) + "\n", "utf-8")
+    return rows
+
+
+def test_rows_are_matched_by_token(tmp_path):
+    rows = written(tmp_path, ["häuser", "nirgends", "ein", "<pad>"])
+    table, found = read_embeddings(tmp_path / "emb.txt", WORDS, 4)
+    assert found == 3 and table.shape == (len(WORDS), 4)
+    for token, row in {"häuser": 0, "ein": 2, "<pad>": 3}.items():
+        np.testing.assert_array_equal(table[WORDS.tokens.index(token)], rows[row])
+    assert np.isnan(table).all(axis=1).sum() == len(WORDS) - 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' is not `N d`"),
+        ("1 3\nein 1 2 3\n", "vectors of 3 features, but model.d_model is 4"),
+        ("2 4\nein 1 2 3 4\n", "says that it has 2 vectors, but has 1"),
+        ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3: a token and 3 numbers, where 4"),
+        ("1 4\nein 1 2 3 4 5\n", "line 2: a token and 5 numbers, where 4"),
+        ("1 4\nein 1 x 3 4\n", "line 2: .*'x'"),
+        ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is no number"),
+        ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is no number"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(tmp_path, text, message):
+    tmp_path.joinpath("emb.txt").write_text(text, "utf-8")
+    with pytest.raises(UserError, match=f"emb.txt.*{message}"):
+        read_embeddings(tmp_path / "emb.txt", WORDS, 4)
+
+
+@pytest.mark.parametrize(("embedding", "factor"), [("frozen", 1.0), ("masked", 2.0)])
+def test_rows_that_were_found_are_scaled_as_masks_need_and_the_others_are_those_without_a_file(embedding, factor):
+    config = ModelConfig(
+        9, 9, d_model=4, ffn=4, heads=1, encoder_layers=1, decoder_layers=1, keep=0.25, embedding=embedding
+    )
+    rows = np.full((9, 4), np.nan, np.float32)
+    rows[[2, 5]] = np.arange(8).reshape(2, 4)
+    table = pretrained_tables(config, 3, {"target_embedding": rows})["target_embedding"]["kernel"]
+    np.testing.assert_array_equal(table[[2, 5]], rows[[2, 5]] * np.float32(factor))
+    drawn = np.asarray(random_collection(config, 3)["target_embedding"]["kernel"])
+    others = [0, 1, 3, 4, 6, 7, 8]
+    np.testing.assert_array_equal(table[others], drawn[others])
+
+
+def test_a_run_takes_them_and_no_bit_of_them_changes(tmp_path, tmp_path_factory):
+    """A file a side; what the run's model computes with is still the file's after training, and after restoring."""
+    vocabularies = load_text_assets(tiny.trained(tmp_path_factory)).vocabularies
+    expected = {}
+    for language, vocabulary, seed in zip(("de", "en"), vocabularies, (1, 2), strict=True):
+        expected[language] = written(tmp_path, vocabulary.tokens[4:], 16, seed)
+        tmp_path.joinpath("emb.txt").rename(tmp_path / f"emb.{language}")
+    changes = {"model.embedding_path": str(tmp_path / "emb.{language}"), "data.tests": (), "train.updates": 4}
+    train(tiny.run(changes), tmp_path / "run", [])
+    variables = restore_run(tmp_path / "run", "last").variables
+    for language, side in (("de", "source"), ("en", "target")):
+        table = variables["frozen"][f"{side}_embedding"]["kernel"]
+        np.testing.assert_array_equal(table[4:], expected[language] * np.float32(2**0.5))  # keep is 0.5
+        assert not np.array_equal(variables["params"][f"{side}_embedding"]["scores"][4:], expected[language])
+    assert not [name for name in variables["random"] if "embedding" in name]
