@@ -37,9 +37,7 @@ def with_frozen(workdir: Path, variables: Variables) -> Variables:
     Raises: UserError for a file that is damaged or of another model.
     """
     path = workdir / FILE
-    if not path.exists():
-        return variables
-    arrays = _read(path)
+    arrays = _read(path) if path.exists() else {}
     leaves = dict(_named(variables))
     for name, array in arrays.items():
         if name not in leaves or array.shape != leaves[name].shape or array.dtype != leaves[name].dtype:
@@ -47,6 +45,11 @@ def with_frozen(workdir: Path, variables: Variables) -> Variables:
             raise UserError(
                 f"{path} has {array.dtype} {list(array.shape)} as {name}, the model of config.json {wanted}; put the run's own "
                 "files back, or import the model again"
+            )
+    for name, leaf in leaves.items():
+        if name.startswith("frozen/") and name not in arrays and np.isnan(leaf).any():
+            raise UserError(
+                f"{path} lacks {name}, which no seed gives; put the run's own file back, or train or import it again"
             )
     replaced = [jax.numpy.asarray(arrays[name]) if name in arrays else leaf for name, leaf in leaves.items()]
     return jax.tree.unflatten(jax.tree.structure(variables), replaced)

@@ -82,3 +82,6 @@ def test_a_run_takes_them_and_no_bit_of_them_changes(tmp_path, tmp_path_factory)
         np.testing.assert_array_equal(table[4:], expected[language] * np.float32(2**0.5))  # keep is 0.5
         assert not np.array_equal(variables["params"][f"{side}_embedding"]["scores"][4:], expected[language])
     assert not [name for name in variables["random"] if "embedding" in name]
+    tmp_path.joinpath("run", "frozen.npz").unlink()
+    with pytest.raises(UserError, match="frozen.npz lacks frozen/source_embedding/kernel, which no seed gives"):
+        restore_run(tmp_path / "run", "last")

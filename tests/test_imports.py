@@ -19,7 +19,7 @@ BASE = [
 DATA = [
     ("data", "data.text", "data.toy_lexicon"),
     ("data.vocabulary", "data.preprocess", "data.toy_clause"),
-    ("data.assets", "data.batches", "data.toy"),
+    ("data.assets", "data.batches", "data.embeddings", "data.toy"),
     ("data.corpus",),
 ]
 SCIENCE = [
