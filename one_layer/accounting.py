@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
-from one_layer.models import ModelConfig, build
-from one_layer.supermask import kept_count
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig, initialize
+from one_layer.supermask import Supermask, kept_count
 
 Shape = tuple[int, ...]
 Path = tuple[str, ...]
+Variables = dict[str, Any]
 Account = dict[str, dict[str, int]]
 
 _TITLES = {
@@ -37,45 +41,36 @@ _TITLES = {
 }
 
 
-def account(config: ModelConfig) -> Account:
+def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     """Counts a model's `parameters` and `bytes`; nothing is drawn, so that the largest model costs no more than a small one.
 
     Of parameters: `trained`, the entries of `params`, scores or weights; `random`, drawn from the seed, a matrix that layers share
-    once; `frozen`, fixed and from elsewhere; `kept`, the ones in all masks; `dense`, the whole of a dense model of this shape;
-    `no_mask`, Table 1's "Param (no mask)"; `used`, the same with every weight that at least one mask keeps, expected of
-    independent masks; `shared` and `shared_used`, the random weights under several masks each, and those of them that are used.
+    once; `kept`, what is not 0 in all masks; `frozen`, fixed and from elsewhere; `dense`, the whole of a dense model of this
+    shape; `no_mask`, Table 1's "Param (no mask)"; `used`, the same with every weight that at least one mask keeps, expected of
+    independent masks; `shared` and `shared_used`, the fixed weights under several masks each, and those of them that are used.
 
-    Of bytes, vocabularies and headers apart: `ticket`, the packed masks and in float32 what else is trained or frozen;
-    `ticket_with_weights`, the same and the random weights; `dense_float32`, the dense model.
+    Of bytes, vocabularies and headers apart: `ticket`, the packed masks (two bits a weight where they have signs) and in float32
+    what else is trained or frozen, the seed giving the rest; `ticket_with_weights`, the same and the random weights, for whom the
+    seed does not give them; `dense_float32`, the dense model.
+
+    `variables`: the model's, needed only where a threshold chooses, so that the scores alone tell how many pass. Raises: UserError
+    where they are needed and not given.
     """
     shapes = _shapes(config)
     params, random, frozen = (shapes.get(name, {}) for name in ("params", "random", "frozen"))
     masks = {path[:-1]: shape for path, shape in params.items() if path[-1] == "scores"}
+    kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
     others = _size(params) - _size(masks)  # trained as they are
-    no_mask = used = float(others)
-    shared, shared_used = 0, 0.0
-    for path, shape in (random | frozen).items():
-        number, keep, several = math.prod(shape), 1.0, 1
-        if path[:-1] in masks:
-            mask = masks[path[:-1]]
-            keep = _kept(mask, config) / math.prod(mask)
-            several = mask[0] if len(mask) > len(shape) else 1
-        union = number * (1.0 - (1.0 - keep) ** several)
-        no_mask, used = no_mask + number * keep, used + union
-        if several > 1:
-            shared, shared_used = shared + number, shared_used + union
     parameters = {
         "trained": _size(params),
         "random": _size(random),
-        "kept": sum(_kept(mask, config) for mask in masks.values()),
+        "kept": round(sum(math.prod(masks[path][-2:]) * sum(fractions) for path, fractions in kept.items())),
         "frozen": _size(frozen),
         "dense": _size(_shapes(_dense(config))["params"]),
-        "no_mask": round(no_mask),
-        "used": round(used),
-        "shared": shared,
-        "shared_used": round(shared_used),
+        **_use(random | frozen, kept, others),
     }
-    ticket = sum(-(-math.prod(mask) // 8) for mask in masks.values()) + 4 * (others + parameters["frozen"])
+    bits = 2 if config.selection == "signed_threshold" else 1
+    ticket = sum(-(-bits * math.prod(shape) // 8) for shape in masks.values()) + 4 * (others + parameters["frozen"])
     return {
         "parameters": parameters,
         "bytes": {
@@ -99,9 +94,37 @@ def describe(accounts: Mapping[str, Account]) -> str:
     )
 
 
-def _kept(mask: Shape, config: ModelConfig) -> int:
-    """The ones in the masks of one path, [fan_in, fan_out] or [layer, fan_in, fan_out]: each keeps its own k."""
-    return math.prod(mask[:-2]) * int(kept_count(math.prod(mask[-2:]), config.keep))
+def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | None) -> list[float]:
+    """The fraction that each of the masks at `path` keeps, of scores [fan_in, fan_out] or [layer, fan_in, fan_out]."""
+    size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
+    if config.selection in ("magnitude", "score"):
+        return [int(kept_count(size, config.keep)) / size] * masks
+    if variables is None:
+        raise UserError(
+            f"model.selection is {config.selection!r}: how much its masks keep, scores alone tell; give the model's variables too"
+        )
+    scores = _leaves(variables["params"])[(*path, "scores")].reshape(masks, *shape[-2:])
+    return [int(ones) / size for ones in _ones(config.supermask, scores)]
+
+
+@partial(jax.jit, static_argnums=0)
+def _ones(supermask: Supermask, scores: Float[Array, "masks fan_in fan_out"]) -> Int[Array, "masks"]:
+    return jax.lax.map(lambda layer: jnp.count_nonzero(supermask(layer)), scores)
+
+
+def _use(fixed: Mapping[Path, Shape], kept: Mapping[Path, list[float]], others: int) -> dict[str, int]:
+    """How many of the fixed weights a mask keeps on average, and how many at least one of independent masks keeps; `others` added."""
+    no_mask, used, shared, shared_used = float(others), float(others), 0, 0.0
+    for path, shape in fixed.items():
+        number, fractions = math.prod(shape), kept.get(path[:-1], [1.0])
+        mean = sum(fractions) / len(fractions)
+        no_mask += number * mean
+        if len(shape) == 2 and len(fractions) > 1:  # one matrix, several masks
+            union = number * (1.0 - math.prod(1.0 - each for each in fractions))
+            used, shared, shared_used = used + union, shared + number, shared_used + union
+        else:
+            used += number * mean
+    return {"no_mask": round(no_mask), "used": round(used), "shared": shared, "shared_used": round(shared_used)}
 
 
 def _size(shapes: Mapping[Path, Shape]) -> int:
@@ -115,14 +138,20 @@ def _dense(config: ModelConfig) -> ModelConfig:
     return ModelConfig(**shape, weights="dense")
 
 
-@lru_cache(maxsize=16)  # most models in a table have the same dense one
 def _shapes(config: ModelConfig) -> dict[str, dict[Path, Shape]]:
-    """The shapes of a model's variables by collection and path, as its modules declare them."""
-    tokens = jax.ShapeDtypeStruct((1, 2), jnp.int32)
-    collections = jax.eval_shape(build(config).init, jax.random.key(0), tokens, tokens)
+    """The shapes of what `initialize` gives, by collection and path, without drawing anything large.
+
+    A model of tiny sizes, no two of them equal, is initialised; every axis then gets the length that its tiny size stands for.
+    """
+    target = "source_vocab" if config.shared_embedding else "target_vocab"
+    tiny = {"encoder_layers": 2, "decoder_layers": 3, "d_model": 4, "ffn": 5, "source_vocab": 6, target: 7}
+    lengths = {size: getattr(config, name) for name, size in tiny.items()}
+    variables = initialize(config.replace(heads=1, **{**tiny, "target_vocab": tiny[target]}), seed=0)
     return {
-        name: {
-            tuple(str(key.key) for key in path): leaf.shape for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-        }
-        for name, tree in collections.items()
+        name: {path: tuple(lengths[axis] for axis in leaf.shape) for path, leaf in _leaves(tree).items()}
+        for name, tree in variables.items()
     }
+
+
+def _leaves(tree: Any) -> dict[Path, Any]:
+    return {tuple(str(key.key) for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}

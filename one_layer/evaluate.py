@@ -92,7 +92,8 @@ def evaluate(
     `settings` are of the search, the run's own by default. Raises: UserError for what is not there.
     """
     restored = restore_run(workdir, checkpoint)
-    log.info("parameters and bytes:\n%s", describe({restored.model.weights: account(restored.model)}))
+    stored = account(restored.model, restored.variables)
+    log.info("parameters and bytes:\n%s", describe({restored.model.weights: stored}))
     settings = settings or restored.run.evaluation
     corpus = corpora.load(restored.run.data, restored.assets.vocabularies, restored.assets.codes, training=False)
     generator = Generator(restored.model, settings)

@@ -55,7 +55,7 @@ def write(
         "train_seconds": spent.seconds,
         "train_tokens": spent.tokens,
         "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
-        **account(best.model),
+        **account(best.model, best.variables),
         "peak_memory_bytes": peak_memory_bytes(),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,

@@ -9,6 +9,7 @@ from flax.traverse_util import flatten_dict
 
 from configs.common import SIZES
 from one_layer.accounting import account, describe
+from one_layer.errors import UserError
 from one_layer.models import ModelConfig, initialize
 from tests.test_weights import OPTIONS, TINY
 
@@ -53,38 +54,62 @@ def test_one_table_for_both_sides_is_not_what_table_1_counts():
     assert [*joined, millions("wider", WMT14, shared_embedding=True)] == [65, 14, 36]
 
 
-def mask(scores, keep):
-    """The ones of every layer's mask, found by sorting."""
-    size = scores[0].size if scores.ndim == 3 else scores.size
-    flat = np.abs(np.asarray(scores)).reshape(-1, size)
-    dropped = int((1 - keep) * size)
-    return np.argsort(np.argsort(flat, axis=1), axis=1).reshape(scores.shape) >= dropped
+def masks(scores, config):
+    """What is not 0 in every layer's mask, by sorting; of a threshold that 0.5 % pass."""
+    scores = np.asarray(scores)
+    each = scores.reshape(scores.shape[0] if scores.ndim == 3 else 1, -1)
+    if config.selection in ("magnitude", "score"):
+        ranks = np.argsort(np.argsort(np.abs(each) if config.selection == "magnitude" else each, axis=1), axis=1)
+        return (ranks >= int((1 - config.keep) * each.shape[1])).reshape(scores.shape)
+    compared = {"threshold": each, "signed_threshold": np.abs(each)}
+    found = compared[config.selection] > config.threshold
+    assert (found.mean(axis=1) > 0.006).all()
+    return found.reshape(scores.shape)
 
 
-@pytest.mark.parametrize("changes", OPTIONS, ids=str)
+# All matrices are alike: there is little to compile.
+SQUARE = {"source_vocab": 8, "target_vocab": 8, "ffn": 8, "encoder_layers": 1, "decoder_layers": 1}
+# Besides what the tests of the variables have: what layers can share, what is fixed, and every way to select.
+MORE = [
+    {"weights": "multi_layer", "sharing": "masks"},
+    {"bias": True, "norm": "affine", "share_bias": True, "share_norm_scale": True},
+    {"norm": "frozen", "embedding_path": "embeddings.txt"},
+    {"embedding": "frozen", "embedding_path": "embeddings.txt", "selection": "score"},
+    {"selection": "threshold", "threshold": 0.1, **SQUARE},
+    {"selection": "signed_threshold", "threshold": 0.2, **SQUARE},
+]
+
+
+@pytest.mark.parametrize("changes", [*OPTIONS, *(each for each in MORE if each not in OPTIONS)], ids=str)
 def test_counts_are_those_of_the_real_arrays(changes):
-    config = TINY.replace(**{"embedding": None, "norm": None, "bias": None, **changes})
+    config = TINY.replace(**changes)
     variables = initialize(config, 0)
-    found = account(config)
+    found = account(config, variables)
     parameters = found["parameters"]
     for name, collection in (("trained", "params"), ("random", "random"), ("frozen", "frozen")):
         assert parameters[name] == sum(leaf.size for leaf in jax.tree.leaves(variables.get(collection, {}))), name
 
     params = flatten_dict(variables["params"])
-    masks = {path: mask(leaf, config.keep) for path, leaf in params.items() if path[-1] == "scores"}
-    others = sum(leaf.nbytes for path, leaf in params.items() if path not in masks)
+    ones = {path: masks(leaf, config) for path, leaf in params.items() if path[-1] == "scores"}
+    others = sum(leaf.nbytes for path, leaf in params.items() if path not in ones)
     others += sum(leaf.nbytes for leaf in jax.tree.leaves(variables.get("frozen", {})))
-    assert parameters["kept"] == sum(each.sum() for each in masks.values())
-    packed = sum(np.packbits(each).nbytes for each in masks.values())
+    assert parameters["kept"] == sum(each.sum() for each in ones.values())
+    bits = 2 if config.selection == "signed_threshold" else 1
+    packed = sum(np.packbits(np.tile(each.ravel(), bits)).nbytes for each in ones.values())
     weights = sum(leaf.nbytes for leaf in jax.tree.leaves(variables["random"]))
     assert found["bytes"]["ticket"] == packed + others
     assert found["bytes"]["ticket_with_weights"] == packed + others + weights
 
 
+def test_the_masks_of_a_threshold_cannot_be_counted_without_scores():
+    with pytest.raises(UserError, match=r"model\.selection is 'threshold': how much its masks keep"):
+        account(TINY.replace(selection="threshold"))
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_dense_model_has_every_matrix_of_every_layer_with_biases_and_norms_and_shared_tables_once(shared):
     config = TINY.replace(shared_embedding=shared, source_vocab=TINY.target_vocab)
-    dense = config.replace(weights="dense", embedding=None, norm=None, bias=None)
+    dense = config.replace(weights="dense")
     arrays = jax.tree.leaves(initialize(dense, 0))
     expected = sum(leaf.nbytes for leaf in arrays)
     for each in (config, dense, config.replace(weights="multi_layer", embedding="frozen", keep=0.3)):
@@ -100,7 +125,7 @@ def test_independent_masks_of_shared_weights_together_use_nearly_all_of_them():
     for path, leaf in flatten_dict(initialize(config, 0)["params"]).items():
         if leaf.ndim == 3:
             assert path[-1] == "scores"
-            used += np.any(mask(leaf, keep), axis=0).sum()
+            used += np.any(masks(leaf, config), axis=0).sum()
             size += leaf[0].size
     assert found["shared"] == size
     assert found["shared_used"] == pytest.approx((1 - (1 - keep) ** 6) * size, rel=1e-3)
@@ -115,8 +140,7 @@ def test_masks_of_a_layer_s_own_weights_use_no_more_than_they_keep():
 
 
 def test_the_table_names_every_number():
-    dense = TINY.replace(weights="dense", embedding=None, norm=None, bias=None)
-    accounts = {"masked": account(TINY), "dense": account(dense)}
+    accounts = {"masked": account(TINY), "dense": account(TINY.replace(weights="dense"))}
     lines = describe(accounts).split("\n")
     assert lines[0].split() == [*accounts] and len({len(line) for line in lines}) == 1
     cells = [[int(cell.replace(",", "")) for cell in line.split()[-2:]] for line in lines[1:-1]]
