@@ -13,7 +13,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Int
 
-from one_layer.supermask import Supermask
+from one_layer.supermask import Supermask, unpack
 
 Variables = dict[str, Any]
 
@@ -25,8 +25,9 @@ def matrix(
 
     `kind` `trained`: `params/kernel`. `fixed`: W, never trained: `frozen/kernel` where it is there (values from elsewhere), else
     `random/kernel`. `masked`: W ⊙ M with M the Supermask of `params/scores` (paper A, section 3), or the product itself where
-    `materialized/kernel` holds it already; `axis` is that of the outputs, or of the tokens. Values come from
-    `one_layer.models.initialize`; the zeros here only tell Flax the shapes.
+    `materialized/kernel` holds it already, or W under the mask that `packed/mask` holds, a bit an entry, with `packed/sign` where
+    masks have signs: memory for the bits alone, and an unpacking at every use. `axis` is that of the outputs, or of the
+    tokens. Values come from `one_layer.models.initialize`; the zeros here only tell Flax the shapes.
     """
     zeros = nn.initializers.zeros
     if kind == "trained":
@@ -37,7 +38,16 @@ def matrix(
     weights = module.variable(source, "kernel", jnp.zeros, shape).value
     if kind == "fixed" or mask.keeps_all:
         return jnp.asarray(weights)
+    if module.has_variable("packed", "mask"):
+        return weights * mask.scaled(_unpacked(module, shape), axis)
     return weights * mask(module.param("scores", zeros, shape), axis)
+
+
+def _unpacked(module: nn.Module, shape: tuple[int, int]) -> Float[Array, "rows columns"]:
+    mask = unpack(module.get_variable("packed", "mask"), shape)
+    if module.has_variable("packed", "sign"):  # set where the mask is -1
+        mask = mask * (1.0 - 2.0 * unpack(module.get_variable("packed", "sign"), shape))
+    return mask
 
 
 def materialize(variables: Variables, mask: Supermask) -> Variables:

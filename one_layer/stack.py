@@ -46,6 +46,7 @@ class Stack(nn.Module):
                 "params": 0,
                 "materialized": 0,
                 "frozen": 0,
+                "packed": 0,
                 "intermediates": 0,
                 "cache": 1,
                 "memory": 1,

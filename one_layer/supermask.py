@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int, Shaped, UInt8
 
 from one_layer.errors import UserError
 
@@ -58,6 +58,10 @@ class Supermask:
             chosen = _beyond(fixed, self.threshold) if signed else _above(fixed, self.threshold, sigmoid)
             chosen = jnp.where(jnp.any(jnp.isnan(fixed)), jnp.nan, chosen).astype(fixed.dtype)
             mask = _straight_through("score", chosen, jnp.asarray(scores))
+        return self.scaled(mask, axis)
+
+    def scaled(self, mask: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:
+        """`mask`, multiplied as `dynamic_scale` says."""
         return rescaled(mask, axis) if self.dynamic_scale else mask
 
 
@@ -107,6 +111,13 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     if not 0.0 < number <= 1.0:
         raise UserError(f"keep is {number}; it must lie in (0, 1]: the fraction of the weights that the mask keeps")
     return max(1, size - int((1.0 - number) * size))
+
+
+def unpack(bits: UInt8[Array | np.ndarray, "bytes"], shape: tuple[int, ...]) -> Float[Array, "*shape"]:
+    """The mask of zeros and ones whose bits these are: C order, the first one lowest in its byte; the last byte filled up with 0."""
+    return (
+        jnp.unpackbits(jnp.asarray(bits), count=math.prod(shape), bitorder="little").reshape(shape).astype(jnp.float32)
+    )
 
 
 def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:

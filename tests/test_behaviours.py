@@ -105,6 +105,26 @@ def test_masks_made_beforehand_give_the_same_logits(case):
     assert not [path for path in flatten_dict(made) if path[-1] == "scores"]
 
 
+def test_packed_masks_give_the_same_logits(case):
+    config, variables, logits, _ = case
+    np.testing.assert_allclose(build(config).apply(packed(config, variables), SOURCE, TARGET), logits, **CLOSE)
+
+
+def packed(config: ModelConfig, variables: dict[str, Any]) -> dict[str, Any]:
+    """One bit a weight instead of scores, and one more for the sign where masks have signs; a row of bytes a layer."""
+    flat = flatten_dict(variables)
+    for path in [path for path in flat if path[-1] == "scores"]:
+        scores = np.asarray(flat.pop(path))
+        layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}.get(path[1])
+        matrices = [scores] * (layers or 1) if scores.ndim == 2 else scores
+        masks = np.stack([numpy_transformer.mask_of(config, np.asarray(m, np.float64)).ravel() for m in matrices])
+        for name, bits in (("mask", masks != 0), ("sign", masks < 0)):
+            if name == "mask" or config.selection == "signed_threshold":
+                rows = np.packbits(bits, axis=-1, bitorder="little")
+                flat["packed", *path[1:-1], name] = rows if layers else rows[0]
+    return unflatten_dict(flat)
+
+
 def test_every_gradient_is_that_of_the_loss_in_numpy(case):
     """Of biases, scales and shifts by central differences of the float64 model, in two entries each; scores get a gradient at all."""
     config, variables, _, gradient = case
