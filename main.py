@@ -5,6 +5,7 @@ python main.py --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--con
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -102,6 +103,11 @@ def run() -> None:
         app.run(main, flags_parser=_parse)
     except UserError as error:
         sys.exit(_say(error))
+    except OSError as error:
+        if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
+            raise  # about no file, and so no place that a user could choose better
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(_say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
 
 
 def _parse(argv: list[str]) -> list[str]:

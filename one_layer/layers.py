@@ -57,7 +57,7 @@ def materialize(variables: Variables, mask: Supermask) -> Variables:
     from the result without a selection a step: what training, evaluation and decoding want.
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
-    products = {}
+    products = flatten_dict(variables.get("materialized", {}))
     for path in [path for path in flat["params"] if path[-1] == "scores"]:
         kernel = (*path[:-1], "kernel")
         weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)

@@ -106,6 +106,8 @@ def test_a_folder_is_needed(refused, tmp_path):
     assert "--workdir is missing" in refused(TOY)
     (tmp_path / "file").write_text("")
     assert "is a file" in refused(TOY, f"--workdir={tmp_path / 'file'}")
+    for place, reason in (("file/sub", "Not a directory"), ("x" * 300, "File name too long")):
+        assert f"{place}: {reason}; give a folder" in refused(*tiny.arguments(tmp_path / place))
 
 
 @pytest.mark.parametrize(

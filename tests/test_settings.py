@@ -212,3 +212,30 @@ def test_a_damaged_config_is_said_and_left(tmp_path, text):
         with pytest.raises(UserError, match=r"config\.json cannot be read"):
             use()
     assert tiny.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("preset", "attention", "scaled", "pad_row"),
+    [("paper", "scheme", True, False), ("reference", "xavier", False, True), ("corrected", "scheme", True, False)],
+)
+def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, scaled, pad_row):
+    run = tiny.run({"model.init_preset": preset})
+    write_config(tmp_path, run)
+    model = read_config(tmp_path)["model"]
+    assert (model["init_attention"], model["scale_by_keep"], model["zero_pad_row"]) == (attention, scaled, pad_row)
+    assert not [name for name, value in model.items() if value is None]
+    assert resolve(read_config(tmp_path)).raw["model"] == model
+
+
+def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
+    run = tiny.run()
+    write_config(tmp_path, run)
+    older = read_config(tmp_path)
+    for name in ("selection", "sharing", "init_qk_gain"):
+        del older["model"][name]
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    assert check_workdir(tmp_path, run)
+    older["model"]["selection"] = "score"
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    with pytest.raises(UserError, match="model.selection: 'score' there, 'magnitude' here"):
+        check_workdir(tmp_path, run)
