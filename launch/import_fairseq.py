@@ -128,13 +128,12 @@ def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def _options(content: dict[str, Any]) -> dict[str, Any]:
     """Older files have one namespace `args`, newer ones `cfg` with a section for the task and one for the model."""
-    if isinstance(content.get("args"), argparse.Namespace):
-        return vars(content["args"])
     sections = content.get("cfg")
+    newer = [sections.get(name) for name in ("task", "model")] if isinstance(sections, dict) else []
     found: dict[str, Any] = {}
-    for name in ("task", "model"):
-        section = sections.get(name) if isinstance(sections, dict) else None
-        found.update(vars(section) if isinstance(section, argparse.Namespace) else section or {})
+    for section in (content.get("args"), *newer):
+        if isinstance(section, dict | argparse.Namespace):
+            found.update(section if isinstance(section, dict) else vars(section))
     return found
 
 
@@ -242,7 +241,9 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(message)s", force=True)
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
     try:
         main(sys.argv[1:])
     except UserError as error:

@@ -152,7 +152,7 @@ def test_everything_that_does_not_fit_is_named_at_once():
     with pytest.raises(UserError) as caught:
         convert(state, config)
     for part in (
-        "missing: decoder.layers.2.encoder_attn.q_proj.scores [8, 8], encoder.layers.0.self_attn.k_proj.weight [8, 8]; ",
+        "missing: encoder.layers.0.self_attn.k_proj.weight [8, 8], decoder.layers.2.encoder_attn.q_proj.scores [8, 8]; ",
         "unknown: encoder.layer_norm.weight [8], encoder.layers.2.fc1.bias [12]",
         "encoder.layers.1.fc2.scores is [12, 8] and not [8, 12]",
         "encoder.layers.0.fc2.bias is [8] of int8 and not [8]",

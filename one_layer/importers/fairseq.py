@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from jaxtyping import Float32, Shaped
 
 from one_layer.config import ModelConfig
 from one_layer.errors import UserError
-from one_layer.models import initialize
+from one_layer.models import shapes
 
 Variables = dict[str, Any]
 Path = tuple[str, ...]
@@ -57,14 +58,17 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
 
     Raises: UserError that names every parameter that is unknown, missing, of another shape, or not the copy that it should be.
     """
-    template = initialize(model_config, 0)
-    leaves = list(_leaves(template, model_config))
+    leaves = list(_leaves(shapes(model_config), model_config))
     problems = _problems(state_dict, leaves, _constants(leaves, model_config))
     if problems:
         raise UserError(
             f"the state dict is not that of this model: {'; '.join(problems)}; give the sizes and options of its training"
         )
-    return jax.tree.unflatten(jax.tree.structure(template), [leaf.read(state_dict) for leaf in leaves])
+    variables: Variables = {"params": {}, "random": {}}
+    for leaf in leaves:
+        *modules, name = leaf.path
+        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[name] = leaf.read(state_dict)
+    return variables
 
 
 def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
@@ -72,10 +76,12 @@ def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[
 
     Copies are one and the same array, as they are one tensor in fairseq.
     """
-    leaves = list(_leaves(variables, model_config))
+    named = jax.tree_util.tree_leaves_with_path(variables)
+    arrays = {tuple(key.key for key in keys): np.asarray(array, np.float32) for keys, array in named}
+    leaves = list(_leaves({path: array.shape for path, array in arrays.items()}, model_config))
     state = _constants(leaves, model_config)
-    for leaf, array in zip(leaves, jax.tree.leaves(variables), strict=True):
-        state.update(leaf.write(np.asarray(array, np.float32)))
+    for leaf in leaves:
+        state.update(leaf.write(arrays[leaf.path]))
     for stack in ("encoder", "decoder"):
         state[f"{stack}.version"] = np.array([3.0], np.float32)
         state[f"{stack}.embed_positions._float_tensor"] = np.zeros(1, np.float32)
@@ -112,13 +118,12 @@ class _Leaf:
             yield from ((name, oriented) for name in names)
 
 
-def _leaves(variables: Variables, config: ModelConfig) -> Iterator[_Leaf]:
-    """The leaves in the order of `jax.tree.leaves`."""
-    for keys, array in jax.tree_util.tree_leaves_with_path(variables):
-        path = tuple(key.key for key in keys)
-        layered = array.ndim > (2 if path[-1] in _MATRICES else 1)  # what the layers share has no layer axis
+def _leaves(found: Mapping[Path, tuple[int, ...]], config: ModelConfig) -> Iterator[_Leaf]:
+    """The leaves of these paths and shapes."""
+    for path, shape in found.items():
+        layered = len(shape) > (2 if path[-1] in _MATRICES else 1)  # what the layers share has no layer axis
         names = _names(path, config)
-        yield _Leaf(path, array.shape, [(name,) for name in names] if layered else [tuple(names)], layered)
+        yield _Leaf(path, shape, [(name,) for name in names] if layered else [tuple(names)], layered)
 
 
 def _names(path: Path, config: ModelConfig) -> list[str]:
