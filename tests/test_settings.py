@@ -237,5 +237,5 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     assert check_workdir(tmp_path, run)
     older["model"]["selection"] = "score"
     (tmp_path / "config.json").write_text(json.dumps(older))
-    with pytest.raises(UserError, match="model.selection: 'score' there, 'magnitude' here"):
+    with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
         check_workdir(tmp_path, run)
