@@ -85,7 +85,9 @@ def decode(size: str, quick: bool) -> dict[str, Any]:
         "materialized": ("one_layer", jax.jit(materialize, static_argnums=1)(variables, Supermask())),
         "dense": ("dense", initialize(_model("dense", size), 0)),
     }
-    sides = {name: partial(_searcher(_model(weights, size)), tree, source) for name, (weights, tree) in kinds.items()}
+    sides: dict[str, Callable[[], Any]] = {
+        name: partial(_searcher(_model(weights, size)), tree, source) for name, (weights, tree) in kinds.items()
+    }
     seconds = _in_turn(sides, 1 if quick else 5)
     return {
         "sentences": PAIRS,
@@ -96,8 +98,8 @@ def decode(size: str, quick: bool) -> dict[str, Any]:
 
 
 def _searcher(config: ModelConfig) -> Callable[..., Any]:
-    options = {"beam": BEAM, "max_length": int(1.2 * LENGTH + 10), "length_penalty": 1.0}
-    return jax.jit(lambda variables, source: search(config, variables, source, **options))
+    longest = int(1.2 * LENGTH + 10)
+    return jax.jit(lambda v, source: search(config, v, source, beam=BEAM, max_length=longest, length_penalty=1.0))
 
 
 def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
@@ -138,8 +140,9 @@ class _Training:
 
 def _model(weights: str, size: str) -> ModelConfig:
     d, ffn, heads, layers = SIZES[size]
-    shape = {"d_model": d, "ffn": ffn, "heads": heads, "encoder_layers": layers, "decoder_layers": layers}
-    return ModelConfig(*IWSLT14_VOCABULARIES, **shape, weights=weights)
+    return ModelConfig(
+        *IWSLT14_VOCABULARIES, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights
+    )
 
 
 def _batch() -> dict[str, np.ndarray]:

@@ -122,7 +122,8 @@ class Trainer:
         self.optimizer = optimizer(run.optim, self.updates)
         self.moments = self.optimizer.init(self.params)
         self.step = train_step(model, self.optimizer, run.optim.label_smoothing, run.seed)
-        self.checkpoints = Checkpoints(workdir, run.train.keep_last, run.train.keep_every * self.evaluate_every)
+        kept = run.train
+        self.checkpoints = Checkpoints(workdir, kept.keep_last, kept.keep_every * self.evaluate_every, kept.keep_best)
 
     def restore(self) -> None:
         """Takes up the newest checkpoint, where there is one."""

@@ -223,3 +223,12 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
     train(tiny.run({"train.evaluate_every": 2, "train.patience": 2, "train.updates": 400}), tmp_path, [])
     assert result(tmp_path)["steps"] == 4 * 2
     assert result(tmp_path)["valid"]["score"] == -2.0
+
+
+def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
+    train(tiny.run({"train.keep_last": 1, "train.keep_best": 2, "data.tests": ()}), tmp_path, [])
+    nll = {line["step"]: line["valid/nll"] for line in read_metrics(tmp_path) if "valid/nll" in line}
+    checkpoints = Checkpoints(tmp_path, read_only=True)
+    assert checkpoints.steps() == sorted({*sorted(nll, key=nll.__getitem__)[:2], max(nll)})
+    assert len(nll) == 3 > len(checkpoints.steps()) > 1
+    checkpoints.close()
