@@ -41,7 +41,7 @@ from one_layer.data.text import read_lines
 from one_layer.data.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.frozen import write_frozen
+from one_layer.frozen import fingerprint, write_frozen
 from one_layer.importers import fairseq
 from one_layer.importers.fairseq_dictionary import read_dictionary
 from one_layer.importers.fairseq_options import read_options, write_options
@@ -195,7 +195,8 @@ def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], workdi
     params = variables["params"]
     save_text_assets(assets, workdir)
     write_frozen(workdir, {name: tree for name, tree in variables.items() if name != "params"})
-    progress = Progress(vocabularies=[vocabulary.fingerprint for vocabulary in assets.vocabularies])
+    prints = [vocabulary.fingerprint for vocabulary in assets.vocabularies]
+    progress = Progress(vocabularies=prints, frozen=fingerprint(workdir))
     with closing(Checkpoints(workdir)) as checkpoints:
         checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)
     write_config(workdir, run)

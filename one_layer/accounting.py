@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.errors import UserError
-from one_layer.models import ModelConfig, initialize
+from one_layer.models import ModelConfig, shapes
 from one_layer.supermask import Supermask, kept_count
 
 Shape = tuple[int, ...]
@@ -56,8 +56,8 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     `variables`: the model's, needed only where a threshold chooses, so that the scores alone tell how many pass. Raises: UserError
     where they are needed and not given.
     """
-    shapes = _shapes(config)
-    params, random, frozen = (shapes.get(name, {}) for name in ("params", "random", "frozen"))
+    own = _shapes(config)
+    params, random, frozen = (own.get(name, {}) for name in ("params", "random", "frozen"))
     masks = {path[:-1]: shape for path, shape in params.items() if path[-1] == "scores"}
     kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
     others = _size(params) - _size(masks)  # trained as they are
@@ -139,18 +139,11 @@ def _dense(config: ModelConfig) -> ModelConfig:
 
 
 def _shapes(config: ModelConfig) -> dict[str, dict[Path, Shape]]:
-    """The shapes of what `initialize` gives, by collection and path, without drawing anything large.
-
-    A model of tiny sizes, no two of them equal, is initialised; every axis then gets the length that its tiny size stands for.
-    """
-    target = "source_vocab" if config.shared_embedding else "target_vocab"
-    tiny = {"encoder_layers": 2, "decoder_layers": 3, "d_model": 4, "ffn": 5, "source_vocab": 6, target: 7}
-    lengths = {size: getattr(config, name) for name, size in tiny.items()}
-    variables = initialize(config.replace(heads=1, **{**tiny, "target_vocab": tiny[target]}), seed=0)
-    return {
-        name: {path: tuple(lengths[axis] for axis in leaf.shape) for path, leaf in _leaves(tree).items()}
-        for name, tree in variables.items()
-    }
+    """The shapes of a model's variables, by collection and path."""
+    found: dict[str, dict[Path, Shape]] = {}
+    for (collection, *path), shape in shapes(config).items():
+        found.setdefault(collection, {})[tuple(path)] = shape
+    return found
 
 
 def _leaves(tree: Any) -> dict[Path, Any]:

@@ -6,6 +6,7 @@ place of what `initialize` made; its names are those of the variables, COLLECTIO
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from pathlib import Path
@@ -46,13 +47,23 @@ def with_frozen(workdir: Path, variables: Variables) -> Variables:
                 f"{path} has {array.dtype} {list(array.shape)} as {name}, the model of config.json {wanted}; put the run's own "
                 "files back, or import the model again"
             )
-    for name, leaf in leaves.items():
-        if name.startswith("frozen/") and name not in arrays and np.isnan(leaf).any():
-            raise UserError(
-                f"{path} lacks {name}, which no seed gives; put the run's own file back, or train or import it again"
-            )
     replaced = [jax.numpy.asarray(arrays[name]) if name in arrays else leaf for name, leaf in leaves.items()]
     return jax.tree.unflatten(jax.tree.structure(variables), replaced)
+
+
+def fingerprint(workdir: Path) -> str | None:
+    """BLAKE2b (128 bits, hexadecimal) of the folder's file, by which a checkpoint knows it; None where there is no file."""
+    path = workdir / FILE
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() if path.exists() else None
+
+
+def check_frozen(progress: dict[str, Any], workdir: Path) -> None:
+    """Makes sure that a checkpoint belongs to the folder's file, or to none. Raises: UserError where it does not."""
+    if progress.get("frozen") != fingerprint(workdir):
+        raise UserError(
+            f"{workdir / FILE} is not the file, or lack of one, that the checkpoint was made with; without its fixed arrays the model "
+            "is another: put the run's own file back, or train or import it again"
+        )
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

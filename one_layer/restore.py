@@ -14,7 +14,7 @@ import numpy as np
 from one_layer.checkpoints import Checkpoints
 from one_layer.data.assets import TextAssets, load_text_assets
 from one_layer.errors import UserError
-from one_layer.frozen import with_frozen
+from one_layer.frozen import check_frozen, with_frozen
 from one_layer.models import ModelConfig, initialize
 from one_layer.settings import RunConfig, read_config, resolve
 
@@ -47,7 +47,9 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
     checkpoints = Checkpoints(workdir, read_only=True)
     try:
         steps = _steps(checkpoints, checkpoint)
-        check_vocabularies(checkpoints.progress(steps[-1]), assets, workdir)
+        progress = checkpoints.progress(steps[-1])
+        check_vocabularies(progress, assets, workdir)
+        check_frozen(progress, workdir)
         params = _average(checkpoints, steps, variables["params"])
     finally:
         checkpoints.close()

@@ -24,7 +24,7 @@ from one_layer.data import corpus as corpora
 from one_layer.data.batches import Batch, TrainingBatches, training_iterator
 from one_layer.data.embeddings import read_embeddings
 from one_layer.errors import UserError
-from one_layer.frozen import with_frozen, write_frozen
+from one_layer.frozen import check_frozen, fingerprint, with_frozen, write_frozen
 from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.optim import learning_rate, optimizer
 from one_layer.restore import check_vocabularies
@@ -93,6 +93,7 @@ class Progress:
     best: float | None = None
     since_best: int = 0
     vocabularies: list[str] = field(default_factory=list)  # fingerprints, source and target
+    frozen: str | None = None  # fingerprint of frozen.npz
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
@@ -101,7 +102,8 @@ class Trainer:
 
     def __init__(self, run: RunConfig, model: ModelConfig, corpus: corpora.Corpus, workdir: Path) -> None:
         self.run, self.model, self.corpus, self.workdir = run, model, corpus, workdir
-        self.progress = Progress(vocabularies=[vocabulary.fingerprint for vocabulary in corpus.vocabularies])
+        prints = [vocabulary.fingerprint for vocabulary in corpus.vocabularies]
+        self.progress = Progress(vocabularies=prints, frozen=fingerprint(workdir))
         data, accumulate = run.data, run.optim.accumulate
         self.batches = TrainingBatches(
             corpus.train.source,
@@ -132,6 +134,7 @@ class Trainer:
             return
         self.progress = Progress(**self.checkpoints.progress(step))
         check_vocabularies(vars(self.progress), self.corpus, self.workdir)
+        check_frozen(vars(self.progress), self.workdir)
         restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
         self.params, self.moments = restored["params"], restored["optimizer"]
         log.info("going on from update %d", step)

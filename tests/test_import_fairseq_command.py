@@ -152,7 +152,7 @@ def test_a_folder_in_use(command, holding):
     assert tiny.contents(workdir) == before
 
 
-@pytest.mark.parametrize("damage", ["cut", "shape", "name"])
+@pytest.mark.parametrize("damage", ["cut", "shape", "name", "gone"])
 def test_fixed_arrays_that_are_not_the_models(command, holding, damage):
     holding(CONFIG, drawn(CONFIG))
     workdir = command()
@@ -166,10 +166,13 @@ def test_fixed_arrays_that_are_not_the_models(command, holding, damage):
     content = io.BytesIO()
     np.savez(content, **arrays)
     path.write_bytes(content.getvalue()[: 1000 if damage == "cut" else None])
+    if damage == "gone":  # the seed's own weights would pass for the model's
+        path.unlink()
     messages = {
         "cut": "cannot be read",
         "shape": r"float32 \[3, 8\] as random/source",
         "name": "ffn_up/kernel.*no such",
+        "gone": "not the file, or lack of one",
     }
     with pytest.raises(UserError, match=messages[damage]):
         restore_run(workdir, "best")

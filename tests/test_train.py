@@ -80,7 +80,7 @@ def assert_same_run(workdir, other):
 def test_what_a_run_leaves(workdir):
     found = result(workdir)
     assert found.keys() >= RESULT_KEYS
-    assert found["config"] == json.loads(json.dumps(tiny.config())) and found["overrides"] == []
+    assert found["config"] == json.loads(json.dumps(tiny.run().raw)) and found["overrides"] == []
     assert (found["seed"], found["task"], found["steps"]) == (1, "translation", tiny.UPDATES)
     assert found["test"]["test"].keys() >= {"bleu_tokenized", "bleu_sacre", "signature"}
     assert found["parameters"].keys() >= {"trained", "random", "kept"}
