@@ -5,6 +5,7 @@ python main.py --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--con
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import logging
 import os
@@ -21,7 +22,7 @@ from ml_collections import config_flags
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
-    from one_layer.settings import EvaluationConfig
+    from one_layer.restore import RestoredRun
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
@@ -36,20 +37,23 @@ def main(argv: list[str]) -> None:
     """Turns flags into a call of the mode's function."""
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; every option is given as --name=value")
-    if not _WORKDIR.value:
-        raise UserError("--workdir is missing; give the folder of the run")
     _set_up()
-    workdir = Path(_WORKDIR.value)
     if _MODE.value == "train":
-        _train(workdir)
+        _train(_workdir())
     elif _MODE.value == "evaluate":
         from one_layer.evaluate import evaluate
 
-        evaluate(workdir, _CHECKPOINT.value, _SPLIT.value, _evaluation(workdir))
+        evaluate(_restored(), _SPLIT.value, Path(_WORKDIR.value) if _WORKDIR.value else None)
     else:
         from one_layer.translate import translate
 
-        translate(workdir, _CHECKPOINT.value, _INPUT.value, _OUTPUT.value, _evaluation(workdir))
+        translate(_restored(), _INPUT.value, _OUTPUT.value)
+
+
+def _workdir() -> Path:
+    if not _WORKDIR.value:
+        raise UserError("--workdir is missing; give the folder of the run")
+    return Path(_WORKDIR.value)
 
 
 def _train(workdir: Path) -> None:
@@ -63,20 +67,16 @@ def _train(workdir: Path) -> None:
     train(resolve(_CONFIG.value.to_dict()), workdir, overrides)
 
 
-def _evaluation(workdir: Path) -> EvaluationConfig | None:
-    """How to search, where a config is given; all else is settled by the training, and nothing else is taken."""
-    from one_layer.settings import flatten, read_config, resolve_evaluation
+def _restored() -> RestoredRun:
+    """What to score or translate with; where a config is given, searching as it says."""
+    from one_layer.restore import restore_run
+    from one_layer.settings import rescored
 
+    restored = restore_run(_workdir(), _CHECKPOINT.value)
     if _CONFIG.value is None:
-        return None
-    trained = flatten(read_config(workdir))
-    for name, value in flatten(config_flags.get_override_values(flags.FLAGS["config"])).items():
-        if not name.startswith("evaluation.") and trained.get(name) != value:
-            raise UserError(
-                f"--config.{name}={value!r}, but the run in {workdir} was trained with {trained.get(name)!r}; "
-                f"--mode={_MODE.value} takes other values for evaluation.* alone"
-            )
-    return resolve_evaluation(_CONFIG.value.to_dict())
+        return restored
+    overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    return dataclasses.replace(restored, run=rescored(restored.run, _CONFIG.value.to_dict(), overrides))
 
 
 def _set_up() -> None:

@@ -22,8 +22,8 @@ from one_layer.files import write_atomically
 from one_layer.generate import Generator
 from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
-from one_layer.restore import restore_run
-from one_layer.settings import EvaluationConfig, RunConfig
+from one_layer.restore import RestoredRun
+from one_layer.settings import RunConfig
 
 log = logging.getLogger(__name__)
 
@@ -83,27 +83,25 @@ def score(
     return scores, plain
 
 
-def evaluate(
-    workdir: Path, checkpoint: str, split_name: str, settings: EvaluationConfig | None = None
-) -> dict[str, Any]:
-    """Scores a checkpoint (see `restore_run`) on a split (`valid`, a test set's name, or `test`: all of them).
+def evaluate(restored: RestoredRun, split_name: str, folder: Path | None) -> dict[str, Any]:
+    """Scores a checkpoint or ticket on a split (`valid`, a test set's name, or `test`: all of them).
 
-    Leaves `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised) in `workdir` for every split scored.
-    `settings` are of the search, the run's own by default. Raises: UserError for what is not there.
+    Leaves `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised) in `folder`, if there is one, for every split scored.
+    Raises: UserError for what is not there.
     """
-    restored = restore_run(workdir, checkpoint)
     stored = account(restored.model, restored.variables)
     log.info("parameters and bytes:\n%s", describe({restored.model.weights: stored}))
-    settings = settings or restored.run.evaluation
+    settings = restored.run.evaluation
     corpus = corpora.load(restored.run.data, restored.assets.vocabularies, restored.assets.codes, training=False)
     generator = Generator(restored.model, settings)
     variables = generator.prepare(restored.variables)
     found = {}
     for name, split in _splits(corpus, split_name).items():
         scores, plain = score(generator, variables, corpus, split, name)
-        scores = {"split": name, "checkpoint": checkpoint, "step": restored.step, **vars(settings), **scores}
-        write_atomically(workdir / f"evaluation-{name}.json", json.dumps(scores, indent=1) + "\n")
-        write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in plain))
+        scores = {"split": name, "checkpoint": restored.source, "step": restored.step, **vars(settings), **scores}
+        if folder:
+            write_atomically(folder / f"evaluation-{name}.json", json.dumps(scores, indent=1) + "\n")
+            write_atomically(folder / f"hypotheses-{name}.txt", "".join(line + "\n" for line in plain))
         report(name, scores, split, plain)
         found[name] = scores
     return found

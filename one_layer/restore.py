@@ -23,13 +23,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RestoredRun:
-    """What a checkpoint and its folder say; `step` is the last one where several are averaged."""
+    """What a checkpoint and its folder say, or a ticket alone; `step` is the last one where several are averaged.
+
+    `variables` are a model's, or what `materialize` or a ticket makes of them. `source` is what a user asked for: `best`, a file.
+    """
 
     run: RunConfig
     model: ModelConfig
     assets: TextAssets
     variables: dict[str, Any]
     step: int
+    source: str
 
 
 def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
@@ -53,7 +57,7 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
         params = _average(checkpoints, steps, variables["params"])
     finally:
         checkpoints.close()
-    return RestoredRun(run, model, assets, {**variables, "params": params}, steps[-1])
+    return RestoredRun(run, model, assets, {**variables, "params": params}, steps[-1], checkpoint)
 
 
 def check_vocabularies(progress: dict[str, Any], assets: TextAssets, workdir: Path) -> None:

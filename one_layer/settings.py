@@ -19,6 +19,8 @@ from one_layer.optim import OptimConfig
 
 Record = TypeVar("Record")
 
+_WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -127,9 +129,23 @@ def _resolved_model(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in vars(model).items() if name not in ("source_vocab", "target_vocab")}
 
 
-def resolve_evaluation(config: dict[str, Any]) -> EvaluationConfig:
-    """The section `evaluation` of a config alone. Raises: UserError as `resolve` does."""
-    return _record(EvaluationConfig, "evaluation", config["evaluation"])
+def rescored(run: RunConfig, config: dict[str, Any], overrides: dict[str, Any]) -> RunConfig:
+    """`run` with the section `evaluation` of another config, and with the test text that `overrides` name: `data.directory` and such.
+
+    All else is settled by the training. Raises: UserError for an override, by its dotted name, that is not what the run was
+    trained with.
+    """
+    trained, data = flatten(run.raw), {}
+    for name, value in flatten(overrides).items():
+        if name in _WHERE_TEXT_IS:
+            data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
+        elif not name.startswith("evaluation.") and trained.get(name) != value:
+            raise UserError(
+                f"--config.{name}={value!r}, but the run was trained with {trained.get(name)!r}; to score or translate, other values "
+                f"are taken for evaluation.* and {', '.join(_WHERE_TEXT_IS)} alone"
+            )
+    evaluation = _record(EvaluationConfig, "evaluation", config["evaluation"])
+    return dataclasses.replace(run, evaluation=evaluation, data=_record(DataConfig, "data", {**vars(run.data), **data}))
 
 
 def _check_together(run: RunConfig) -> None:

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 
 from one_layer.data.text import read_lines, split_lines
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.generate import Generator
-from one_layer.restore import RestoredRun, restore_run
-from one_layer.settings import EvaluationConfig
+from one_layer.restore import RestoredRun
 
 log = logging.getLogger(__name__)
 
 
-def translate(
-    workdir: Path, checkpoint: str, input_path: str, output_path: str, settings: EvaluationConfig | None = None
-) -> None:
+def translate(restored: RestoredRun, input_path: str, output_path: str) -> None:
     """Translates every line of `input_path` (empty: stdin) to one line of `output_path` (empty: stdout).
 
     What was done to the training text (Moses, lower-casing, BPE) is done to the lines and undone on the translations. An empty
-    line stays empty. `settings` are of the search, the run's own by default.
+    line stays empty.
 
-    Raises: UserError for a run, checkpoint or input that cannot be used.
+    Raises: UserError for an input that cannot be used.
     """
-    restored = restore_run(workdir, checkpoint)
     if input_path:
         lines = read_lines(input_path)
     else:
         lines = split_lines(sys.stdin.buffer.read(), "stdin")
         if not lines:
             raise UserError("stdin is empty; pipe lines to translate into it, or give --input=FILE")
-    generator = Generator(restored.model, settings or restored.run.evaluation)
+    generator = Generator(restored.model, restored.run.evaluation)
     text = "".join(line + "\n" for line in translate_lines(restored, generator, lines))
     if output_path:
         write_atomically(output_path, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import logging
@@ -72,13 +73,13 @@ def test_the_validation_loss_is_the_mean_over_tokens_of_the_whole_set(last, corp
 def test_the_validation_bleu_is_that_of_its_translations(workdir, last, corpus):
     run = tiny.run({"evaluation.valid_beam": 2})
     found = Validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
-    scores = evaluate(workdir, "last", "valid")["valid"]
+    scores = evaluate(restore_run(workdir, "last"), "valid", workdir)["valid"]
     assert found["valid/bleu"] == scores["bleu_tokenized"]
 
 
 def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
     with caplog.at_level(logging.INFO):
-        scores = evaluate(workdir, "last", "test")["test"]
+        scores = evaluate(restore_run(workdir, "last"), "test", workdir)["test"]
     assert describe({"one_layer": account(last.model)}) in caplog.text
     assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
     hypotheses = (workdir / "hypotheses-test.txt").read_text("utf-8").split("\n")
@@ -91,13 +92,15 @@ def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
 
 def test_other_settings_of_the_search(workdir):
     short = EvaluationConfig(beam=1, max_length_a=0.0, max_length_b=2, buckets=1)
-    scores = evaluate(workdir, "last", "test", short)["test"]
+    restored = restore_run(workdir, "last")
+    restored = dataclasses.replace(restored, run=dataclasses.replace(restored.run, evaluation=short))
+    scores = evaluate(restored, "test", workdir)["test"]
     assert scores["beam"] == 1 and scores["max_length_b"] == 2
     assert scores["tokens"] <= 3 * scores["sentences"]
 
 
 def test_the_best_of_a_run_is_what_its_result_scored(finished, workdir):
-    scores = evaluate(workdir, "best", "test")["test"]
+    scores = evaluate(restore_run(workdir, "best"), "test", workdir)["test"]
     result = json.loads((finished / "result.json").read_text("utf-8"))
     assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
     assert scores["step"] == result["valid"]["step"]
@@ -112,7 +115,7 @@ def test_a_run_without_checkpoints(workdir, tmp_path):
 
 def test_splits_that_are_not_there(workdir):
     with pytest.raises(UserError, match="--split='tset' is unknown; this run has valid, test"):
-        evaluate(workdir, "last", "tset")
+        evaluate(restore_run(workdir, "last"), "tset", workdir)
 
 
 def changed_word(text):
@@ -144,7 +147,7 @@ def test_checkpoints_are_read_and_never_changed(workdir):
 def translated(workdir, text, tmp_path):
     """Through files."""
     (tmp_path / "in.txt").write_text(text, "utf-8")
-    translate(workdir, "best", str(tmp_path / "in.txt"), str(tmp_path / "out" / "out.txt"))
+    translate(restore_run(workdir, "best"), str(tmp_path / "in.txt"), str(tmp_path / "out" / "out.txt"))
     return (tmp_path / "out" / "out.txt").read_text("utf-8").split("\n")[:-1]
 
 
@@ -169,7 +172,7 @@ def test_every_line_has_its_line(workdir, corpus, tmp_path):
 def test_from_stdin_to_stdout(workdir, corpus, tmp_path, monkeypatch, capsysbinary):
     text = "\n".join(corpus.tests["test"].source_text[:3]) + "\n"
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
-    translate(workdir, "best", "", "")
+    translate(restore_run(workdir, "best"), "", "")
     assert capsysbinary.readouterr().out.decode().split("\n")[:-1] == translated(workdir, text, tmp_path)
 
 
@@ -179,4 +182,4 @@ def test_from_stdin_to_stdout(workdir, corpus, tmp_path, monkeypatch, capsysbina
 def test_stdin_that_cannot_be_translated(workdir, text, message, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
     with pytest.raises(UserError, match=message):
-        translate(workdir, "best", "", "")
+        translate(restore_run(workdir, "best"), "", "")

@@ -88,7 +88,7 @@ def test_an_imported_model_is_evaluated_like_a_trained_one(command, holding, fil
     restored = restore_run(workdir, "best")
     assert restored.model == CONFIG and restored.assets.languages == ("de", "en")
     same(restored.variables, variables)
-    scores = evaluate(workdir, "last", "test")["test"]
+    scores = evaluate(restore_run(workdir, "last"), "test", workdir)["test"]
     assert scores["sentences"] == 2 and scores["beam"] == 1
     assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
 

@@ -43,7 +43,7 @@ RUN = [
 RANK = {module: rank for rank, row in enumerate(BASE + DATA + SCIENCE + RUN) for module in row}
 
 # What main.py dispatches to, and what it needs to do so.
-MAIN_MAY_IMPORT = {"errors", "settings", "train", "evaluate", "translate", "tickets", "report"}
+MAIN_MAY_IMPORT = {"errors", "settings", "restore", "train", "evaluate", "translate", "tickets", "report"}
 # Flax stays here, so that the module library could be exchanged.
 FLAX_LIVES_IN = {
     "layers",

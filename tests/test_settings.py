@@ -21,8 +21,8 @@ from one_layer.settings import (
     check_workdir,
     flatten,
     read_config,
+    rescored,
     resolve,
-    resolve_evaluation,
     write_config,
 )
 from tests import tiny
@@ -151,10 +151,21 @@ def test_keep_1_with_something_else_to_train():
     assert resolve(changed("model.keep", 1.0) | {"model": tiny.config()["model"] | {"keep": 1.0, "bias": True}})
 
 
-def test_the_search_alone_can_be_resolved():
-    assert resolve_evaluation({"evaluation": {"beam": 7}}) == EvaluationConfig(beam=7)
+def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewhere():
+    run, other = tiny.run(), tiny.config({"evaluation.beam": 7, "optim.lr": 3.0})
+    moved = rescored(run, other, {"evaluation.beam": 7, "data.directory": "there", "data.tests": ("a", "b")})
+    assert moved.evaluation.beam == 7 and moved.data.directory == "there" and moved.data.tests == ("a", "b")
+    assert (moved.model, moved.optim, moved.data.valid) == (run.model, run.optim, run.data.valid)
+    assert rescored(run, other, {"model.keep": 0.5}).model == run.model  # what it was trained with may be said again
+    for name, value, message in (
+        ("model.keep", 0.3, r"--config\.model\.keep=0.3, but the run was trained with 0.5"),
+        ("optim.lr", 3.0, "trained with 0.01"),
+        ("data.directory", 3, r"data\.directory is 3; it takes a value of type str"),
+    ):
+        with pytest.raises(UserError, match=message):
+            rescored(run, other, {name: value})
     with pytest.raises(UserError, match=r"did you mean evaluation\.beam"):
-        resolve_evaluation({"evaluation": {"beams": 7}})
+        rescored(run, {"evaluation": {"beams": 7}}, {})
 
 
 def test_a_folder_is_free_then_taken(tmp_path):
