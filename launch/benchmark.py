@@ -10,6 +10,7 @@ are run in turn, so that a busy machine slows them all; times are medians.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import statistics
 import sys
@@ -64,8 +65,12 @@ def train(size: str, quick: bool) -> dict[str, Any]:
     masked = _Training("one_layer", size, batch)
     masked()
     peak = peak_memory_bytes()  # before the dense model takes its share
-    dense = _Training("dense", size, batch)
-    seconds = _in_turn({"masked_seconds": masked, "dense_seconds": dense}, 2 if quick else 7)
+    sides: dict[str, Callable[[], Any]] = {
+        "masked_seconds": masked,
+        "dense_seconds": _Training("dense", size, batch),
+        **_peers(size, batch),
+    }
+    seconds = _in_turn(sides, 2 if quick else 7)
     return {
         "pairs": PAIRS,
         "tokens": 2 * PAIRS * LENGTH,
@@ -118,6 +123,18 @@ def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
 
 def _bytes(tree: Any) -> int:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+
+
+def _peers(size: str, batch: dict[str, np.ndarray]) -> dict[str, Callable[[], Any]]:
+    """The same steps in PyTorch, masks by sorting, where it is installed."""
+    if importlib.util.find_spec("torch") is None:
+        return {}
+    from launch.torch_peer import Training
+
+    return {
+        f"torch_{name}_seconds": Training(name == "masked", SIZES[size], IWSLT14_VOCABULARIES, batch)
+        for name in ("masked", "dense")
+    }
 
 
 class _Training:

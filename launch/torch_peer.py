@@ -1,0 +1,108 @@
+"""The same training step in PyTorch, as plainly as people write it: what `launch/benchmark.py train` measures beside this project.
+
+Masks are made as Ramanujan et al. (2020) and the paper's code make them, by sorting all scores of every matrix at every use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Kept(torch.autograd.Function):
+    """Ones at the largest half of the magnitudes, by sorting; the gradient passes straight through."""
+
+    @staticmethod
+    def forward(_: Any, magnitudes: torch.Tensor) -> torch.Tensor:
+        """The mask."""
+        order = magnitudes.flatten().argsort()
+        mask = torch.ones(magnitudes.numel())
+        mask[order[: magnitudes.numel() // 2]] = 0.0
+        return mask.view_as(magnitudes)
+
+    @staticmethod
+    def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """The gradient of the mask, for the magnitudes."""
+        return gradient
+
+
+class Matrix(nn.Module):
+    """A trained weight, or the product of a fixed weight, which layers may share, and a mask."""
+
+    def __init__(self, rows: int, columns: int, weight: torch.Tensor | None) -> None:
+        super().__init__()
+        fixed = torch.randn(rows, columns) * columns**-0.5 if weight is None else weight
+        self.weight = nn.Parameter(fixed, requires_grad=weight is None)
+        self.scores = None if weight is None else nn.Parameter(torch.empty(rows, columns).uniform_(-0.05, 0.05))
+
+    def forward(self) -> torch.Tensor:
+        """What to multiply by."""
+        return self.weight if self.scores is None else self.weight * Kept.apply(self.scores.abs())
+
+
+class Layer(nn.Module):
+    """A post-LN layer of an encoder, or of a decoder where `attentions` is 2."""
+
+    def __init__(self, d: int, ffn: int, heads: int, attentions: int, shared: list[torch.Tensor] | None) -> None:
+        super().__init__()
+        shapes = [(d, d)] * (4 * attentions) + [(ffn, d), (d, ffn)]
+        self.matrices = nn.ModuleList(
+            Matrix(*shape, None if shared is None else shared[n]) for n, shape in enumerate(shapes)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(d, elementwise_affine=shared is None) for _ in range(attentions + 1))
+        self.heads, self.attentions = heads, attentions
+
+    def forward(self, x: torch.Tensor, encoded: torch.Tensor | None) -> torch.Tensor:
+        """`encoded` is what a decoder's second attention looks at."""
+        matrices = [matrix() for matrix in self.matrices]
+        for number in range(self.attentions):
+            q, k, v, o = matrices[4 * number : 4 * number + 4]
+            source = encoded if number else x
+            parts = [
+                F.linear(y, w).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                for y, w in ((x, q), (source, k), (source, v))
+            ]
+            causal = number == 0 and self.attentions == 2
+            mixed = F.scaled_dot_product_attention(*parts, is_causal=causal).transpose(1, 2).flatten(2)
+            x = self.norms[number](x + F.linear(mixed, o))
+        hidden = F.relu(F.linear(x, matrices[-2]))
+        return self.norms[-1](x + F.linear(hidden, matrices[-1]))
+
+
+class Training:
+    """A model in training: each call is one update of Adam on the batch; float32, label smoothing 0.1, no dropout."""
+
+    def __init__(
+        self, masked: bool, sizes: tuple[int, int, int, int], vocabularies: tuple[int, int], batch: dict[str, Any]
+    ) -> None:
+        d, ffn, heads, layers = sizes
+        torch.manual_seed(0)
+        self.tables = nn.ModuleList(
+            Matrix(rows, d, torch.randn(rows, d) * d**-0.5 if masked else None) for rows in vocabularies
+        )
+        self.stacks = nn.ModuleList()
+        for attentions in (1, 2):
+            shapes = [(d, d)] * (4 * attentions) + [(ffn, d), (d, ffn)]
+            shared = [torch.randn(shape) * shape[1] ** -0.5 for shape in shapes] if masked else None
+            self.stacks.append(nn.ModuleList(Layer(d, ffn, heads, attentions, shared) for _ in range(layers)))
+        trained = [p for module in (self.tables, self.stacks) for p in module.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(trained, betas=(0.9, 0.98))
+        self.batch = {name: torch.as_tensor(array[0]).long() for name, array in batch.items()}
+
+    def __call__(self) -> float:
+        source_table, target_table = (table() for table in self.tables)
+        x = F.embedding(self.batch["source"], source_table)
+        for layer in self.stacks[0]:
+            x = layer(x, None)
+        y = F.embedding(self.batch["target_in"], target_table)
+        for layer in self.stacks[1]:
+            y = layer(y, x)
+        logits = F.linear(y, target_table).flatten(0, 1)
+        loss = F.cross_entropy(logits, self.batch["target"].flatten(), label_smoothing=0.1)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
