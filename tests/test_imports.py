@@ -28,7 +28,7 @@ DATA = [
         "data.parallel",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
-    ("data.assets", "data.batches", "data.embeddings", "data.toy"),
+    ("data.assets", "data.batches", "data.embeddings", "data.shards", "data.toy"),
     ("data.corpus",),
 ]
 SCIENCE = [
