@@ -149,11 +149,13 @@ def test_as_json_and_back() -> None:
 def test_published_iwslt14_bpe_and_detokenised_text(shared: Path, language: str) -> None:
     data = shared / "data/iwslt14"
     steps = Preprocessing(language, codes="\n".join(read_lines(data / "bpe10k.codes")))
-    tokens, subwords, plain = (read_lines(data / f"test.{kind}.{language}")[::9] for kind in ("tok", "bpe10k", "detok"))
+    tokens, subwords, plain = (read_lines(data / f"test.{kind}.{language}") for kind in ("tok", "bpe10k", "detok"))
     assert steps.subwords(tokens) == subwords
     assert [join_bpe(line) for line in subwords] == tokens
-    different = [(line, other) for line, other in zip(steps.undo(subwords), plain, strict=True) if line != other]
-    assert len(different) <= 1, different  # "herodotus ' ...": the published German was joined by English rules
+    different = [pair for pair in zip(steps.undo(subwords), plain, strict=True) if pair[0] != pair[1]]
+    assert len(different) <= (language == "de"), (
+        different
+    )  # "herodotus ' ...": the published German was joined by English rules
 
 
 @pytest.mark.parametrize("language", ["de", "en"])
