@@ -6,8 +6,8 @@
 Tags stripped; Moses' tokenisation (sacremoses), without its normalisation of punctuation; pairs of 1 to 175 tokens a side, the
 longer at most 1.5 times the shorter; lower-cased; every 23rd pair to valid; test = dev2010, dev2012, tst2010, tst2011 and
 tst2012; a joint BPE of 10,000 merges, learned on train. DIR then holds train, valid and test .de and .en, the codes (`code`) and
-manifest.json. The literature's numbers of pairs are 160,239, 7,283 and 6,750; text of other counts is refused unless --expect
-says otherwise.
+manifest.json; its folder `raw` holds what was taken out of the archive. The literature's numbers of pairs are 160,239, 7,283 and
+6,750; text of other counts is refused unless --expect says otherwise.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ TESTS = tuple(
     f"IWSLT14.{name}.de-en" for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 )
 PUBLISHED = {"train": 160_239, "valid": 7_283, "test": 6_750}
-TOLERANCE = (
-    0.001  # of train and valid: sacremoses and Moses' own script part a few lines otherwise, and so may the filter
-)
+# Of train and valid: sacremoses and Moses' own script part a few lines otherwise, and the filter looks at the parts.
+TOLERANCE = 0.001
 VALID_EVERY = 23
 STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=False) for language in LANGUAGES)
 

@@ -106,7 +106,7 @@ def prepare(
     )
     raw = [
         _extracted(path, [f"{name}.{language}" for language in LANGUAGES], work)
-        for path, (_, name) in zip(paths, training, strict=False)
+        for path, (_, name) in zip(paths[:-1], training, strict=True)
     ]
     tests = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
     lines = _test_lines(_extracted(paths[-1], list(TEST_FILES), work))
@@ -130,6 +130,10 @@ def prepare(
 def _claim(work: Path, options: dict[str, object]) -> None:
     """Notes what the work in progress is of, or makes sure that what is there is of the same."""
     path = work / "options.json"
+    if work.exists() and not path.exists() and any(work.iterdir()):
+        raise UserError(
+            f"{work} holds files that are not of a preparation; move this folder away or give another --out"
+        )
     text = json.dumps(options, indent=1) + "\n"
     if path.exists() and (found := path.read_text(encoding="utf-8")) != text:
         before = json.loads(found)

@@ -116,6 +116,14 @@ def test_an_interrupted_preparation_goes_on(tmp_path: Path, monkeypatch: pytest.
     assert len(tokenized) == 10 + 2 + 1 + 2 * 4
 
 
+def test_a_folder_that_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out/work").mkdir(parents=True)
+    (tmp_path / "out/work/thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"out/work holds files that are not of a preparation; move this folder away"):
+        prepare(tmp_path, "out", remote(tmp_path / "remote"))
+    assert (tmp_path / "out/work/thesis.txt").read_text() == "mine"
+
+
 def test_unfit_text_is_named_with_its_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"europarl-v7\.de-en\.en has 121 lines, but .*europarl-v7\.de-en\.de has 120"):
         prepare(tmp_path, "a", remote(tmp_path / "one", en=["one more"]))
