@@ -67,6 +67,8 @@ def get_config() -> ConfigDict:
     data.valid = "valid"
     data.tests = ("test",)
     data.tokenize = False  # Moses, on raw text
+    data.normalize = True  # Moses' normalisation of punctuation, before tokenize
+    data.split_hyphens = False  # tokenize makes `a @-@ b` of `a-b`
     data.lowercase = False
     data.bpe_merges = 0  # learn so many merges on both sides of the training text
     data.bpe_codes = ""  # or apply those of this file

@@ -22,10 +22,13 @@ otherwise: those of a trained dense model of the same width (the paper took fair
 dense_wide for wide). They are fixed, and masked like every other matrix: so the code has it, and so Table 1 counts. `frozen` takes
 the masks off the embeddings: with `pretrained` those of the files stay as they are, the other reading of "fixed pre-trained".
 
-DIR holds train, valid and test .de and .en, as fairseq's prepare-iwslt14.sh leaves them: tokenised, lower-cased, joint 10k BPE,
-8,848 and 6,632 types with the special ones. For a model that translates raw lines, train with what was done to this text:
+DIR holds train, valid and test .de and .en, as `python launch/prepare_iwslt14.py --download --out=DIR` or fairseq's
+prepare-iwslt14.sh leaves them: tokenised, lower-cased, joint 10k BPE, 8,848 and 6,632 types with the special ones. For a model
+that translates raw lines, train with what was done to this text:
 
     --config.data.prepared=True --config.data.tokenize=True --config.data.lowercase=True --config.data.bpe_codes=DIR/code
+
+Punctuation of new lines is normalised too (data.normalize), although this text's was not: it has next to no typographic marks.
 
 What the original code does and this does not: q, k, v and the attention's output Xavier uniform whatever its --init says, no
 widening by √(1/keep) of what is Kaiming uniform, a zero row at pad (all three with --config.model.init_preset=reference); loaded

@@ -22,11 +22,12 @@ are 8 micro-batches here.
 otherwise (the paper took those of fairseq's public models); they are fixed, and masked like every other matrix: so the code has it,
 and so Table 1 counts. `frozen` takes the masks off the embeddings.
 
-DIR holds train, valid and test .en and .de, tokenised, in a joint BPE. The dictionary is joined and the tables are not: about 41,000
+DIR holds train, valid and test .en and .de, tokenised, in a joint BPE, as `python launch/prepare_wmt14.py --download --out=DIR` or
+fairseq's prepare-wmt14en2de.sh leaves them. The dictionary is joined and the tables are not: about 41,000
 types and a table of them for each side give every number of Table 1, one table for both would make 65M of the 86M. For a model that
 translates raw lines, train with what was done to this text:
 
-    --config.data.prepared=True --config.data.tokenize=True --config.data.bpe_codes=DIR/code
+    --config.data.prepared=True --config.data.tokenize=True --config.data.split_hyphens=True --config.data.bpe_codes=DIR/code
 
 What the original code does and this does not: q, k, v and the attention's output Xavier uniform whatever its --init says, no
 widening by √(1/keep) of what is Kaiming uniform, a zero row at pad (all three with --config.model.init_preset=reference); loaded

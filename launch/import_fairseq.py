@@ -36,7 +36,6 @@ from configs import common
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.data.assets import TextAssets, save_text_assets
-from one_layer.data.preprocess import Preprocessing
 from one_layer.data.text import read_lines
 from one_layer.data.vocabulary import Vocabulary
 from one_layer.errors import UserError
@@ -69,7 +68,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     model = run.model_config(len(source), len(target))
     variables = fairseq.convert(state, model)
     codes = "".join(f"{line}\n" for line in read_lines(run.data.bpe_codes)) if run.data.bpe_codes else None
-    sides = [Preprocessing(language, run.data.tokenize, run.data.lowercase, codes) for language in run.data.languages]
+    sides = run.data.preprocessing(codes)
     assets = TextAssets(source, target, sides[0], sides[1])
     if "data.directory" in overrides:
         for line in corpora.load(run.data, assets.vocabularies, codes, training=False).report:

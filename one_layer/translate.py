@@ -40,9 +40,11 @@ def translate(restored: RestoredRun, input_path: str, output_path: str) -> None:
 def translate_lines(restored: RestoredRun, generator: Generator, lines: list[str]) -> list[str]:
     """The translations of `lines`, in order, as plain text."""
     assets = restored.assets
-    full = [place for place, line in enumerate(lines) if line.strip()]
-    prepared = assets.source_preprocessing.apply([lines[place] for place in full])
-    sentences = [assets.source_vocabulary.encode(line) for line in prepared]
+    prepared = assets.source_preprocessing.apply(lines)
+    full = [
+        place for place, line in enumerate(prepared) if line.strip()
+    ]  # control characters alone leave nothing either
+    sentences = [assets.source_vocabulary.encode(prepared[place]) for place in full]
     translated = [""] * len(lines)
     if not sentences:
         return translated

@@ -17,9 +17,18 @@ BASE = [
     ("one_layer", "errors", "files"),
 ]
 DATA = [
-    ("data", "data.text", "data.toy_lexicon"),
-    ("data.vocabulary", "data.preprocess", "data.toy_clause"),
-    ("data.assets", "data.batches", "data.embeddings", "data.toy"),
+    (
+        "data",
+        "data.text",
+        "data.toy_lexicon",
+        "data.archives",
+        "data.bpe_learning",
+        "data.cleaning",
+        "data.markup",
+        "data.parallel",
+    ),
+    ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
+    ("data.assets", "data.batches", "data.embeddings", "data.shards", "data.toy"),
     ("data.corpus",),
 ]
 SCIENCE = [

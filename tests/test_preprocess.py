@@ -40,6 +40,32 @@ def test_each_step_is_left_out_unless_asked_for() -> None:
     assert Preprocessing("en", True, True, CODES).apply(["Lower, LOW"]) == ["low@@ er , lo@@ w"]
 
 
+def test_hyphens_and_normalisation_are_options() -> None:
+    raw = ["A well-known “fact”\u2009– he\u00adre."]
+    assert Preprocessing("en", tokenize=True).words(raw) == ["A well-known &quot; fact &quot; - he re ."]
+    split = Preprocessing("en", tokenize=True, split_hyphens=True)
+    assert split.words(raw) == ["A well @-@ known &quot; fact &quot; - he re ."]
+    assert split.undo(split.words(["A well-known fact."])) == ["A well-known fact."]
+    assert Preprocessing("en", tokenize=True, normalize=False).words(['“It’s”, "so"']) == [
+        "“ It ’ s ” , &quot; so &quot;"
+    ]
+
+
+def test_line_ends_as_moses_scripts_see_them() -> None:
+    german = Preprocessing("de", tokenize=True)
+    assert german.words(["Er sagt: „Ja.“"]) == ["Er sagt : &quot; Ja &quot; ."]  # the mark leaves the full stop last
+    assert german.words(["Brot usw.", "z. B. Brot", "Und so weiter..."]) == [
+        "Brot usw .",
+        "z. B. Brot",
+        "Und so weiter ...",
+    ]
+
+
+def test_tokens_are_separated_by_single_spaces_whatever_was_between() -> None:
+    line = "a\u2028b\x07 c\u0085d\te\u00a0f\u200bg"
+    assert Preprocessing("de", tokenize=True).words([line]) == ["a b c d e f g"]
+
+
 def test_apply_is_words_then_subwords() -> None:
     steps = Preprocessing("en", True, True, CODES)
     raw = ["It's Lower, isn't it?", ""]
@@ -112,6 +138,8 @@ def test_unfit_codes_are_refused_at_once(codes: str, message: str) -> None:
 def test_as_json_and_back() -> None:
     for steps in (Preprocessing("de"), Preprocessing("en", True, True, CODES + "\u2028 ß\n")):
         assert Preprocessing.from_dict(json.loads(json.dumps(steps.to_dict()))) == steps
+    older = {"language": "de", "tokenize": True, "lowercase": False, "codes": None}
+    assert Preprocessing.from_dict(older) == Preprocessing("de", tokenize=True)
     for fields in ({}, {"language": "de"}, Preprocessing("de").to_dict() | {"tokenize": 1}):
         with pytest.raises(UserError, match="holds exactly language, tokenize, lowercase, codes"):
             Preprocessing.from_dict(fields)
@@ -121,11 +149,13 @@ def test_as_json_and_back() -> None:
 def test_published_iwslt14_bpe_and_detokenised_text(shared: Path, language: str) -> None:
     data = shared / "data/iwslt14"
     steps = Preprocessing(language, codes="\n".join(read_lines(data / "bpe10k.codes")))
-    tokens, subwords, plain = (read_lines(data / f"test.{kind}.{language}")[::9] for kind in ("tok", "bpe10k", "detok"))
+    tokens, subwords, plain = (read_lines(data / f"test.{kind}.{language}") for kind in ("tok", "bpe10k", "detok"))
     assert steps.subwords(tokens) == subwords
     assert [join_bpe(line) for line in subwords] == tokens
-    different = [(line, other) for line, other in zip(steps.undo(subwords), plain, strict=True) if line != other]
-    assert len(different) <= 1, different  # "herodotus ' ...": the published German was joined by English rules
+    different = [pair for pair in zip(steps.undo(subwords), plain, strict=True) if pair[0] != pair[1]]
+    assert len(different) <= (language == "de"), (
+        different
+    )  # "herodotus ' ...": the published German was joined by English rules
 
 
 @pytest.mark.parametrize("language", ["de", "en"])
@@ -134,6 +164,4 @@ def test_raw_multi30k_becomes_the_published_tokens(shared: Path, language: str) 
     codes = "\n".join(read_lines(data / "multi30k_bpe/bpe10k.codes"))
     raw = read_lines(data / f"multi30k/test2016.{language}")[:500]
     published = read_lines(data / f"multi30k_bpe/test2016.bpe10k.{language}")[:500]
-    ours = Preprocessing(language, tokenize=True, lowercase=True, codes=codes).apply(raw)
-    different = [(line, other) for line, other in zip(ours, published, strict=True) if line != other]
-    assert len(different) <= 1, different  # "Bart." at a sentence's end is an abbreviation to sacremoses
+    assert Preprocessing(language, tokenize=True, lowercase=True, codes=codes).apply(raw) == published

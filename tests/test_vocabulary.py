@@ -123,3 +123,12 @@ def test_fairseqs_own_dictionary_is_in_the_same_order(shared: Path) -> None:
 def test_multi30k_has_the_number_of_types_it_is_known_by(shared: Path) -> None:
     lines = [line for side in ("de", "en") for line in read_lines(shared / f"data/multi30k_bpe/train.bpe10k.{side}")]
     assert len(Vocabulary.build(lines)) == 4 + 9708
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_a_part_of_iwslt14_has_no_type_that_the_whole_has_not(shared: Path, language: str) -> None:
+    part = Vocabulary.build(read_lines(shared / f"data/iwslt14/train_subset.bpe10k.{language}"))
+    whole = Vocabulary.load(shared / f"data/iwslt14/fairseq_dict.{language}.txt")
+    assert set(part.tokens) <= set(whole.tokens) and len(part) > 6000
+    often = dict(zip(whole.tokens, whole.counts, strict=True))
+    assert all(count <= often[token] for token, count in zip(part.tokens, part.counts, strict=True))

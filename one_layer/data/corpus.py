@@ -39,6 +39,8 @@ class DataConfig:
     valid: str = "valid"
     tests: tuple[str, ...] = ("test",)
     tokenize: bool = False  # Moses, on raw text
+    normalize: bool = True  # Moses' normalisation of punctuation, before tokenize
+    split_hyphens: bool = False  # tokenize makes `a @-@ b` of `a-b`
     lowercase: bool = False
     bpe_merges: int = 0  # > 0: learn that many on both sides of the training text
     bpe_codes: str = ""  # a codes file to apply instead
@@ -70,6 +72,14 @@ class DataConfig:
     def languages(self) -> tuple[str, str]:
         """(source, target)."""
         return self.source_language, self.target_language
+
+    def preprocessing(self, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
+        """What is done to raw text of the source and of the target; `codes`: the text of the BPE codes file."""
+        source, target = (
+            Preprocessing(language, self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens)
+            for language in self.languages
+        )
+        return source, target
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +130,7 @@ def load(
     words = raw_train if config.prepared else _words(config, raw_train)
     if codes is None:
         codes = _codes(config, words)
-    steps = [Preprocessing(language, config.tokenize, config.lowercase, codes) for language in config.languages]
+    steps = config.preprocessing(codes)
     pairs = words if config.prepared else (steps[0].subwords(words[0]), steps[1].subwords(words[1]))
     source_vocabulary, target_vocabulary = vocabularies or _build_vocabularies(config, pairs)
     assets = TextAssets(source_vocabulary, target_vocabulary, steps[0], steps[1])
@@ -150,7 +160,7 @@ def _read(config: DataConfig, training: bool) -> tuple[Pairs, Pairs, dict[str, P
 
 
 def _words(config: DataConfig, raw: Pairs) -> Pairs:
-    source, target = (Preprocessing(language, config.tokenize, config.lowercase) for language in config.languages)
+    source, target = config.preprocessing(None)
     return source.words(raw[0]), target.words(raw[1])
 
 

@@ -1,35 +1,43 @@
 """From raw text to the tokens a model sees, and back: Moses tokenisation, lower-casing, byte pair encoding.
 
-BPE: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, by subword-nmt; the Moses scripts by sacremoses.
+BPE: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt; the Moses scripts by sacremoses.
 Both are imported when first used: text that is prepared already needs neither.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
+from one_layer.data.bpe_learning import learn_bpe_from_counts
+from one_layer.data.cleaning import printable
 from one_layer.errors import UserError
 
 BPE_MARK = "@@"
+_CACHED_WORDS = 200_000  # that subword-nmt remembers the parts of
+_LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
 
 @dataclass(frozen=True)
 class Preprocessing:
     """What is done to one language's raw text. Each step is left out where its field says so.
 
-    language: two-letter code, for Moses' rules. tokenize: Moses punctuation normalisation and tokenisation, with
-    Moses' escapes (`&apos;`, `&quot;`, ...) and without splitting at hyphens. codes: the text of a BPE codes file.
+    language: two-letter code, for Moses' rules. tokenize: Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...);
+    before it, with `normalize`, Moses' normalisation of punctuation and a space for what cannot be printed; `split_hyphens`
+    makes `a @-@ b` of `a-b`. codes: the text of a BPE codes file.
     """
 
     language: str
     tokenize: bool = False
     lowercase: bool = False
     codes: str | None = None
+    normalize: bool = True
+    split_hyphens: bool = False
 
     def __post_init__(self) -> None:
         if self.codes is not None:
@@ -42,7 +50,7 @@ class Preprocessing:
     def words(self, lines: Iterable[str]) -> list[str]:
         """The first half of `apply`: normalised, tokenised, lower-cased; not yet split into subwords."""
         if self.tokenize:
-            lines = map(_moses_tokenizer(self.language), lines)
+            lines = map(_moses_tokenizer(self.language, self.normalize, self.split_hyphens), lines)
         if self.lowercase:
             lines = map(str.lower, lines)
         return list(lines)
@@ -64,8 +72,10 @@ class Preprocessing:
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
-        """What `to_dict` gave. Raises UserError where fields are missing, unknown or of another type."""
+        """What `to_dict` gave, the last two fields by default. Raises UserError where others are missing, unknown or of another type."""
         types = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
+        types |= {"normalize": bool, "split_hyphens": bool}
+        fields = {"normalize": True, "split_hyphens": False} | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
             raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
         return Preprocessing(**fields)
@@ -82,20 +92,16 @@ def learn_bpe(lines: Iterable[str], merges: int) -> str:
     For joint codes chain both languages' lines. Learning stops early where no pair of symbols occurs twice.
     Raises UserError where nothing can be merged at all.
     """
-    from subword_nmt.learn_bpe import learn_bpe as learn
+    return learn_bpe_from_counts(count_words(lines), merges)
 
-    if merges < 1:
-        raise UserError(f"{merges} BPE merges cannot be learned: give at least 1")
-    codes = io.StringIO()
-    words = (line.replace("\r", "") for line in lines)  # subword-nmt takes "\r" for a line end when it reads codes
-    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar and "no pair has frequency >= 2"
-        try:
-            learn(words, codes, merges)
-        except ValueError:  # max() of no pair at all
-            raise UserError("no BPE can be learned: the training text holds no word of two or more letters") from None
-    if codes.getvalue().count("\n") < 2:
-        raise UserError("no BPE can be learned: no pair of letters occurs twice in the training text")
-    return codes.getvalue()
+
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """How often each word stands in tokenised `lines`: what spaces separate."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line.replace("\r", "").split(" "))  # subword-nmt takes "\r" for a line end when it reads codes
+    del counts[""]
+    return counts
 
 
 def check_codes(codes: str, name: str = "the BPE codes") -> None:
@@ -117,15 +123,31 @@ def check_codes(codes: str, name: str = "the BPE codes") -> None:
 def _bpe(codes: str) -> Callable[[str], str]:
     from subword_nmt.apply_bpe import BPE
 
-    return BPE(io.StringIO(codes)).segment
+    bpe = BPE(io.StringIO(codes))
+
+    def segment(line: str) -> str:
+        if len(bpe.cache) > _CACHED_WORDS:
+            bpe.cache.clear()
+        return bpe.segment(line)
+
+    return segment
 
 
 @lru_cache(maxsize=8)
-def _moses_tokenizer(language: str) -> Callable[[str], str]:
+def _moses_tokenizer(language: str, normalize: bool, split_hyphens: bool) -> Callable[[str], str]:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
-    return lambda line: tokenizer.tokenize(normalizer.normalize(line), return_str=True, escape=True)
+    normalizer, tokenizer = MosesPunctNormalizer(language, perl_parity=True), MosesTokenizer(language)
+
+    def tokenize(line: str) -> str:
+        if normalize:
+            # With the line end that Moses' script sees, so that a quotation mark at the end changes places with a full stop.
+            line = printable(normalizer.normalize(line + "\n"))
+        line = tokenizer.tokenize(line, aggressive_dash_splits=split_hyphens, return_str=True, escape=True).strip(" ")
+        # Moses' script takes the full stop off the last word even where that is an abbreviation; sacremoses does not.
+        return line[:-1] + " ." if _LAST_WORD_WITH_STOP.search(line) else line
+
+    return tokenize
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from one_layer.errors import UserError
@@ -32,10 +34,7 @@ def split_lines(content: bytes, name: str) -> list[str]:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{name}, line {number}: the byte 0x{content[error.start]:02x} is not UTF-8; "
-            "convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8"
-        ) from None
+        raise UserError(_not_utf8(name, number, content[error.start])) from None
     lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n") if text else []
     return [line.removesuffix("\r") for line in lines]
 
@@ -47,11 +46,34 @@ def read_parallel(source: str | Path, target: str | Path) -> tuple[list[str], li
     """
     source_lines, target_lines = read_lines(source), read_lines(target)
     if len(source_lines) != len(target_lines):
-        raise UserError(
-            f"{existing_file(source)} has {len(source_lines):,} lines, but {existing_file(target)} has "
-            f"{len(target_lines):,}: parallel files need one line for each line of the other"
-        )
+        raise UserError(_unequal(source, target, len(source_lines), len(target_lines)))
     return source_lines, target_lines
+
+
+def stream_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+    """The pairs of `read_parallel`, one by one, for files too large for memory."""
+    sides = stream_lines(source), stream_lines(target)
+    for number, pair in enumerate(zip_longest(*sides)):
+        if None in pair:
+            counts = [
+                number + (line is not None) + sum(1 for _ in side) for line, side in zip(pair, sides, strict=True)
+            ]
+            raise UserError(_unequal(source, target, counts[0], counts[1]))
+        yield pair
+
+
+def stream_lines(path: str | Path) -> Iterator[str]:
+    """The lines of `read_lines`, one by one. Raises UserError as it does, when it comes to the place."""
+    path = existing_file(path)
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _decode(line, str(path), number)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(_damaged(path, error)) from None
+    if number == 0:
+        raise UserError(f"{path} is empty: a text file with at least one line is needed")
 
 
 def existing_file(path: str | Path) -> Path:
@@ -69,6 +91,32 @@ def _content(path: Path) -> bytes:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" and content else content
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is not a whole gzip file ({error}): make or copy it again") from None
+        raise UserError(_damaged(path, error)) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _decode(line: bytes, name: str, number: int) -> str:
+    try:
+        text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise UserError(_not_utf8(name, number, line[error.start])) from None
+    return text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _unequal(source: str | Path, target: str | Path, source_lines: int, target_lines: int) -> str:
+    return (
+        f"{existing_file(source)} has {source_lines:,} lines, but {existing_file(target)} has {target_lines:,}: "
+        "parallel files need one line for each line of the other"
+    )
+
+
+def _not_utf8(name: str, number: int, byte: int) -> str:
+    return (
+        f"{name}, line {number}: the byte 0x{byte:02x} is not UTF-8; "
+        "convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8"
+    )
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    return f"{path} is not a whole gzip file ({error}): make or copy it again"

@@ -1,0 +1,168 @@
+"""IWSLT14 German-English from the official archive to training text, as the literature prepares it.
+
+    python launch/prepare_iwslt14.py --download --out=DIR
+    python launch/prepare_iwslt14.py --archive=de-en.tgz --out=DIR
+
+Tags stripped; Moses' tokenisation (sacremoses), without its normalisation of punctuation; pairs of 1 to 175 tokens a side, the
+longer at most 1.5 times the shorter; lower-cased; every 23rd pair to valid; test = dev2010, dev2012, tst2010, tst2011 and
+tst2012; a joint BPE of 10,000 merges, learned on train. DIR then holds train, valid and test .de and .en, the codes (`code`) and
+manifest.json; its folder `raw` holds what was taken out of the archive. The literature's numbers of pairs are 160,239, 7,283 and
+6,750; text of other counts is refused unless --expect says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from one_layer.data.archives import Archive, extract, fetch
+from one_layer.data.cleaning import LengthFilter
+from one_layer.data.manifest import write_manifest
+from one_layer.data.markup import segments, talk_lines
+from one_layer.data.parallel import chunks, in_order
+from one_layer.data.preprocess import Preprocessing, learn_bpe
+from one_layer.data.text import read_lines
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+
+log = logging.getLogger(__name__)
+
+LANGUAGES = ("de", "en")
+ARCHIVE = Archive(
+    "de-en.tgz",  # no checksum of it is published; its own, gzip's CRC-32, is looked at when it is unpacked
+    (
+        "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
+        "https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz",
+    ),
+)
+TRAIN = "train.tags.de-en"
+TESTS = tuple(
+    f"IWSLT14.{name}.de-en" for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+)
+PUBLISHED = {"train": 160_239, "valid": 7_283, "test": 6_750}
+# Of train and valid: sacremoses and Moses' own script part a few lines otherwise, and the filter looks at the parts.
+TOLERANCE = 0.001
+VALID_EVERY = 23
+STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=False) for language in LANGUAGES)
+
+Pairs = list[tuple[str, str]]
+
+
+def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], processes: int = 1) -> None:
+    """Makes the training text of `archive` in the folder `out`.
+
+    expected: pairs of train, valid and test; may be empty. Raises: UserError for an archive that cannot be used.
+    """
+    files = [f"{TRAIN}.{language}" for language in LANGUAGES]
+    files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
+    raw = out / "raw"
+    extract(archive, files, raw)
+    train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN), processes))
+    words = {
+        "train": [pair for number, pair in enumerate(train_and_valid, start=1) if number % VALID_EVERY],
+        "valid": train_and_valid[VALID_EVERY - 1 :: VALID_EVERY],
+        "test": [pair for test in TESTS for pair in _words(*_sides(raw, test), processes)],
+    }
+    counts = {name: len(pairs) for name, pairs in words.items()}
+    log.info("left out: %s", ", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "nothing")
+    _check_counts(counts, expected)
+    codes = learn_bpe((side for pair in words["train"] for side in pair), merges)
+    write_atomically(out / "code", codes)
+    outputs = [out / "code", *(path for name, pairs in words.items() for path in _write(out, name, pairs, codes))]
+    facts = {"corpus": "IWSLT14 de-en", "merges": merges, "pairs": counts, "left_out": dict(left_out)}
+    write_manifest(out, [archive], outputs, facts)
+    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
+    """Both languages' lines of text in the training file or a test set."""
+    if name == TRAIN:
+        paths = [raw / f"{name}.{language}" for language in LANGUAGES]
+        source, target = (talk_lines(read_lines(path)) for path in paths)
+    else:
+        paths = [raw / f"{name}.{language}.xml" for language in LANGUAGES]
+        source, target = (segments(read_lines(path), str(path)) for path in paths)
+    if len(source) != len(target):
+        raise UserError(
+            f"{paths[0]} has {len(source):,} lines of text, but {paths[1]} has {len(target):,}: "
+            "both need one for each of the other; is the archive the published one?"
+        )
+    return source, target
+
+
+def _words(source: list[str], target: list[str], processes: int) -> Pairs:
+    """Tokenised and lower-cased pairs."""
+    sides = []
+    for steps, lines in zip(STEPS, (source, target), strict=True):
+        sides.append([line for part in in_order(steps.words, chunks(lines, 5000), processes) for line in part])
+    return list(zip(sides[0], sides[1], strict=True))
+
+
+def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
+    length_filter = LengthFilter(1, 175, 1.5)
+    reasons = [length_filter.reason(*pair) for pair in pairs]
+    kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
+    return kept, Counter(reason for reason in reasons if reason)
+
+
+def _check_counts(counts: dict[str, int], expected: dict[str, int]) -> None:
+    for name, wanted in expected.items():
+        if abs(counts[name] - wanted) > (TOLERANCE * wanted if name != "test" else 0):
+            raise UserError(
+                f"{name} has {counts[name]:,} pairs, but {wanted:,} are known: is the archive the published one? "
+                "If other counts are meant, give --expect=TRAIN,VALID,TEST, or --expect= for none"
+            )
+        if counts[name] != wanted:
+            log.warning(
+                "%s has %d pairs, the literature's %d: the tokenisers part some lines otherwise",
+                name,
+                counts[name],
+                wanted,
+            )
+
+
+def _write(out: Path, name: str, pairs: Pairs, codes: str) -> list[Path]:
+    paths = []
+    for side, language in enumerate(LANGUAGES):
+        lines = Preprocessing(language, codes=codes).subwords(pair[side] for pair in pairs)
+        paths.append(out / f"{name}.{language}")
+        write_atomically(paths[-1], "".join(line + "\n" for line in lines))
+    return paths
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
+    parser.add_argument("--archive", type=Path, help="de-en.tgz; without it, the one in the folder --out")
+    parser.add_argument(
+        "--download", action="store_true", help="get de-en.tgz into the folder --out, if it is not there"
+    )
+    parser.add_argument("--merges", type=int, default=10_000, help="of the BPE (default: %(default)s)")
+    parser.add_argument("--expect", default=",".join(map(str, PUBLISHED.values())), help="pairs of train, valid, test")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="(default: all cores)")
+    given = parser.parse_args(arguments)
+    numbers = [number for number in given.expect.split(",") if number]
+    if numbers and (len(numbers) != len(PUBLISHED) or not all(number.isdigit() for number in numbers)):
+        raise UserError(
+            f"--expect={given.expect} is not three numbers with commas between; give TRAIN,VALID,TEST or nothing"
+        )
+    archive = given.archive or fetch(ARCHIVE, given.out, given.download)
+    if not archive.is_file():
+        raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
+    prepare(archive, given.out, given.merges, dict(zip(PUBLISHED, map(int, numbers), strict=False)), given.processes)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        main()
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

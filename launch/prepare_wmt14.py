@@ -1,0 +1,189 @@
+"""WMT14 English-German from statmt.org's archives to training text, as the literature prepares it.
+
+    python launch/prepare_wmt14.py --download --archives=DIR --out=DIR
+    python launch/prepare_wmt14.py --archives=DIR --out=DIR [--news_commentary=v12]
+
+Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12), 4.5 million pairs: Moses' normalisation of
+punctuation, spaces for what cannot be printed, Moses' tokenisation with hyphens split (`a @-@ b`); every 100th pair to valid; a
+joint BPE of 40,000 merges, learned on train; then pairs of 1 to 250 tokens a side are kept, the longer at most 1.5 times the
+shorter. newstest2014 is the test, tokenised without normalisation, and never filtered. Cased.
+
+--out then holds train, valid and test .en and .de, the codes (`code`) and manifest.json. Until then its folder `work` holds what
+is done so far, up to 6 GB: the same command goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from one_layer.data.archives import Archive, extract, fetch
+from one_layer.data.cleaning import LengthFilter
+from one_layer.data.manifest import tool_versions, write_manifest
+from one_layer.data.markup import segments
+from one_layer.data.preprocess import Preprocessing
+from one_layer.data.shards import ShardedPreparation
+from one_layer.data.text import read_lines, stream_parallel
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+
+log = logging.getLogger(__name__)
+
+LANGUAGES = ("en", "de")
+# Sizes and checksums as TensorFlow Datasets 4.9.10 has them (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
+EUROPARL = Archive(
+    "training-parallel-europarl-v7.tgz",
+    ("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",),
+    657_632_379,
+    "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
+)
+COMMON_CRAWL = Archive(
+    "training-parallel-commoncrawl.tgz",
+    ("https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",),
+    918_311_367,
+    "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
+)
+NEWS_COMMENTARY = {
+    "v9": Archive(
+        "training-parallel-nc-v9.tgz",
+        ("https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",),
+        80_418_416,
+        "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
+    ),
+    "v12": Archive(
+        "training-parallel-nc-v12.tgz",
+        ("https://data.statmt.org/wmt17/translation-task/training-parallel-nc-v12.tgz",),
+        168_591_139,
+        "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
+    ),
+}
+TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum of it is published
+TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
+
+Sources = list[tuple[Archive, str]]
+
+
+def sources(news_commentary: str) -> Sources:
+    """The archives of the training text, each with the name of its English-German files without the language."""
+    name = f"news-commentary-{news_commentary}.de-en"
+    return [
+        (EUROPARL, "europarl-v7.de-en"),
+        (COMMON_CRAWL, "commoncrawl.de-en"),
+        (NEWS_COMMENTARY[news_commentary], name),
+    ]
+
+
+def prepare(
+    training: Sources,
+    test: Archive,
+    archives: Path,
+    out: Path,
+    merges: int = 40_000,
+    download: bool = False,
+    processes: int = 1,
+    shard_size: int = 50_000,
+) -> None:
+    """Makes the training text of the archives, which are in the folder `archives`, in the folder `out`.
+
+    Raises: UserError for archives and text that cannot be used, and where `out` holds the work of other options.
+    """
+    if (out / "manifest.json").exists():
+        raise UserError(f"{out} holds a prepared corpus already; delete it or give another --out")
+    paths = [fetch(archive, archives, download) for archive in [archive for archive, _ in training] + [test]]
+    work = out / "work"
+    facts = {"corpus": "WMT14 en-de", "training": [name for _, name in training], "merges": merges}
+    _claim(
+        work, {**facts, "shard_size": shard_size, "bytes": [path.stat().st_size for path in paths], **tool_versions()}
+    )
+    raw = [
+        _extracted(path, [f"{name}.{language}" for language in LANGUAGES], work)
+        for path, (_, name) in zip(paths[:-1], training, strict=True)
+    ]
+    tests = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
+    lines = _test_lines(_extracted(paths[-1], list(TEST_FILES), work))
+    words = [step.words(side) for step, side in zip(tests, lines, strict=True)]
+
+    steps = tuple(Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES)
+    preparation = ShardedPreparation(
+        work, (steps[0], steps[1]), LengthFilter(1, 250, 1.5), merges, 100, shard_size, processes
+    )
+    outputs, counts = preparation.run(_pairs(raw), out)
+    codes = (out / "code").read_text(encoding="utf-8")
+    for language, side in zip(LANGUAGES, words, strict=True):
+        outputs.append(out / f"test.{language}")
+        split = Preprocessing(language, codes=codes).subwords(side)
+        write_atomically(outputs[-1], "".join(line + "\n" for line in split))
+    write_manifest(out, paths, outputs, {**facts, "pairs": {**counts, "test": len(words[0])}})
+    shutil.rmtree(work)
+    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+def _claim(work: Path, options: dict[str, object]) -> None:
+    """Notes what the work in progress is of, or makes sure that what is there is of the same."""
+    path = work / "options.json"
+    if work.exists() and not path.exists() and any(work.iterdir()):
+        raise UserError(
+            f"{work} holds files that are not of a preparation; move this folder away or give another --out"
+        )
+    text = json.dumps(options, indent=1) + "\n"
+    if path.exists() and (found := path.read_text(encoding="utf-8")) != text:
+        before = json.loads(found)
+        name = next(name for name in options if before.get(name) != options[name])
+        raise UserError(
+            f"{work} holds unfinished work with {name}={before.get(name)}, not {options[name]}; "
+            "delete this folder, or go on as it was begun"
+        )
+    write_atomically(path, text)
+
+
+def _extracted(archive: Path, names: list[str], folder: Path) -> list[Path]:
+    paths = [folder / name for name in names]
+    if not all(path.exists() for path in paths):
+        log.info("unpacking %s", archive)
+        extract(archive, names, folder)
+    return paths
+
+
+def _pairs(raw: list[list[Path]]) -> Iterator[tuple[str, str]]:
+    return chain.from_iterable(stream_parallel(source, target) for source, target in raw)
+
+
+def _test_lines(paths: list[Path]) -> list[list[str]]:
+    source, target = (segments(read_lines(path), str(path)) for path in paths)
+    if len(source) != len(target):
+        raise UserError(
+            f"{paths[0]} has {len(source):,} segments, but {paths[1]} has {len(target):,}; is the archive whole?"
+        )
+    return [source, target]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
+    parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
+    parser.add_argument("--download", action="store_true", help="get the archives that are not there, 1.7 GB")
+    parser.add_argument("--news_commentary", choices=list(NEWS_COMMENTARY), default="v9", help="(default: %(default)s)")
+    parser.add_argument("--merges", type=int, default=40_000, help="of the BPE (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="(default: all cores)")
+    given = parser.parse_args(arguments)
+    training = sources(given.news_commentary)
+    prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download, given.processes)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        main()
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,139 @@
+"""Published archives: fetched, checked for being whole, and the files in them taken out."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import logging
+import os
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from one_layer.errors import UserError
+
+log = logging.getLogger(__name__)
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file that the world publishes: the places it can be had from, its size and SHA-256 where they are known."""
+
+    name: str
+    urls: tuple[str, ...]
+    size: int = 0  # bytes
+    sha256: str = ""
+
+
+def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
+    """The archive's file in `folder`, whole; downloaded with `download` where it is not there.
+
+    A download goes to a name that ends in .part first, and a later call goes on from there. Raises UserError, saying what to
+    do, where there is no file, where it cannot be had, and where size or checksum differ.
+    """
+    path = Path(folder) / archive.name
+    if not path.exists():
+        if not download:
+            raise UserError(f"{path} does not exist; put {archive.urls[0]} there, or add --download")
+        part = path.with_name(path.name + ".part")
+        _download(archive, part)
+        check(archive, part)
+        os.replace(part, path)
+    check(archive, path)
+    return path
+
+
+def check(archive: Archive, path: Path) -> None:
+    """Raises UserError unless the file has the size and the checksum that are known of the archive."""
+    size = path.stat().st_size
+    if archive.size and size != archive.size:
+        raise UserError(
+            f"{path} has {size:,} bytes, the published one {archive.size:,}; delete it and download it again"
+        )
+    if archive.sha256 and (found := sha256(path)) != archive.sha256:
+        raise UserError(
+            f"{path} has the SHA-256 {found}, the published one {archive.sha256}; delete it and download it again"
+        )
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file, read in blocks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def extract(archive: Path, names: Sequence[str], folder: Path) -> list[Path]:
+    """The members of a .tgz whose last path component is one of `names`, as files of these names in `folder`.
+
+    Files get their names only when the whole archive was read and is sound.
+    Raises UserError for an archive that is cut short or damaged, and for one without such a member.
+    """
+    parts = {name: folder / f"{name}.part" for name in names}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        found = _copy_members(archive, parts)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{archive} is not a whole .tgz archive ({error}); download it again") from None
+    if missing := sorted(parts.keys() - found):
+        raise UserError(f"{archive} holds no file {missing[0]}; is this the published archive?")
+    for name, part in parts.items():
+        os.replace(part, folder / name)
+    return [folder / name for name in names]
+
+
+def _copy_members(archive: Path, wanted: dict[str, Path]) -> set[str]:
+    """Writes the first member of each wanted name to its path, and reads on to the archive's own checksum at its end."""
+    found = set()
+    with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
+        for member in members:
+            name = member.name.rsplit("/", 1)[-1]
+            if name in wanted and name not in found and (content := members.extractfile(member)):
+                with wanted[name].open("wb") as file:
+                    shutil.copyfileobj(content, file, _BLOCK)
+                found.add(name)
+        while stream.read(_BLOCK):
+            pass
+    return found
+
+
+def _download(archive: Archive, part: Path) -> None:
+    part.parent.mkdir(parents=True, exist_ok=True)
+    problems = []
+    for url in archive.urls:
+        try:
+            _copy_from(url, part)
+            return
+        except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, EOFError) as error:
+            problems.append(f"{url} ({getattr(error, 'reason', None) or error})")
+    raise UserError(
+        f"{archive.name} cannot be downloaded from {', '.join(problems)}; try again, or put it there by hand"
+    )
+
+
+def _copy_from(url: str, part: Path) -> None:
+    """Downloads `url` to `part`, from where an earlier attempt ended if the server can do that."""
+    done = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # nothing is left to send: what is there may be whole, and is checked
+            return
+        raise
+    with response, part.open("ab" if response.status == 206 else "wb") as file:
+        log.info("%s -> %s", url, part)
+        length = response.headers.get("Content-Length")
+        start = file.tell()
+        shutil.copyfileobj(response, file, _BLOCK)
+        if length is not None and file.tell() - start != int(length):
+            raise EOFError(f"the connection ended after {file.tell():,} bytes")
