@@ -63,6 +63,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], pro
     files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
     raw = out / "raw"
     extract(archive, files, raw)
+    log.info("tokenising %s", archive)
     train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN), processes))
     words = {
         "train": [pair for number, pair in enumerate(train_and_valid, start=1) if number % VALID_EVERY],
@@ -72,6 +73,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], pro
     counts = {name: len(pairs) for name, pairs in words.items()}
     log.info("left out: %s", ", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "nothing")
     _check_counts(counts, expected)
+    log.info("learning BPE")
     codes = learn_bpe((side for pair in words["train"] for side in pair), merges)
     write_atomically(out / "code", codes)
     outputs = [out / "code", *(path for name, pairs in words.items() for path in _write(out, name, pairs, codes))]

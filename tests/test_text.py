@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from one_layer.data.text import read_lines, read_parallel
+from one_layer.data.text import read_lines, read_parallel, stream_lines, stream_parallel
 from one_layer.errors import UserError
 
 LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8)
@@ -26,7 +26,7 @@ def test_a_line_is_what_a_newline_ends(folder: Path, lines: list[str], name: str
     (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     expected = [line.removesuffix("\r") for line in lines]
     expected[0] = lines[0].removeprefix("\ufeff").removesuffix("\r")
-    assert read_lines(folder / name) == expected
+    assert read_lines(folder / name) == list(stream_lines(folder / name)) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,8 @@ def test_undecodable_bytes_are_named_with_their_line(tmp_path: Path, name: str, 
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
         read_lines(tmp_path / name)
+    with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
+        list(stream_lines(tmp_path / name))
 
 
 def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
@@ -72,8 +74,9 @@ def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     (tmp_path / "nothing.gz").write_bytes(b"")
     for name in ("empty", "empty.gz", "nothing.gz"):
-        with pytest.raises(UserError, match=f"{name} is empty"):
-            read_lines(tmp_path / name)
+        for read in (read_lines, lambda path: list(stream_lines(path))):
+            with pytest.raises(UserError, match=f"{name} is empty"):
+                read(tmp_path / name)
 
 
 def test_damaged_gzip(tmp_path: Path) -> None:
@@ -82,16 +85,24 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     flipped[-6] ^= 1
     for content in (whole[:-1], whole[: len(whole) // 2], whole[:5], bytes(flipped), b"plain text\n"):
         (tmp_path / "text.gz").write_bytes(content)
-        with pytest.raises(UserError, match=r"text\.gz is not a whole gzip file"):
-            read_lines(tmp_path / "text.gz")
+        for read in (read_lines, lambda path: list(stream_lines(path))):
+            with pytest.raises(UserError, match=r"text\.gz is not a whole gzip file"):
+                read(tmp_path / "text.gz")
 
 
 def test_parallel_files(tmp_path: Path) -> None:
     (tmp_path / "a.de").write_text("eins\nzwei\u2028\n", encoding="utf-8")
     (tmp_path / "a.en").write_text("one\ntwo\n")
     assert read_parallel(tmp_path / "a.de", tmp_path / "a.en") == (["eins", "zwei\u2028"], ["one", "two"])
-    (tmp_path / "b.en").write_text("one\ntwo\nthree\n")
-    with pytest.raises(UserError, match=r"a\.de has 2 lines, but .*b\.en has 3"):
+    assert list(stream_parallel(tmp_path / "a.de", tmp_path / "a.en")) == [("eins", "one"), ("zwei\u2028", "two")]
+    (tmp_path / "b.en").write_text("one\ntwo\nthree\nfour\n")
+    for sides, message in (
+        (("a.de", "b.en"), r"a\.de has 2 lines.*en has 4"),
+        (("b.en", "a.de"), r"n has 4 .*e has 2"),
+    ):
+        with pytest.raises(UserError, match=message):
+            list(stream_parallel(*(tmp_path / side for side in sides)))
+    with pytest.raises(UserError, match=r"a\.de has 2 lines, but .*b\.en has 4"):
         read_parallel(tmp_path / "a.de", tmp_path / "b.en")
 
 
