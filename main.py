@@ -26,8 +26,15 @@ if TYPE_CHECKING:
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
-_MODE = flags.DEFINE_enum("mode", "train", ["train", "evaluate", "translate"], "What to do.")
+_MODE = flags.DEFINE_enum("mode", "train", ["train", "evaluate", "translate", "export", "inspect"], "What to do.")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
+_TICKET = flags.DEFINE_string("ticket", "", "A ticket to evaluate, translate with or inspect, instead of a checkpoint.")
+_TICKET_MODE = flags.DEFINE_enum(
+    "ticket_mode",
+    "materialized",
+    ["materialized", "packed"],
+    "Masks multiplied out once, or kept as bits: less memory.",
+)
 _SPLIT = flags.DEFINE_string("split", "test", "What to evaluate: valid, the name of a test set, or test: all of these.")
 _INPUT = flags.DEFINE_string("input", "", "The lines to translate; stdin by default.")
 _OUTPUT = flags.DEFINE_string("output", "", "Where translations go; stdout by default.")
@@ -44,10 +51,12 @@ def main(argv: list[str]) -> None:
         from one_layer.evaluate import evaluate
 
         evaluate(_restored(), _SPLIT.value, Path(_WORKDIR.value) if _WORKDIR.value else None)
-    else:
+    elif _MODE.value == "translate":
         from one_layer.translate import translate
 
         translate(_restored(), _INPUT.value, _OUTPUT.value)
+    else:
+        _ticket()
 
 
 def _workdir() -> Path:
@@ -67,12 +76,31 @@ def _train(workdir: Path) -> None:
     train(resolve(_CONFIG.value.to_dict()), workdir, overrides)
 
 
+def _ticket() -> None:
+    """Writes the ticket of a checkpoint into its folder, or says what is in one."""
+    if _MODE.value == "export":
+        from one_layer.restore import restore_run
+        from one_layer.tickets import export
+
+        export(restore_run(_workdir(), _CHECKPOINT.value), _workdir() / "ticket.safetensors")
+    else:
+        from one_layer.inspection import describe, inspect
+
+        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")))
+
+
 def _restored() -> RestoredRun:
     """What to score or translate with; where a config is given, searching as it says."""
-    from one_layer.restore import restore_run
     from one_layer.settings import rescored
 
-    restored = restore_run(_workdir(), _CHECKPOINT.value)
+    if _TICKET.value:
+        from one_layer.tickets import restore_ticket
+
+        restored = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
+    else:
+        from one_layer.restore import restore_run
+
+        restored = restore_run(_workdir(), _CHECKPOINT.value)
     if _CONFIG.value is None:
         return restored
     overrides = config_flags.get_override_values(flags.FLAGS["config"])

@@ -89,8 +89,11 @@ def evaluate(restored: RestoredRun, split_name: str, folder: Path | None) -> dic
     Leaves `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised) in `folder`, if there is one, for every split scored.
     Raises: UserError for what is not there.
     """
-    stored = account(restored.model, restored.variables)
-    log.info("parameters and bytes:\n%s", describe({restored.model.weights: stored}))
+    if restored.model.supermask.exact or (
+        "materialized" not in restored.variables and "packed" not in restored.variables
+    ):
+        stored = account(restored.model, restored.variables)
+        log.info("parameters and bytes:\n%s", describe({restored.model.weights: stored}))
     settings = restored.run.evaluation
     corpus = corpora.load(restored.run.data, restored.assets.vocabularies, restored.assets.codes, training=False)
     generator = Generator(restored.model, settings)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 
-from one_layer import evaluate
+from one_layer import evaluate, tickets
 from one_layer.accounting import account
 from one_layer.data.corpus import Corpus
 from one_layer.files import write_atomically
@@ -34,7 +34,7 @@ class Spent(Protocol):
 def write(
     run: RunConfig, corpus: Corpus, workdir: Path, spent: Spent, epoch_updates: int, overrides: list[str]
 ) -> dict[str, Any]:
-    """Scores the best checkpoint on every test set and writes `result.json`, and `hypotheses-SPLIT.txt` beside it."""
+    """Scores the best checkpoint on every test set and writes `result.json` and `hypotheses-SPLIT.txt`; its ticket, if it is masked."""
     best = restore_run(workdir, "best")
     generator = Generator(best.model, run.evaluation)
     variables = generator.prepare(best.variables)
@@ -43,6 +43,9 @@ def write(
         tests[name], lines = evaluate.score(generator, variables, corpus, split, name)
         write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in lines))
         evaluate.report(name, tests[name], split, lines)
+    counted = account(best.model, best.variables)
+    if best.model.masked:
+        counted["bytes"]["ticket_file"] = tickets.export(best, workdir / "ticket.safetensors")
     result = {
         "config": run.raw,
         "overrides": overrides,
@@ -55,7 +58,7 @@ def write(
         "train_seconds": spent.seconds,
         "train_tokens": spent.tokens,
         "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
-        **account(best.model, best.variables),
+        **counted,
         "peak_memory_bytes": peak_memory_bytes(),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,

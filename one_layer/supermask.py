@@ -44,13 +44,18 @@ class Supermask:
     dynamic_scale: bool = False
 
     @property
+    def exact(self) -> bool:
+        """Whether `keep` says how many weights survive; else the scores do."""
+        return self.selection in ("magnitude", "score")
+
+    @property
     def keeps_all(self) -> bool:
         """Whether there is nothing to select, and so nothing to train."""
-        return self.keep == 1.0 and self.selection in ("magnitude", "score")
+        return self.exact and self.keep == 1.0
 
     def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
         """Raises: UserError as `topk_mask` does."""
-        if self.selection in ("magnitude", "score"):
+        if self.exact:
             mask = topk_mask(scores, self.keep, by=self.selection)
         else:
             fixed = lax.stop_gradient(jnp.asarray(scores))

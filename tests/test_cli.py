@@ -78,7 +78,7 @@ def refused(cli, tmp_path):
         ([], "--config is missing; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
-        ([TOY, "--mode=tarin"], "--mode=tarin: value should be one of <train|evaluate|translate>"),
+        ([TOY, "--mode=tarin"], "--mode=tarin: value should be one of <train|evaluate|translate|export|inspect>"),
         (
             ["--config=configs/toyy.py"],
             "the config cannot be loaded: [Errno 2] No such file or directory: 'configs/toyy.py'",
@@ -230,3 +230,40 @@ def test_a_process_of_its_own(workdir, damaged):
         assert done.stderr.startswith(b"error: ") and done.stderr.count(b"\n") == 1
     else:
         assert done.returncode == 0 and done.stdout.count(b"\n") == 3
+
+
+@pytest.mark.parametrize("mode", ["materialized", "packed"])
+def test_a_ticket_alone_scores_and_translates_as_its_checkpoint(cli, finished, tmp_path, mode):
+    """In a folder where there is nothing but the ticket that training left: no run, no vocabulary."""
+    ticket = tmp_path / "alone" / "t.safetensors"
+    ticket.parent.mkdir()
+    shutil.copy(finished / "ticket.safetensors", ticket)
+    arguments = [f"--ticket={ticket}", f"--ticket_mode={mode}"]
+    assert not cli("--mode=evaluate", *arguments, f"--workdir={tmp_path}", "--split=test")[0]
+    scores = json.loads((tmp_path / "evaluation-test.json").read_text("utf-8"))
+    result = json.loads((finished / "result.json").read_text("utf-8"))
+    assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
+    assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
+    assert scores["checkpoint"] == str(ticket) and scores["step"] == result["valid"]["step"]
+    assert result["bytes"]["ticket_file"] == ticket.stat().st_size
+    (tmp_path / "in.txt").write_text("der hund schläft .\n\nja\n", "utf-8")
+    code, out, _ = cli("--mode=translate", *arguments, f"--input={tmp_path / 'in.txt'}")
+    assert not code and len(out.split("\n")) == 4
+    assert list(ticket.parent.iterdir()) == [ticket]
+
+
+def test_a_checkpoint_is_exported_and_inspected(cli, workdir):
+    path = workdir / "ticket.safetensors"
+    before = path.read_bytes()
+    path.unlink()
+    code, *_ = cli("--mode=export", f"--workdir={workdir}", "--checkpoint=best")
+    assert not code and path.read_bytes() == before
+    code, out, _ = cli("--mode=inspect", f"--workdir={workdir}")
+    assert not code and f"{len(before):,} bytes" in out and "decoder/cross_attention/query" in out
+
+
+@pytest.mark.parametrize("mode", ["evaluate", "translate", "inspect"])
+def test_a_ticket_that_is_cut_short_is_refused(refused, workdir, mode):
+    path = workdir / "ticket.safetensors"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert f"the ticket {path} cannot be used: " in refused(f"--mode={mode}", f"--ticket={path}")

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # A new module goes into the lowest row that stands above everything it imports.
 BASE = [
     ("one_layer", "errors", "files"),
+    ("codecs",),
+    ("ticket_file",),
 ]
 DATA = [
     (
@@ -43,16 +45,16 @@ SCIENCE = [
 ]
 RUN = [
     ("settings", "metrics", "checkpoints", "step", "accounting", "frozen"),
-    ("importers", "importers.fairseq", "importers.fairseq_dictionary"),
-    ("restore", "generate", "importers.fairseq_options"),
-    ("evaluate", "translate"),
-    ("results",),
+    ("importers", "importers.fairseq", "importers.fairseq_dictionary", "ticket_settings"),
+    ("restore", "generate", "importers.fairseq_options", "ticket_content"),
+    ("evaluate", "translate", "tickets"),
+    ("results", "inspection"),
     ("train",),
 ]
 RANK = {module: rank for rank, row in enumerate(BASE + DATA + SCIENCE + RUN) for module in row}
 
 # What main.py dispatches to, and what it needs to do so.
-MAIN_MAY_IMPORT = {"errors", "settings", "restore", "train", "evaluate", "translate", "tickets", "report"}
+MAIN_MAY_IMPORT = {"errors", "settings", "restore", "train", "evaluate", "translate", "tickets", "inspection", "report"}
 # Flax stays here, so that the module library could be exchanged.
 FLAX_LIVES_IN = {
     "layers",

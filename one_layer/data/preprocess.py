@@ -110,13 +110,15 @@ def check_codes(codes: str, name: str = "the BPE codes") -> None:
     first = 0
     if lines[0].startswith("#version:"):
         if lines[0].strip() not in ("#version: 0.1", "#version: 0.2"):
-            raise UserError(f"{name}, line 1: {lines[0]!r} is unknown; versions 0.1 and 0.2 of subword-nmt are read")
+            raise UserError(
+                f"{name}, line 1: {lines[0]!r:.200} is unknown; versions 0.1 and 0.2 of subword-nmt are read"
+            )
         first = 1
     if len(lines) == first or not codes:
         raise UserError(f"{name}: no merges; a codes file as subword-nmt learn-bpe writes it is needed")
     for number, line in enumerate(lines[first:], start=first + 1):
         if len([part for part in line.strip("\r ").split(" ") if part]) != 2 or "  " in line:
-            raise UserError(f"{name}, line {number}: {line!r} is not two symbols with a space between")
+            raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols with a space between")
 
 
 @lru_cache(maxsize=8)

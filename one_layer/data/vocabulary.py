@@ -90,25 +90,37 @@ class Vocabulary:
         """BLAKE2b (128 bits, hexadecimal) of the tokens in order: equal where every id means the same token."""
         return hashlib.blake2b("\n".join(self.tokens).encode(), digest_size=16).hexdigest()
 
-    def save(self, path: str | Path) -> None:
-        """Writes `token count` lines in the order of ids without the special tokens, as in fairseq's dict.txt."""
+    @property
+    def text(self) -> str:
+        """`token count` lines in the order of ids without the special tokens, as in fairseq's dict.txt."""
         counts = self.counts or (0,) * len(self.tokens)
         pairs = list(zip(self.tokens, counts, strict=True))[len(SPECIALS) :]
         text = "".join(f"{token} {count}\n" for token, count in pairs)
         # Readers take a U+FEFF at the very beginning for a byte order mark: one more keeps that of a first token.
-        write_atomically(path, "\ufeff" + text if text.startswith("\ufeff") else text)
+        return "\ufeff" + text if text.startswith("\ufeff") else text
+
+    def save(self, path: str | Path) -> None:
+        """Writes `text`."""
+        write_atomically(path, self.text)
 
     @staticmethod
     def load(path: str | Path) -> Vocabulary:
         """Reads what `save` (or fairseq) wrote. Raises UserError naming the line that is malformed or a repetition."""
+        return Vocabulary.parse(read_lines(path), str(path))
+
+    @staticmethod
+    def parse(lines: Iterable[str], name: str) -> Vocabulary:
+        """The vocabulary of the lines of its `text`; `name` is what an error calls them. Raises UserError as `load` does."""
         tokens, counts, seen = list(SPECIALS), [0] * len(SPECIALS), dict.fromkeys(SPECIALS, 0)
-        for number, line in enumerate(read_lines(path), start=1):
+        for number, line in enumerate(lines, start=1):
             token, _, count = line.rpartition(" ")
-            if not token or " " in token or not (count.isascii() and count.isdigit()):
-                raise UserError(f"{path}, line {number}: {line!r} is not `token count` (a token, one space, a number)")
+            if not token or " " in token or not (count.isascii() and count.isdigit() and len(count) < 20):
+                raise UserError(
+                    f"{name}, line {number}: {line!r:.200} is not `token count` (a token, one space, a number)"
+                )
             if token in seen:
                 where = f"stands already in line {seen[token]}" if seen[token] else "is a special token"
-                raise UserError(f"{path}, line {number}: {token!r} {where}: every token may stand once only")
+                raise UserError(f"{name}, line {number}: {token!r:.200} {where}: every token may stand once only")
             seen[token] = number
             tokens.append(token)
             counts.append(int(count))

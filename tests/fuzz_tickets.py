@@ -1,0 +1,196 @@
+"""Mutates a good ticket many times: every mutant must be refused in one sentence, or be the same ticket still.
+
+    python -m tests.fuzz_tickets [--mutants=10000] [--seed=0]
+
+`damaged` mutants are bytes changed anywhere. `forged` ones are well-formed files with a digest that fits, of which the metadata, the
+shapes or the contents were changed by somebody who can compute one; such a file may be another whole ticket. Nothing may raise
+anything but a UserError, nor allocate much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+import time
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from one_layer import ticket_content, ticket_file, tickets
+from one_layer.config import ModelConfig
+from one_layer.data.assets import TextAssets
+from one_layer.data.preprocess import Preprocessing
+from one_layer.data.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.models import initialize
+
+MOST_MEMORY = 32 * 2**20  # bytes that a mutant of a file of a few thousand may make Python and NumPy allocate
+CODES = "#version: 0.2\na b</w>\nc d\n"
+ODD = (
+    0,
+    -1,
+    1,
+    2**31,
+    2**40,
+    2**63,
+    10**12,
+    10**400,
+    0.5,
+    1e308,
+    float("inf"),
+    float("nan"),
+    True,
+    None,
+    "",
+    "../../x",
+    [],
+    {},
+    "a" * 2000,
+)
+
+
+def assets(config: ModelConfig) -> TextAssets:
+    """Vocabularies of a model's sizes; one for both sides where it has one table."""
+    source, target = (
+        Vocabulary.build([" ".join(f"{side}{number}" for number in range(types - 4))])
+        for side, types in (("ä", config.source_vocab), ("ö", config.target_vocab))
+    )
+    sides = [Preprocessing(language, True, True, CODES) for language in ("de", "en")]
+    return TextAssets(source, source if config.shared_embedding else target, *sides)
+
+
+def good_ticket() -> bytes:
+    """A file that has everything: coded and plain masks, arrays, drawn and stored weights, texts."""
+    config = ModelConfig(
+        11, 13, d_model=8, ffn=24, heads=2, encoder_layers=3, decoder_layers=2, keep=0.1, norm="affine"
+    )
+    variables = initialize(config, 7)
+    variables["random"]["source_embedding"]["kernel"] += 1.0
+    return ticket_content.to_bytes(tickets.make(config, 7, variables, assets(config)))[0]
+
+
+def damaged(good: bytes, dice: random.Random) -> bytes:
+    """Some of the bytes changed, inserted, taken away or moved."""
+    content = bytearray(good)
+    header = 8 + int.from_bytes(good[:8], "little")
+    start = dice.randrange(dice.choice((8, header, len(good))))
+    length = dice.choice((1, 1, 2, 8, 64, 1024))
+    kind = dice.randrange(7)
+    if kind == 0:
+        content[start] ^= 1 << dice.randrange(8)
+    elif kind == 1:
+        content[start : start + length] = dice.randbytes(length)
+    elif kind == 2:
+        content[start : start + length] = b""
+    elif kind == 3:
+        content[start:start] = dice.randbytes(length)
+    elif kind == 4:
+        del content[start:]
+    elif kind == 5:
+        content[start : start + length] = bytes(length)
+    else:
+        content[start:start] = content[start : start + length]
+    return bytes(content)
+
+
+def forged(good: bytes, dice: random.Random) -> bytes:
+    """Values, names, shapes or contents changed, and the digest computed again."""
+    file = ticket_file.from_bytes(good)
+    metadata, tensors = dict(file.metadata), dict(file.tensors)
+    name = dice.choice(sorted(tensors))
+    kind = dice.randrange(8)
+    if kind == 0:
+        del metadata[dice.choice(sorted(metadata))]
+    elif kind == 1:
+        metadata[dice.choice(sorted(metadata))] = dice.choice(
+            ('{"a":1}', "[" * 10**5, "NaN", '{"a":1,"a":2}', '"\\ud800"', "7", "")
+        )
+    elif kind == 2:
+        key = dice.choice(("model", "data", "evaluation", "text"))
+        metadata[key] = json.dumps(_changed(json.loads(metadata[key]), dice))
+    elif kind == 3:
+        key = dice.choice(("random", "codecs"))
+        metadata[key] = json.dumps(_changed(json.loads(metadata[key]), dice))
+    elif kind == 4:
+        del tensors[name]
+    elif kind == 5:
+        tensors[dice.choice(("params/x", "mask/encoder/ffn/in", "text/x", "random/decoder/ffn/out/kernel"))] = tensors[
+            name
+        ]
+    elif kind == 6:
+        whole = tensors[name].reshape(-1)
+        tensors[name] = whole[: dice.randrange(len(whole))] if dice.random() < 0.5 else np.concatenate([whole, whole])
+    else:
+        content = bytearray(tensors[name].tobytes())
+        content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+        tensors[name] = np.frombuffer(bytes(content), tensors[name].dtype).reshape(tensors[name].shape)
+    return ticket_file.to_bytes(metadata, tensors)
+
+
+def _changed(value: Any, dice: random.Random) -> Any:
+    """A JSON value, of which one part is another one."""
+    if isinstance(value, dict) and value and dice.random() < 0.9:
+        key = dice.choice(sorted(value))
+        changed = {**value, key: _changed(value[key], dice)}
+        if dice.random() < 0.1:
+            changed[dice.choice((key.upper(), "x", "seed"))] = changed.pop(key)
+        return changed
+    if isinstance(value, list) and value and dice.random() < 0.9:
+        place = dice.randrange(len(value))
+        return [*value[:place], _changed(value[place], dice), *value[place + 1 :]]
+    if isinstance(value, int) and not isinstance(value, bool) and dice.random() < 0.5:
+        return value + dice.choice((-1, 1, 7, value))
+    return dice.choice(ODD)
+
+
+def outcome(content: bytes, good: bytes, path: Path) -> str:
+    """`refused`, `same` or `other`: another whole ticket. Whatever else `load` does is raised."""
+    path.write_bytes(content)
+    try:
+        ticket = tickets.load(path)
+    except UserError as error:
+        sentence = str(error)
+        assert len(sentence) < 3000 and sentence.isprintable() and str(path) in sentence, sentence
+        return "refused"
+    tickets.variables(ticket)
+    return "same" if ticket_content.to_bytes(ticket)[0] == good else "other"
+
+
+def fuzz(mutants: int, seed: int, path: Path, watch_memory: bool = True) -> Counter[str]:
+    """How many mutants of either kind ended how. Raises: AssertionError for a damaged one that is taken for another ticket."""
+    good, dice = good_ticket(), random.Random(seed)
+    assert outcome(good, good, path) == "same"
+    counts: Counter[str] = Counter()
+    if watch_memory:
+        tracemalloc.start()
+    for number in range(mutants):
+        make = (damaged, forged)[number % 2]
+        content = make(good, dice)
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        end = "same" if content == good else outcome(content, good, path)
+        peak = tracemalloc.get_traced_memory()[1] - before
+        assert peak < MOST_MEMORY, f"mutant {number} of seed {seed} took {peak:,} bytes"
+        assert (make, end) != (damaged, "other"), (
+            f"mutant {number} of seed {seed} is another ticket, and its digest fits"
+        )
+        counts[f"{make.__name__}, {end}"] += 1
+    tracemalloc.stop()
+    return counts
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        for name, count in sorted(fuzz(arguments.mutants, arguments.seed, Path(folder) / "t.safetensors").items()):
+            print(f"{name}: {count:,}")
+        print(f"{time.perf_counter() - start:.0f} seconds")

@@ -1,0 +1,131 @@
+"""A second reader of tickets, written from TICKET.md alone: it shares no code with the package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+from safetensors import safe_open
+
+UNIFORM = ("kaiming_uniform", "xavier_uniform")
+NORMAL = ("kaiming_normal", "xavier_normal", "normal")
+
+
+class TicketReader:
+    """What a file says. `weights` and `masks` by role (the latter -1, 0 and 1), `arrays` by name, `vocabularies` and `codes` by side."""
+
+    def __init__(self, path: Path) -> None:
+        with safe_open(path, "numpy") as file:
+            metadata = dict(file.metadata())
+            self._stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        assert metadata["format"] == "one_layer ticket" and metadata["version"] == "1"
+        assert metadata.pop("digest") == self._digest(metadata)
+        self._codecs = json.loads(metadata["codecs"])
+        self.model, self.seed = json.loads(metadata["model"]), int(metadata["seed"])
+        self.step, self.evaluation, self.data = (json.loads(metadata[n]) for n in ("step", "evaluation", "data"))
+        tensors = {name: self._decoded(name) for name in self._stored}
+
+        self.weights = {entry["role"]: self._drawn(entry) for entry in json.loads(metadata["random"])}
+        for name, array in tensors.items():
+            collection, _, role = name.rpartition("/")[0].partition("/")
+            if name.endswith("/kernel") and collection in ("random", "frozen"):
+                self.weights[role] = array
+        self.arrays = {name: array for name, array in tensors.items() if array.dtype == np.float32}
+        self.masks = {}
+        for name, bits in tensors.items():
+            kind, _, role = name.partition("/")
+            if kind == "mask":
+                mask = self._mask(bits, role).astype(np.float32)
+                if f"sign/{role}" in tensors:
+                    mask[self._mask(tensors[f"sign/{role}"], role) == 1] = -1
+                self.masks[role] = mask
+
+        self.vocabularies, self.codes, self.preprocessing = {}, {}, {}
+        for side, steps in json.loads(metadata["text"]).items():
+            vocabulary, codes = steps.pop("vocabulary"), steps.pop("codes")
+            lines = tensors[vocabulary].tobytes().decode().removeprefix("\ufeff").split("\n")[:-1]
+            self.vocabularies[side] = ["<s>", "<pad>", "</s>", "<unk>", *(line.rpartition(" ")[0] for line in lines)]
+            self.codes[side] = codes and tensors[codes].tobytes().decode()
+            self.preprocessing[side] = steps
+
+    def _digest(self, metadata: dict[str, str]) -> str:
+        number = lambda value: value.to_bytes(8, "little")  # noqa: E731
+        piece = lambda content: number(len(content)) + content  # noqa: E731
+        whole = number(len(metadata))
+        for name, text in sorted(metadata.items()):
+            whole += piece(name.encode()) + piece(text.encode())
+        whole += number(len(self._stored))
+        for name, tensor in sorted(self._stored.items()):
+            dtype = {"uint8": "U8", "float32": "F32"}[str(tensor.dtype)]
+            for text in (name, dtype, ",".join(str(size) for size in tensor.shape)):
+                whole += piece(text.encode())
+            whole += piece(tensor.tobytes())
+        return hashlib.blake2b(whole, digest_size=32).hexdigest()
+
+    def _decoded(self, name: str) -> np.ndarray:
+        if name not in self._codecs:
+            return self._stored[name]
+        codec, shape = self._codecs[name]["codec"], self._codecs[name]["shape"]
+        content = zstandard.ZstdDecompressor().decompress(self._stored[name].tobytes())
+        if codec == "zstd":
+            return np.frombuffer(content, np.uint8).reshape(shape)
+        bits = [0] * (8 * math.prod(shape))
+        place = -1
+        gap = 0
+        for byte in content:
+            gap += byte
+            if byte < 255:
+                place += gap + 1
+                bits[place] = 1
+                gap = 0
+        packed = np.packbits(np.array(bits, np.uint8), bitorder="little").reshape(shape)
+        return {"zstd-ones": packed, "zstd-zeros": 255 - packed}[codec]
+
+    def _mask(self, bits: np.ndarray, role: str) -> np.ndarray:
+        shape = self.weights[role].shape[-2:]
+        rows = np.unpackbits(bits, axis=-1, bitorder="little")
+        assert not rows[..., math.prod(shape) :].any()
+        return rows[..., : math.prod(shape)].reshape(*bits.shape[:-1], *shape)
+
+    def _drawn(self, entry: dict[str, Any]) -> np.ndarray:
+        roles = [f"{entry['role']}#{layer}" for layer in range(entry["layers"] or 0)] or [entry["role"]]
+        matrices = np.stack([self._matrix(role, entry) for role in roles])
+        if entry["zero_row"] is not None:
+            matrices[:, entry["zero_row"]] = 0
+        matrices = matrices if entry["layers"] else matrices[0]
+        assert hashlib.blake2b(matrices.astype("<f4").tobytes(), digest_size=16).hexdigest() == entry["checksum"]
+        return matrices
+
+    def _matrix(self, role: str, entry: dict[str, Any]) -> np.ndarray:
+        (rows, columns), scheme, scale = entry["shape"], entry["scheme"], entry["scale"]
+        key = int.from_bytes(hashlib.blake2b(f"{self.seed}/{role}".encode(), digest_size=16).digest(), "little")
+        words = np.random.Philox(key=key).random_raw(3 * rows * columns).astype("<u8")
+        inputs = entry["fan_in"] or rows
+        outputs = rows * columns // inputs
+        numerator, denominator = (
+            (1, columns)
+            if scheme == "normal"
+            else (2, inputs + outputs)
+            if scheme.startswith("xavier")
+            else (2, inputs)
+        )
+        deviation = np.float32(scale * math.sqrt(numerator / denominator))
+        halves = words.view("<u4")[: rows * columns]
+        if scheme in UNIFORM:
+            bound = np.float32(scale * math.sqrt(3 * numerator / denominator))
+            integers = 2 * (halves >> 8).astype(np.int64) - 2**24
+            drawn = integers.astype(np.float32) * (bound * np.float32(2.0**-24))
+        elif scheme in NORMAL:
+            sums = words.view("<u2").astype(np.int64).reshape(-1, 12).sum(axis=1) - 6 * 2**16
+            drawn = sums.astype(np.float32) * (deviation * np.float32(2.0**-16))
+        elif scheme == "signed_constant":
+            drawn = np.where(halves >> 31, -deviation, deviation)
+        else:
+            assert scheme == "unsigned_constant"
+            drawn = np.full(rows * columns, deviation)
+        return drawn.reshape(rows, columns)
