@@ -210,7 +210,7 @@ def test_another_process_with_other_seeds_of_jax_and_python_makes_the_same_weigh
 def test_a_run_s_ticket_knows_where_its_text_was_and_how_it_searched(tmp_path):
     run = tiny.run({"evaluation.beam": 3, "seed": 11})
     config = run.model_config(12, 6)
-    restored = RestoredRun(run, config, assets(config), initialize(config, 11), 12)
+    restored = RestoredRun(run, config, assets(config), initialize(config, 11), 12, "best")
     tickets.save(tmp_path / "t", tickets.from_run(restored))
     loaded = tickets.load(tmp_path / "t")
     assert (loaded.data, loaded.evaluation, loaded.seed, loaded.step) == (run.data, run.evaluation, 11, 12)
