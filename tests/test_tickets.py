@@ -145,7 +145,9 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     texts = assets(config)
     assert [tuple(reader.vocabularies[side]) for side in ("source", "target")] == [v.tokens for v in texts.vocabularies]
     assert reader.codes == {"source": fuzz_tickets.CODES, "target": fuzz_tickets.CODES}
-    assert reader.preprocessing["target"] == {"language": "en", "tokenize": True, "lowercase": True}
+    done = texts.target_preprocessing.to_dict()
+    assert reader.preprocessing["target"] == {name: value for name, value in done.items() if name != "codes"}
+    assert done["tokenize"] and done["lowercase"] and done["language"] == "en"
     assert reader.model == dataclasses.asdict(config)
 
 
