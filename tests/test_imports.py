@@ -30,6 +30,7 @@ DATA = [
         "data.parallel",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
+    ("data.tokens",),
     ("data.assets", "data.batches", "data.embeddings", "data.shards", "data.toy"),
     ("data.corpus",),
 ]

@@ -9,6 +9,7 @@ import grain
 import numpy as np
 from jaxtyping import Int, Int32
 
+from one_layer.data.tokens import TokenStore
 from one_layer.data.vocabulary import EOS, PAD
 from one_layer.errors import UserError
 
@@ -63,23 +64,6 @@ def _at_least_one(name: str, value: int) -> None:
         raise UserError(f"{name} is {value}; it must be at least 1")
 
 
-class _Store:
-    """Sentences end to end in one array, so that a padded matrix of any of them is one indexing operation."""
-
-    def __init__(self, sentences: Ids) -> None:
-        self.lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        self._starts = np.concatenate([[0], np.cumsum(self.lengths)])
-        self._tokens = np.concatenate([*sentences, np.array([PAD])], dtype=np.int32)
-
-    def padded(self, rows: Int[np.ndarray, "rows"], width: int) -> Int32[np.ndarray, "rows width"]:
-        """The sentences `rows` in a matrix, padded on the right; a row of -1 is all pad."""
-        lengths = np.where(rows < 0, 0, self.lengths[rows])
-        columns = np.arange(width)
-        real = columns[None, :] < lengths[:, None]
-        places = np.where(real, self._starts[rows][:, None] + columns[None, :], len(self._tokens) - 1)
-        return self._tokens[places]
-
-
 class TrainingBatches:
     """An endless random-access sequence of updates: number i belongs to epoch i // batches_per_epoch.
 
@@ -102,7 +86,7 @@ class TrainingBatches:
             )
         _at_least_one("max_tokens", max_tokens)
         _at_least_one("accumulate", accumulate)
-        self._source, self._target = _Store(source), _Store(target)
+        self._source, self._target = TokenStore.of(source), TokenStore.of(target)
         self._accumulate, self._seed = accumulate, seed
         longest = np.maximum(self._source.lengths, self._target.lengths)
         self.widths = bucket_widths(longest, buckets)
@@ -185,8 +169,8 @@ def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets
     Raises (when the first batch is asked for): UserError for no sentences, or max_tokens or buckets < 1.
     """
     _at_least_one("max_tokens", max_tokens)
-    sources = _Store(source)
-    targets = None if target is None else _Store(target)
+    sources = TokenStore.of(source)
+    targets = None if target is None else TokenStore.of(target)
     longest = sources.lengths if targets is None else np.maximum(sources.lengths, targets.lengths)
     widths = bucket_widths(longest, buckets)
     order = np.argsort(longest, kind="stable")

@@ -1,0 +1,114 @@
+"""Sentences of token ids end to end in one array, in memory or mapped from a file, which processes then share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from jaxtyping import Bool, Int, Int32, Integer
+
+from one_layer.data.vocabulary import PAD
+from one_layer.errors import UserError
+
+_CHUNK = 1 << 16  # sentences gathered at once where all are read
+
+
+def fitting_type(vocabulary: int) -> type[np.unsignedinteger]:
+    """The smaller of uint16 and uint32 that holds every id of a vocabulary of that size."""
+    return np.uint16 if vocabulary <= 1 << 16 else np.uint32
+
+
+class TokenStore(Sequence):
+    """Sentence i is `tokens[starts[i] : starts[i] + lengths[i]] - shift`, given out as int32 [length].
+
+    `shift` is 1 for files that count ids from 1. Nothing is copied: `tokens` may be larger than memory.
+    """
+
+    def __init__(
+        self,
+        tokens: Integer[np.ndarray, " tokens"],
+        starts: Integer[np.ndarray, " sentences"],
+        lengths: Integer[np.ndarray, " sentences"],
+        shift: int = 0,
+    ) -> None:
+        self.tokens, self.starts, self.lengths, self.shift = tokens, starts, lengths.astype(np.int64), shift
+
+    @staticmethod
+    def of(sentences: Iterable[Int[np.ndarray, "_"]], kind: type[np.integer] = np.int32) -> TokenStore:
+        """The sentences in memory, as `kind`; a store is returned as it is."""
+        if isinstance(sentences, TokenStore):
+            return sentences
+        flat, lengths = bytearray(), []
+        for ids in sentences:
+            flat += np.asarray(ids).astype(kind).tobytes()
+            lengths.append(len(ids))
+        counts = np.array(lengths, np.int64)
+        return TokenStore(np.frombuffer(flat, kind), np.cumsum(counts) - counts, counts)
+
+    @staticmethod
+    def open(path: Path) -> TokenStore:
+        """Maps what `save` wrote: `path`.tokens.npy and `path`.lengths.npy. Raises: UserError that names a file cut short."""
+        tokens, lengths = (_mapped(path.with_name(f"{path.name}.{part}.npy")) for part in ("tokens", "lengths"))
+        if int(lengths.sum()) != len(tokens):
+            raise UserError(
+                f"{path}.tokens.npy holds {len(tokens):,} tokens, but {path.name}.lengths.npy counts {int(lengths.sum()):,}; "
+                "delete the folder, and it is made again"
+            )
+        return TokenStore(tokens, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
+
+    def save(self, path: Path, kind: type[np.unsignedinteger]) -> None:
+        """Writes the two files that `open` reads, ids as `kind`, a piece at a time."""
+        total = int(self.lengths.sum())
+        np.save(path.with_name(f"{path.name}.lengths.npy"), self.lengths.astype(np.uint32))
+        with path.with_name(f"{path.name}.tokens.npy").open("wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (total,)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for ids in self.chunks():
+                file.write(ids.astype(kind).tobytes())
+
+    def chunks(self) -> Iterator[Int32[np.ndarray, " tokens"]]:
+        """All ids in order, many sentences at once."""
+        for first in range(0, len(self), _CHUNK):
+            lengths = self.lengths[first : first + _CHUNK]
+            inner = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            places = np.repeat(self.starts[first : first + _CHUNK], lengths) + inner
+            yield self.tokens[places].astype(np.int32) - np.int32(self.shift)
+
+    def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"] | slice) -> TokenStore:
+        """Some of the sentences; their tokens stay where they are."""
+        return TokenStore(self.tokens, self.starts[chosen], self.lengths[chosen], self.shift)
+
+    def padded(self, rows: Int[np.ndarray, "rows"], width: int) -> Int32[np.ndarray, "rows width"]:
+        """The sentences `rows` in a matrix, padded on the right; a row of -1 is all pad."""
+        if not len(self.tokens):
+            return np.full((len(rows), width), PAD, np.int32)
+        columns = np.arange(width)
+        real = columns[None, :] < np.where(rows < 0, 0, self.lengths[rows])[:, None]
+        found = self.tokens[np.where(real, self.starts[rows][:, None] + columns[None, :], 0)].astype(np.int32)
+        return np.where(real, found - np.int32(self.shift), np.int32(PAD))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, place: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, place: slice) -> TokenStore: ...
+    def __getitem__(self, place: int | slice) -> np.ndarray | TokenStore:
+        if isinstance(place, slice):
+            return self.select(place)
+        start = int(self.starts[place])
+        return self.tokens[start : start + int(self.lengths[place])].astype(np.int32) - np.int32(self.shift)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """A one-dimensional array of whole numbers of a .npy file, mapped."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:  # NumPy says so where the file is shorter than its header tells
+        raise UserError(f"{path} cannot be mapped ({error}); delete the folder, and it is made again") from None
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise UserError(f"{path} holds no row of token ids; delete the folder, and it is made again")
+    return np.asarray(array)
