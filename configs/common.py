@@ -55,7 +55,8 @@ def get_config() -> ConfigDict:
     set_size(config, "small")
 
     config.data = data = ConfigDict()
-    data.source = "toy"  # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz
+    data.source = "toy"  # the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq; tfds
+    data.tfds_name = ""  # of a translation data set under data.directory, for instance wmt14_translate/de-en
     data.seed = 1  # of the toy language's sentences
     data.toy_train = 20_000
     data.toy_valid = 500
@@ -66,6 +67,7 @@ def get_config() -> ConfigDict:
     data.train = "train"
     data.valid = "valid"
     data.tests = ("test",)
+    data.store = ""  # a folder that keeps the training text as ids, made once from text and options
     data.tokenize = False  # Moses, on raw text
     data.normalize = True  # Moses' normalisation of punctuation, before tokenize
     data.split_hyphens = False  # tokenize makes `a @-@ b` of `a-b`

@@ -28,10 +28,12 @@ DATA = [
         "data.cleaning",
         "data.markup",
         "data.parallel",
+        "data.tfds_records",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
-    ("data.tokens",),
-    ("data.assets", "data.batches", "data.embeddings", "data.shards", "data.toy"),
+    ("data.tokens", "data.config", "importers", "importers.fairseq_dictionary"),
+    ("data.assets", "data.batches", "data.data_bin", "data.embeddings", "data.shards", "data.toy"),
+    ("data.prepared", "data.sources"),
     ("data.corpus",),
 ]
 SCIENCE = [
@@ -46,7 +48,7 @@ SCIENCE = [
 ]
 RUN = [
     ("settings", "metrics", "checkpoints", "step", "accounting", "frozen"),
-    ("importers", "importers.fairseq", "importers.fairseq_dictionary", "ticket_settings"),
+    ("importers.fairseq", "ticket_settings"),
     ("restore", "generate", "importers.fairseq_options", "ticket_content"),
     ("evaluate", "translate", "tickets"),
     ("results", "inspection"),

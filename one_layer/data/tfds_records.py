@@ -1,0 +1,91 @@
+"""Data sets that TFDS prepared as ArrayRecord, read without TensorFlow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from one_layer.errors import UserError
+
+_AT_ONCE = 4096  # records of one request
+
+
+class TfdsRecords:
+    """The data set `name` ("wmt14_translate/de-en") under `directory`, by default where TFDS keeps its own.
+
+    Raises: UserError with the command that prepares it where it is not there, or not as ArrayRecord.
+    """
+
+    def __init__(self, name: str, directory: str = "") -> None:
+        import tensorflow_datasets as tfds
+        from tensorflow_datasets.core.read_only_builder import builder_from_files
+
+        self._name, self._where = name, directory or "~/tensorflow_datasets"
+        try:  # from its files alone: a data set's own code may need TensorFlow
+            self._builder: Any = builder_from_files(name, data_dir=directory or None)
+        except ValueError:  # TFDS's DatasetNotFoundError is one, and so is what it says of a name that cannot be
+            raise UserError(f"{name} is not prepared under {self._where}; {self._how()}") from None
+        kept = self._builder.info.file_format
+        if kept is not tfds.core.FileFormat.ARRAY_RECORD:
+            raise UserError(f"{self._builder.data_dir} is stored as {kept and kept.value}; {self._how()}")
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of what every record holds."""
+        return list(self._builder.info.features)
+
+    def read(self, split: str, fields: tuple[str, ...]) -> tuple[list[Any], ...]:
+        """The values of every field, in the order of the files: text as str, labels and numbers as int.
+
+        `split` may be a part of one, as TFDS writes it (`train[:90%]`). Raises: UserError for a split or a field that is not there, a
+        file that is damaged, and text that is not UTF-8.
+        """
+        lacking = [field for field in fields if field not in self.fields]
+        if lacking:
+            raise UserError(f"{self._name} has no field {lacking[0]!r}; it has {', '.join(self.fields)}")
+        self.files(split)
+        columns: tuple[list[Any], ...] = tuple([] for _ in fields)
+        try:
+            records = self._builder.as_data_source(split=split)
+            for first in range(0, len(records), _AT_ONCE):
+                for record in records.__getitems__(list(range(first, min(first + _AT_ONCE, len(records))))):
+                    for column, field in zip(columns, fields, strict=True):
+                        column.append(_plain(record[field]))
+        except UnicodeDecodeError as error:
+            raise UserError(f"{self._name}, split {split}, record {len(columns[0]):,}: {error}") from None
+        except (OSError, RuntimeError, ValueError, IndexError) as error:
+            what = str(error).split("\n")[0]
+            raise UserError(
+                f"{self._builder.data_dir}, split {split}, cannot be read ({what}); prepare it again"
+            ) from None
+        return columns
+
+    def files(self, split: str) -> list[Path]:
+        """The files that hold `split`. Raises: UserError for a split that is not there, or a file that is missing."""
+        try:
+            files = [Path(path) for path in self._builder.info.splits[split].filepaths]
+        except (KeyError, ValueError):
+            known = ", ".join(self._builder.info.splits)
+            raise UserError(f"{self._name} has no split {split!r}; it has {known}") from None
+        for path in files:
+            if not path.is_file():
+                raise UserError(f"{path} does not exist; {self._how()}")
+        return files
+
+    def labels(self, field: str) -> tuple[str, ...]:
+        """The names of a field's classes, in the order of their numbers."""
+        return tuple(self._builder.info.features[field].names)
+
+    def _how(self) -> str:
+        return (
+            f"prepare it once: pip install -r requirements-tfds.txt, then tfds build {self._name} --file_format=array_record "
+            f"--data_dir={self._where}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    return int(value) if isinstance(value, (int, np.integer)) else value
