@@ -31,13 +31,13 @@ DATA = [
         "data.tfds_records",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
-    ("data.tokens", "data.config", "importers", "importers.fairseq_dictionary"),
+    ("data.tokens", "data.config", "data.glue", "importers", "importers.fairseq_dictionary"),
     ("data.assets", "data.batches", "data.data_bin", "data.embeddings", "data.shards", "data.toy"),
     ("data.prepared", "data.sources"),
     ("data.corpus",),
 ]
 SCIENCE = [
-    ("supermask", "initializers", "bleu"),
+    ("supermask", "initializers", "bleu", "classification"),
     ("config",),
     ("layers", "losses", "decode", "optim"),
     ("attention",),
