@@ -3,17 +3,21 @@
     python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
 
 NAME: `select` (a mask by counting against one by sorting), `train` (a masked training step against a dense one, and the memory
-of the first) or `decode` (beam search with packed masks, with masks multiplied out beforehand, and dense). The sides of a ratio
-are run in turn, so that a busy machine slows them all; times are medians.
+of the first), `decode` (beam search with packed masks, with masks multiplied out beforehand, and dense) or `data` (batches from a
+million mapped pairs against what a training step needs). The sides of a ratio are run in turn, so that a busy machine slows them
+all; times are medians.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
+import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,6 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.common import SIZES
+from one_layer.data.batches import TrainingBatches
+from one_layer.data.tokens import TokenStore
+from one_layer.data.vocabulary import EOS
 from one_layer.generate import search
 from one_layer.layers import materialize
 from one_layer.models import ModelConfig, initialize
@@ -100,6 +107,65 @@ def decode(size: str, quick: bool) -> dict[str, Any]:
         "sentences_per_second": {name: PAIRS / each for name, each in seconds.items()},
         "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
     }
+
+
+def data(size: str, quick: bool) -> dict[str, Any]:
+    """Batches of 4,096 tokens from a million pairs (quick: 50,000) of about 24+24, mapped from files, against a masked update.
+
+    `share` is the time for the pairs of an update over that of the update. Of the bytes, `files` are shared by processes, and
+    `private` is what opening them and making every batch of an epoch adds to this process besides (under Linux).
+    """
+    pairs = 50_000 if quick else 1_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder) / "source", Path(folder) / "target"
+        for seed, path in enumerate(paths):
+            _sentences(pairs, seed).save(path, np.uint16)
+        before, start = _private_bytes(), time.perf_counter()
+        stores = [TokenStore.open(path) for path in paths]
+        opened = time.perf_counter()
+        batches = TrainingBatches(*stores, max_tokens=4096)
+        batches[0]
+        ready = time.perf_counter()
+        for number in range(batches.batches_per_epoch):
+            batches[number]
+        private = _private_bytes() - before
+        numbers, some = itertools.count(batches.batches_per_epoch), batches.batches_per_epoch // 10
+        update = _Training("one_layer", size, _batch())
+        sides: dict[str, Callable[[], Any]] = {
+            "batching": lambda: [batches[next(numbers)] for _ in range(some)],
+            "update": update,
+        }
+        seconds = _in_turn(sides, 2 if quick else 7)
+        files = sum(path.stat().st_size for path in Path(folder).iterdir())
+    rate = some * pairs / batches.batches_per_epoch / seconds["batching"]
+    need = PAIRS / seconds["update"]
+    return {
+        "pairs": pairs,
+        "open_seconds": opened - start,
+        "first_batch_seconds": ready - opened,
+        "pairs_per_second": rate,
+        "needed_per_second": need,
+        "share": need / rate,
+        "bytes": {"files": files, "private": private},
+    }
+
+
+def _sentences(count: int, seed: int) -> TokenStore:
+    random = np.random.default_rng(seed)
+    lengths = np.clip(random.lognormal(3.0, 0.6, count).astype(np.int64), 2, 175)
+    tokens = random.integers(4, min(IWSLT14_VOCABULARIES), int(lengths.sum()), np.uint16)
+    starts = np.cumsum(lengths) - lengths
+    tokens[starts + lengths - 1] = EOS
+    return TokenStore(tokens, starts, lengths)
+
+
+def _private_bytes() -> int:
+    """Resident in this process now, mapped files not counted; 0 where the system does not say so as Linux does."""
+    try:
+        _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+        return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _searcher(config: ModelConfig) -> Callable[..., Any]:
@@ -186,7 +252,7 @@ def _print(result: dict[str, Any]) -> None:
         print("  ".join(f"{v:14.4g}" if isinstance(v, float) else f"{v!s:>14}" for v in row.values()))
 
 
-BENCHMARKS = {"select": select, "train": train, "decode": decode}
+BENCHMARKS = {"select": select, "train": train, "decode": decode, "data": data}
 _ABOUT = ("benchmark", "size", "device", "jax", "commit")
 
 
