@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -149,7 +150,8 @@ def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], siz
     )
 
 
-def _ones(bits: UInt8[np.ndarray, "*rows bytes"]) -> np.ndarray:
+def _ones(bits: UInt8[np.ndarray, "*rows bytes"]) -> Any:
+    """The number of bits that are set in every row."""
     return np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
 
 
