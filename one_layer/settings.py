@@ -228,7 +228,7 @@ def read_config(workdir: Path) -> dict[str, Any]:
 def _may_change(name: str, run: RunConfig) -> bool:
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"
-    return name.startswith("evaluation.") or name in ("train.patience", "train.log_every")
+    return name.startswith("evaluation.") or name in ("train.patience", "train.log_every", "data.store")
 
 
 def _record(kind: type[Record], section: str, values: dict[str, Any]) -> Record:
