@@ -12,7 +12,7 @@ import numpy as np
 
 from one_layer.config import ModelConfig
 from one_layer.data.assets import TextAssets
-from one_layer.data.corpus import DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.data.preprocess import Preprocessing
 from one_layer.data.text import split_lines
 from one_layer.data.vocabulary import SPECIALS, Vocabulary
@@ -27,7 +27,7 @@ NAMES = ("seed", "step", "model", "data", "evaluation")  # of the metadata
 _LONGEST_TEXT = 2**24  # bytes
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
 _KEY = re.compile("[a-z0-9_]{1,40}")
-_NO_PATH = re.compile(r"[^/\\\0]{1,100}")
+_LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
 # The most that settings may be which decide what an evaluation takes in memory and time.
 _LIMITS = {
     "data": {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6},
@@ -76,10 +76,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
         for key, most in limits.items():
             if (value := getattr(getattr(run, name), key)) > most:
                 raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
-    for key in ("train", "valid", "source_language", "target_language"):
-        _check_no_path(f"data.{key}", getattr(run.data, key))
-    for test in run.data.tests:
-        _check_no_path("data.tests", test)
+    _check_files(run.data)
     return Settings(run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
 
 
@@ -124,7 +121,8 @@ def read_text(file: TicketFile, config: ModelConfig) -> tuple[TextAssets, set[st
             fields["codes"] = _text(file, codes)
             used.add(codes)
         preprocessing.append(Preprocessing.from_dict(fields))
-        _check_no_path("language", preprocessing[-1].language)
+        if not _LANGUAGE.fullmatch(preprocessing[-1].language):
+            raise damaged(f"its language of the {side} is {preprocessing[-1].language!r:.120}")
     source, target = vocabularies
     return TextAssets(source, source if source == target else target, *preprocessing), used
 
@@ -157,8 +155,9 @@ def _plain(value: Any) -> bool:
     return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= _LARGEST_NUMBER)
 
 
-def _check_no_path(what: str, name: str) -> None:
-    if not _NO_PATH.fullmatch(name):
-        raise UserError(
-            f"{what} is {name!r:.120}; in a ticket it is a name without slashes, for files are called after it"
-        )
+def _check_files(data: DataConfig) -> None:
+    """Refuses names of text that lead out of the folder where it is, for hypotheses are written under these names too."""
+    names = [data.train, data.valid, *data.tests, *(f"x.{language}" for language in data.languages)]
+    for name in names:
+        if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
+            raise UserError(f"its data have the name {name!r:.120}; in a ticket, names of text lead to no other folder")

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Float32, UInt8
 from one_layer import ticket_content, ticket_file
 from one_layer.config import ModelConfig
 from one_layer.data.assets import TextAssets
-from one_layer.data.corpus import DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.initializers import Recipe

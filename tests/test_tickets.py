@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from configs.common import SIZES
 from one_layer import ticket_content, ticket_file, tickets
-from one_layer.data.corpus import DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.layers import materialize
 from one_layer.models import ModelConfig, build, initialize, recipes, shapes, weights
@@ -145,9 +145,8 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     texts = assets(config)
     assert [tuple(reader.vocabularies[side]) for side in ("source", "target")] == [v.tokens for v in texts.vocabularies]
     assert reader.codes == {"source": fuzz_tickets.CODES, "target": fuzz_tickets.CODES}
-    done = texts.target_preprocessing.to_dict()
-    assert reader.preprocessing["target"] == {name: value for name, value in done.items() if name != "codes"}
-    assert done["tokenize"] and done["lowercase"] and done["language"] == "en"
+    steps = {"tokenize": True, "normalize": True, "split_hyphens": False, "lowercase": True}
+    assert reader.preprocessing["target"] == {"language": "en", **steps}
     assert reader.model == dataclasses.asdict(config)
 
 
@@ -284,7 +283,7 @@ def test_the_paper_s_models_take_a_bit_a_weight(size, megabytes):
         ({"scores": jnp.nan}, "the scores are not numbers"),
         ({"vocabulary": 13}, "text/source_vocabulary has 13 types.*its model's table 12 rows"),
         ({"beam": 5000}, "evaluation.beam is 5000; a ticket's is at most 1000"),
-        ({"test": "../../.bashrc"}, "data.tests is '../../.bashrc'"),
+        ({"test": "../../.bashrc"}, "its data have the name '../../.bashrc'"),
     ],
     ids=str,
 )
@@ -465,8 +464,10 @@ FORGED = {
     "a huge number": (value("model", "ffn", to=10**300), "no flat JSON object of short values"),
     "a beam of a million": (value("evaluation", "beam", to=10**6), "evaluation.beam is 1000000"),
     "hours of toy sentences": (value("data", "toy_train", to=10**9), "data.toy_train is 1000000000"),
-    "a path for a test set": (value("data", "tests", to=["../../x"]), "data.tests is '../../x'"),
-    "a path for a language": (value("text", "source", "language", to="../x"), "language is '../x'"),
+    "a test set elsewhere": (value("data", "tests", to=["x/../../y"]), "its data have the name 'x/../../y'"),
+    "a test set anywhere": (value("data", "tests", to=["/x"]), "its data have the name '/x'"),
+    "a language elsewhere": (value("data", "source_language", to="../x"), "the toy language has the sides"),
+    "a path for a language": (value("text", "source", "language", to="../x"), "its language of the source is '../x'"),
     "text elsewhere": (value("text", "source", "codes", to="mask/encoder/ffn/in"), "which is no text of at most"),
     "fewer words": (content_of("text/source_vocabulary", lambda text: text[:-1]), "types, special ones included"),
     "a tensor too many": (
