@@ -11,12 +11,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, UInt32, UInt64
+from jaxtyping import Float32, Int32
 
 from one_layer.errors import UserError
 
 _UNIFORM = {"kaiming_uniform", "xavier_uniform"}
 _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
+_BLOCK = (
+    2**16
+)  # entries that are drawn at a time: all that they are made of stays in the cache, and nothing large is allocated
+
 SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant", "unsigned_constant"}))
 
 
@@ -41,23 +45,33 @@ def random_weights(
         raise UserError(f"random weights of shape {shape} for {role!r}: every axis must have at least one entry")
     numerator, denominator = _variance(scheme, shape, fan_in)
     deviation = scale * math.sqrt(numerator / denominator)
-    size = math.prod(shape)
+    if scheme == "unsigned_constant":
+        return np.full(shape, np.float32(deviation))
     if scheme in _UNIFORM:
         # u = (word >> 8) / 2^24 in [0, 1) becomes (2u - 1) * bound: an integer times bound / 2^24, exact but for one rounding.
-        integers = (_words32(seed, role, size) >> np.uint32(8)).astype(np.int32) * 2 - 2**24
         bound = scale * math.sqrt(3 * numerator / denominator)
         constant = np.float32(bound) * np.float32(2.0**-24)
-    elif scheme in _NORMAL:
-        # Irwin-Hall: twelve uniforms of 16 bits (in units of 2^-16) have mean 6 and variance 1 together.
-        halves = _words64(seed, role, 3 * size).view("<u2").reshape(size, 12)
-        integers = halves.sum(axis=1, dtype=np.int32) - 6 * 2**16
-        constant = np.float32(deviation) * np.float32(2.0**-16)
-    elif scheme == "unsigned_constant":
-        return np.full(shape, np.float32(deviation))
     else:
-        integers = 1 - 2 * (_words32(seed, role, size) >> np.uint32(31)).astype(np.int32)  # the top bit is the sign
-        constant = np.float32(deviation)
-    return (integers.astype(np.float32) * constant).reshape(shape)
+        constant = np.float32(deviation) * np.float32(2.0**-16 if scheme in _NORMAL else 1.0)
+    stream = _stream(seed, role)
+    drawn = np.empty(math.prod(shape), np.float32)
+    for start in range(0, drawn.size, _BLOCK):
+        block = drawn[start : start + _BLOCK]
+        block[:] = _integers(stream, scheme, block.size)
+        block *= constant
+    return drawn.reshape(shape)
+
+
+def _integers(stream: np.random.Philox, scheme: str, count: int) -> Int32[np.ndarray, "count"]:
+    """The next draws, before they are scaled; an even `count` leaves no half of a word unused."""
+    if scheme in _NORMAL:
+        # Irwin-Hall: twelve uniforms of 16 bits (in units of 2^-16) have mean 6 and variance 1 together.
+        halves = stream.random_raw(3 * count).astype("<u8", copy=False).view("<u2").reshape(count, 12)
+        return halves.sum(axis=1, dtype=np.int32) - np.int32(6 * 2**16)
+    words = stream.random_raw((count + 1) // 2).astype("<u8", copy=False).view("<u4")[:count]
+    if scheme in _UNIFORM:
+        return (words >> np.uint32(8)).astype(np.int32) * np.int32(2) - np.int32(2**24)
+    return np.int32(1) - np.int32(2) * (words >> np.uint32(31)).astype(np.int32)  # the top bit is the sign
 
 
 def _variance(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> tuple[int, int]:
@@ -70,13 +84,10 @@ def _variance(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> tuple[
     return 2, inputs
 
 
-def _words64(seed: int, role: str, count: int) -> UInt64[np.ndarray, "words"]:
+def _stream(seed: int, role: str) -> np.random.Philox:
+    """The raw 64-bit words of a role."""
     digest = hashlib.blake2b(f"{seed}/{role}".encode(), digest_size=16).digest()
-    return np.random.Philox(key=int.from_bytes(digest, "little")).random_raw(count).astype("<u8", copy=False)
-
-
-def _words32(seed: int, role: str, count: int) -> UInt32[np.ndarray, "words"]:
-    return _words64(seed, role, (count + 1) // 2).view("<u4")[:count]
+    return np.random.Philox(key=int.from_bytes(digest, "little"))
 
 
 @dataclass(frozen=True)

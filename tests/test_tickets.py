@@ -74,7 +74,7 @@ def flat(tree) -> dict[str, np.ndarray]:
     return {"/".join(key.key for key in path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def same_bits(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
+def same_numbers(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
     assert ours.keys() == theirs.keys()
     for name in ours:
         assert ours[name].dtype == theirs[name].dtype == np.float32, name
@@ -106,7 +106,7 @@ def test_the_network_has_from_its_ticket_what_it_had(case):
             axis = 0 if module[-1].endswith("embedding") else -1
             layers = [np.asarray(scale(jnp.asarray(m), axis)) for m in mask.reshape(-1, *mask.shape[-2:])]
             expected[f"materialized/{path}"] = weights * np.stack(layers).reshape(mask.shape)
-    same_bits(flat(tickets.variables(loaded)), expected)
+    same_numbers(flat(tickets.variables(loaded)), expected)
 
 
 def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
@@ -114,7 +114,7 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
     found = flat(tickets.variables(tickets.load(path), packed=True))
     bits = {name.removeprefix("packed/"): found.pop(name) for name in list(found) if name.startswith("packed/")}
     scores = {name.removeprefix("params/"): leaf for name, leaf in flat(variables).items() if name.endswith("/scores")}
-    same_bits(found, {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")})
+    same_numbers(found, {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")})
     kinds = ("mask", "sign") if config.selection == "signed_threshold" else ("mask",)
     assert bits.keys() == {name.replace("scores", kind) for name in scores for kind in kinds}
     for name, packed in bits.items():
@@ -185,7 +185,7 @@ def test_a_renamed_module_finds_its_weights_by_their_role(tmp_path, monkeypatch)
     monkeypatch.setattr(weights, "_projections", renamed)
     after = flat(tickets.variables(tickets.load(tmp_path / "t")))
     assert after.keys() != before.keys()
-    same_bits(
+    same_numbers(
         after, {"/".join(names.get(part, part) for part in name.split("/")): leaf for name, leaf in before.items()}
     )
 
@@ -224,7 +224,7 @@ def test_random_weights_of_no_seed_are_in_the_file(tmp_path):
     sizes = tickets.save(tmp_path / "t", ticket_of(TINY, variables=variables))
     assert {name for name in sizes if name.startswith("random/")} == {"random/encoder/ffn/in/kernel"}
     found = tickets.variables(tickets.load(tmp_path / "t"), packed=True)
-    same_bits(flat(found["random"]), flat(variables["random"]))
+    same_numbers(flat(found["random"]), flat(variables["random"]))
 
 
 def test_tickets_on_one_random_layer_have_it_in_common(tmp_path):
