@@ -17,9 +17,8 @@ from one_layer.errors import UserError
 
 _UNIFORM = {"kaiming_uniform", "xavier_uniform"}
 _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
-_BLOCK = (
-    2**16
-)  # entries that are drawn at a time: all that they are made of stays in the cache, and nothing large is allocated
+# Entries that are drawn at a time: all that they are made of stays in the cache, and nothing large is allocated.
+_BLOCK = 2**16
 
 SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant", "unsigned_constant"}))
 
