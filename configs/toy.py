@@ -21,7 +21,8 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     model.d_model, model.ffn, model.heads = 128, 256, 4
     model.encoder_layers = model.decoder_layers = 2
     model.dropout = 0.1 if arg == "dense" else 0.0
-    model.init_scheme = "signed_constant"  # under masks the best measured: 93.1 to 93.7 BLEU here, kaiming_uniform 90.3 (at its best lr, 4e-3)
+    # Under masks the best measured: 93.1 to 93.7 BLEU here, where kaiming_uniform has 90.3 (at its best rate, 4e-3).
+    model.init_scheme = "signed_constant"
     config.data.max_tokens = 2048 if arg == "dense" else 1024
     config.data.buckets = 3
     config.optim.lr = 2e-3
