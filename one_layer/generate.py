@@ -35,8 +35,13 @@ class Generator:
 
     def __init__(self, config: ModelConfig, settings: EvaluationConfig, beam: int | None = None) -> None:
         self.config, self.settings, self.beam = config, settings, beam or settings.beam
-        self.prepare = jax.jit(partial(materialize, mask=config.supermask))
+        self._materialize = jax.jit(partial(materialize, mask=config.supermask))
         self._search = jax.jit(self._search_batch)
+
+    def prepare(self, variables: Variables) -> Variables:
+        """`variables` with the masks multiplied out; as they are, and not copied, where there are no scores to select by."""
+        leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
+        return self._materialize(variables) if any(path[-1].key == "scores" for path, _ in leaves) else variables
 
     def __call__(
         self, variables: Variables, sentences: Sequence[Int[np.ndarray, "_"]], title: str = "beam search"
