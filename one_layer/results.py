@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import resource
 import subprocess
 import sys
@@ -14,10 +15,13 @@ import jax
 from one_layer import evaluate, tickets
 from one_layer.accounting import account
 from one_layer.data.corpus import Corpus
+from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.generate import Generator
 from one_layer.restore import restore_run
 from one_layer.settings import RunConfig
+
+log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -45,7 +49,10 @@ def write(
         evaluate.report(name, tests[name], split, lines)
     counted = account(best.model, best.variables)
     if best.model.masked:
-        counted["bytes"]["ticket_file"] = tickets.export(best, workdir / "ticket.safetensors")
+        try:
+            counted["bytes"]["ticket_file"] = tickets.export(best, workdir / "ticket.safetensors")
+        except UserError as error:  # of settings that no ticket takes; the run itself is done and has a result
+            log.warning("no ticket was written: %s", error)
     result = {
         "config": run.raw,
         "overrides": overrides,

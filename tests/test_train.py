@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from one_layer import tickets
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
@@ -232,3 +234,18 @@ def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
     assert checkpoints.steps() == sorted({*sorted(nll, key=nll.__getitem__)[:2], max(nll)})
     assert len(nll) == 3 > len(checkpoints.steps()) > 1
     checkpoints.close()
+
+
+def test_a_run_that_no_ticket_can_hold_still_has_its_result(workdir, tmp_path, monkeypatch):
+    """Its settings are beyond what a ticket from a stranger may ask for."""
+    shutil.copytree(workdir, tmp_path / "run")
+    for name in ("result.json", "ticket.safetensors"):
+        (tmp_path / "run" / name).unlink()
+
+    def refuse(*_):
+        raise UserError("evaluation.beam is 5000; a ticket's is at most 1000")
+
+    monkeypatch.setattr(tickets, "export", refuse)
+    result = train(tiny.run(), tmp_path / "run", [])
+    assert "ticket_file" not in result["bytes"] and not (tmp_path / "run" / "ticket.safetensors").exists()
+    assert json.loads((tmp_path / "run" / "result.json").read_text("utf-8"))["bytes"] == result["bytes"]
