@@ -48,8 +48,9 @@ def train(run: RunConfig, workdir: Path, overrides: list[str]) -> dict[str, Any]
     corpus = _corpus(run, workdir, resumed)
     model = run.model_config(*map(len, corpus.vocabularies))
     if not resumed:
+        tables = _tables(run, model, corpus)  # a file that is missing or damaged is noticed before anything is written
         corpora.save_text_assets(corpus, workdir)
-        write_frozen(workdir, {"frozen": _tables(run, model, corpus)})
+        write_frozen(workdir, {"frozen": tables})
     write_config(workdir, run)
     trainer = Trainer(run, model, corpus, workdir)
     with closing(trainer.checkpoints):

@@ -94,6 +94,8 @@ def refused(cli, tmp_path):
         ([TOY, "--config.model.keep=1.5"], "model.keep is 1.5; it must lie in (0, 1]"),
         ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model"),
         ([TOY, "--config.seed=-1"], "seed is -1"),
+        ([TOY, "--config.model.embedding_path=nowhere.txt"], "nowhere.txt does not exist"),
+        (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         (["--mode=evaluate"], "holds no run: there is no config.json"),
         (["--mode=translate"], "holds no run: there is no config.json"),
     ],
