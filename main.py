@@ -24,9 +24,10 @@ from one_layer.errors import UserError
 if TYPE_CHECKING:
     from one_layer.restore import RestoredRun
 
+_MODES = ["train", "evaluate", "translate", "classify", "export", "inspect"]
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
-_MODE = flags.DEFINE_enum("mode", "train", ["train", "evaluate", "translate", "export", "inspect"], "What to do.")
+_MODE = flags.DEFINE_enum("mode", "train", _MODES, "What to do.")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _TICKET = flags.DEFINE_string("ticket", "", "A ticket to evaluate, translate with or inspect, instead of a checkpoint.")
 _TICKET_MODE = flags.DEFINE_enum(
@@ -36,8 +37,8 @@ _TICKET_MODE = flags.DEFINE_enum(
     "Masks multiplied out once, or kept as bits: less memory.",
 )
 _SPLIT = flags.DEFINE_string("split", "test", "What to evaluate: valid, the name of a test set, or test: all of these.")
-_INPUT = flags.DEFINE_string("input", "", "The lines to translate; stdin by default.")
-_OUTPUT = flags.DEFINE_string("output", "", "Where translations go; stdout by default.")
+_INPUT = flags.DEFINE_string("input", "", "The lines to translate or classify; stdin by default.")
+_OUTPUT = flags.DEFINE_string("output", "", "Where translations or labels go; stdout by default.")
 
 
 def main(argv: list[str]) -> None:
@@ -55,6 +56,10 @@ def main(argv: list[str]) -> None:
         from one_layer.translate import translate
 
         translate(_restored(), _INPUT.value, _OUTPUT.value)
+    elif _MODE.value == "classify":
+        from one_layer.classify import classify
+
+        classify(_restored(), _INPUT.value, _OUTPUT.value)
     else:
         _ticket()
 

@@ -18,7 +18,7 @@ SIZES = {
 def get_config() -> ConfigDict:
     """The common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
-    config.task = "translation"
+    config.task = "translation"  # or classification: model.decoder_layers 0, and data.labels
     config.seed = 1  # of the random layer, the scores, the order of batches and dropout
 
     config.model = model = ConfigDict()
@@ -35,6 +35,10 @@ def get_config() -> ConfigDict:
     model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
     model.embedding_path = ""  # tables of text (`N d`, then `token v1 ... vd`); {language} in it is replaced
     model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
+    model.positions = "sinusoidal"  # or, of a classifier, frozen: a table from model.embedding_path, as RoBERTa's
+    model.max_positions = 512  # of that table
+    model.embedding_norm = False  # of a classifier: LayerNorm of embedding plus position
+    model.activation = "relu"  # of feed-forward networks; or gelu
     model.norm = placeholder(str)  # plain, affine or frozen (affine, fixed); none: plain, or affine if dense
     model.bias = placeholder(bool)  # none: no, or yes if dense
     model.share_bias = False  # one for all layers of a stack, the norms' shifts among them
@@ -55,8 +59,10 @@ def get_config() -> ConfigDict:
     set_size(config, "small")
 
     config.data = data = ConfigDict()
-    data.source = "toy"  # the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq; tfds
-    data.tfds_name = ""  # of a translation data set under data.directory, for instance wmt14_translate/de-en
+    data.source = "toy"  # the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq; tfds;
+    # labelled: {directory}/{name} with labels and texts
+    data.tfds_name = ""  # of a data set under data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
+    data.labels = ""  # qqp, mnli, snli, rte, sst2 or cola: what labelled texts are asked
     data.seed = 1  # of the toy language's sentences
     data.toy_train = 20_000
     data.toy_valid = 500
@@ -77,13 +83,13 @@ def get_config() -> ConfigDict:
     data.prepared = False  # the files are what tokenize, lowercase and bpe_codes make: do these to new text alone
     data.joined_vocabulary = False
     data.min_count = 1
-    data.max_length = 175  # training pairs with a longer side are left out, and counted
+    data.max_length = 175  # training pairs with a longer side are left out, and counted; labelled texts are cut
     data.max_tokens = 4096  # padded tokens of the longer side in an update, all micro-batches together
     data.buckets = 6  # padded lengths
 
     config.optim = optim = ConfigDict()
     optim.lr = 5e-4
-    optim.schedule = "inverse_sqrt"  # or cosine, down to 0 at the last update
+    optim.schedule = "inverse_sqrt"  # or cosine or linear, down to 0 at the last update
     optim.warmup = 4000
     optim.warmup_init_lr = 0.0
     optim.b1 = 0.9
@@ -99,7 +105,9 @@ def get_config() -> ConfigDict:
     train.epochs = 0
     train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once an epoch
     train.patience = 0  # evaluations without a better score before training stops; 0: never
-    train.select = "bleu"  # the best checkpoint has the best validation bleu (tokenised), or nll
+    train.select = (
+        "bleu"  # the best checkpoint has the best validation bleu (tokenised), nll, or accuracy, f1, matthews
+    )
     train.log_every = 50
     train.keep_last = 1  # checkpoints, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # checkpoints of the best validation scores; --checkpoint=average-best:N needs N of them

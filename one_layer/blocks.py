@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import flax.linen as nn
 import jax
 from jaxtyping import Array, Bool, Float, Int
@@ -9,6 +12,12 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.attention import Attention
 from one_layer.config import ModelConfig
 from one_layer.layers import Drop, Norm, Projection
+
+# The exact form of gelu, by the error function.
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+}
 
 
 class Layer(nn.Module):
@@ -29,7 +38,7 @@ class Layer(nn.Module):
         def projection(features: int, name: str) -> Projection:
             return Projection(features, self._kind(), c.supermask, bool(c.bias), c.dtype, name=name)
 
-        hidden = jax.nn.relu(projection(c.ffn, "ffn_in")(x))
+        hidden = _ACTIVATIONS[c.activation](projection(c.ffn, "ffn_in")(x))
         hidden = Drop(c.activation_dropout)(hidden)
         return projection(c.d_model, "ffn_out")(hidden)
 

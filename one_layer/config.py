@@ -18,6 +18,8 @@ _CHOICES = {
     "selection": SELECTIONS,
     "score_init": ("uniform", "constant", "constant_noisy"),
     "norm": ("plain", "affine", "frozen"),
+    "positions": ("sinusoidal", "frozen"),
+    "activation": ("relu", "gelu"),
     "dtype": ("float32", "bfloat16"),
     "init_preset": ("paper", "reference", "corrected"),
     "init_scheme": SCHEMES,
@@ -29,8 +31,12 @@ _SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """An encoder-decoder Transformer for translation (post-LN, ReLU, sinusoidal positions; paper A, section 4).
+    """An encoder-decoder Transformer for translation, or an encoder that classifies texts (post-LN; paper A, section 4).
 
+    `decoder_layers` 0 makes a classifier: its target types are the labels, after the four special ones that every vocabulary has,
+    and it gives logits of the labels alone, by a trained head. `positions`: `sinusoidal`, or, in a classifier, `frozen`: a fixed
+    table of `max_positions`, to which embeddings are added as they are, not scaled by √d. `embedding_norm`: LayerNorm of the sum,
+    in a classifier (both as RoBERTa has it; Liu et al. 2019, arXiv 1907.11692). `activation` of feed-forward networks: relu or gelu.
     `weights`: `dense` (fully weighted), `one_layer` (one random layer a stack, L masks) or `multi_layer` (L random layers).
     `sharing`, among the layers of a stack: `weights` (one_layer), `none`, or `masks` (L random layers under one mask).
     `selection`, `keep`, `threshold`, `dynamic_scale`: how scores become masks, see `one_layer.supermask.Supermask`; a keep of 1
@@ -71,6 +77,10 @@ class ModelConfig:
     embedding: str | None = None
     embedding_path: str = ""
     shared_embedding: bool = False
+    positions: str = "sinusoidal"
+    max_positions: int = 512
+    embedding_norm: bool = False
+    activation: str = "relu"
     norm: str | None = None
     bias: bool | None = None
     share_bias: bool = False
@@ -113,9 +123,13 @@ class ModelConfig:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UserError(f"model.{name} is {getattr(self, name)!r}; known are {', '.join(known)}")
-        for name in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers"):
+        for name in ("d_model", "ffn", "heads", "encoder_layers", "max_positions"):
             if getattr(self, name) < 1:
                 raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.decoder_layers < 0:
+            raise UserError(
+                f"model.decoder_layers is {self.decoder_layers}; it must be at least 1, or 0 for a classifier"
+            )
         for name in ("source_vocab", "target_vocab"):
             if getattr(self, name) <= UNK:
                 raise UserError(f"model.{name} is {getattr(self, name)}; the four special tokens alone take 4")
@@ -130,6 +144,15 @@ class ModelConfig:
             raise UserError(f"model.init_qk_gain is {self.init_qk_gain}; it must be above 0, and 1 changes nothing")
 
     def _check_together(self) -> None:
+        if not self.classifies and (self.positions != "sinusoidal" or self.embedding_norm):
+            raise UserError(
+                f"model.positions={self.positions} and model.embedding_norm={self.embedding_norm}, but model.decoder_layers is "
+                f"{self.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings"
+            )
+        if self.classifies and self.shared_embedding:
+            raise UserError(
+                "model.shared_embedding is True, but a classifier (model.decoder_layers=0) has one table alone"
+            )
         if self.sharing not in _SHARING[self.weights]:
             raise UserError(
                 f"model.sharing is {self.sharing!r}, which model.weights={self.weights} cannot be: with it goes "
@@ -167,6 +190,16 @@ class ModelConfig:
     def masked(self) -> bool:
         """Whether the layers' matrices are random with trained masks; at keep 1 they are random and nothing is trained."""
         return self.weights != "dense"
+
+    @property
+    def classifies(self) -> bool:
+        """Whether this is an encoder with a head, and no decoder."""
+        return self.decoder_layers == 0
+
+    @property
+    def labels(self) -> int:
+        """The number of a classifier's labels."""
+        return self.target_vocab - UNK - 1
 
     @property
     def shares_params(self) -> bool:

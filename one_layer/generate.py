@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -30,18 +29,26 @@ class Hypothesis:
     score: float
 
 
+def prepared(config: ModelConfig, variables: Variables) -> Variables:
+    """`variables` with the masks multiplied out; as they are, and not copied, where there are no scores to select by."""
+    leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
+    scored = any(path[-1].key == "scores" for path, _ in leaves)
+    return _materialize(variables, mask=config.supermask) if scored else variables
+
+
+_materialize = jax.jit(materialize, static_argnames="mask")
+
+
 class Generator:
     """Translates ids to ids; compiled once for each padded shape and kept. `prepare(variables)` materialises the masks."""
 
     def __init__(self, config: ModelConfig, settings: EvaluationConfig, beam: int | None = None) -> None:
         self.config, self.settings, self.beam = config, settings, beam or settings.beam
-        self._materialize = jax.jit(partial(materialize, mask=config.supermask))
         self._search = jax.jit(self._search_batch)
 
     def prepare(self, variables: Variables) -> Variables:
-        """`variables` with the masks multiplied out; as they are, and not copied, where there are no scores to select by."""
-        leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
-        return self._materialize(variables) if any(path[-1].key == "scores" for path, _ in leaves) else variables
+        """`variables` with the masks multiplied out, see `prepared`."""
+        return prepared(self.config, variables)
 
     def __call__(
         self, variables: Variables, sentences: Sequence[Int[np.ndarray, "_"]], title: str = "beam search"

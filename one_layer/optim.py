@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.errors import UserError
 
-SCHEDULES = ("inverse_sqrt", "cosine")
+SCHEDULES = ("inverse_sqrt", "cosine", "linear")
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,18 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
 
     `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section
     5.3). `cosine`: the same warm-up, then down to 0 as the last update ends: masks that stop flipping.
+    `linear`: the same warm-up, then down to 0 in a straight line (Liu et al. 2019, table 10).
     """
     warmup = max(config.warmup, 1)
 
     def schedule(count: int | Int[Array, ""]) -> Float[Array, ""]:
         step = jnp.asarray(count, jnp.float32)
         rising = config.warmup_init_lr + (config.lr - config.warmup_init_lr) * step / warmup
+        share = jnp.clip((step - config.warmup) / max(updates - config.warmup, 1), 0.0, 1.0)
         if config.schedule == "cosine":
-            share = jnp.clip((step - config.warmup) / max(updates - config.warmup, 1), 0.0, 1.0)
             falling = config.lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
+        elif config.schedule == "linear":
+            falling = config.lr * (1.0 - share)
         else:
             falling = config.lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0))
         return jnp.where(step < config.warmup, rising, falling)

@@ -17,7 +17,7 @@ from one_layer.accounting import account
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.generate import Generator
+from one_layer.generate import prepared
 from one_layer.restore import restore_run
 from one_layer.settings import RunConfig
 
@@ -40,13 +40,11 @@ def write(
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set and writes `result.json` and `hypotheses-SPLIT.txt`; its ticket, if it is masked."""
     best = restore_run(workdir, "best")
-    generator = Generator(best.model, run.evaluation)
-    variables = generator.prepare(best.variables)
+    scorer, variables = evaluate.scorer(run, best.model), prepared(best.model, best.variables)
     tests = {}
     for name, split in corpus.tests.items():
-        tests[name], lines = evaluate.score(generator, variables, corpus, split, name)
+        tests[name], lines = scorer.score(variables, corpus, split, name)
         write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in lines))
-        evaluate.report(name, tests[name], split, lines)
     counted = account(best.model, best.variables)
     if best.model.masked:
         try:

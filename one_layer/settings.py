@@ -11,14 +11,18 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from one_layer.classification import SCORES
 from one_layer.config import ModelConfig
 from one_layer.data.corpus import DataConfig
+from one_layer.data.glue import TASKS
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.optim import OptimConfig
 
 Record = TypeVar("Record")
 
+_TASKS = ("translation", "classification")
+_SELECT = ("bleu", "nll", *SCORES)
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
 
 
@@ -30,15 +34,17 @@ class TrainConfig:
     epochs: int = 0
     evaluate_every: int = 0  # updates between evaluations and checkpoints; 0: once an epoch
     patience: int = 0  # evaluations without a better score before training stops
-    select: str = "bleu"  # what makes a checkpoint the best: "bleu" (valid, tokenised) or "nll" (valid)
+    select: str = (
+        "bleu"  # what makes a checkpoint the best on valid: "bleu" (tokenised), "nll", or a classifier's score
+    )
     log_every: int = 50  # updates between lines of metrics
     keep_last: int = 1  # checkpoints
     keep_best: int = 1  # checkpoints of the best validation scores
     keep_every: int = 0  # evaluations between checkpoints that stay for good
 
     def __post_init__(self) -> None:
-        if self.select not in ("bleu", "nll"):
-            raise UserError(f"train.select is {self.select!r}; known are bleu and nll")
+        if self.select not in _SELECT:
+            raise UserError(f"train.select is {self.select!r}; known are {', '.join(_SELECT)}")
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0: say when training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
@@ -99,8 +105,8 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     missing = {"model", "data", "optim", "train", "evaluation"} - config.keys()
     if missing:
         raise UserError(f"the config lacks the section {sorted(missing)[0]!r}; start from configs/common.py")
-    if config.get("task", "translation") != "translation":
-        raise UserError(f"task is {config['task']!r}; known is translation")
+    if config.get("task", "translation") not in _TASKS:
+        raise UserError(f"task is {config['task']!r}; known are {' and '.join(_TASKS)}")
     for name in known - {"task", "seed"}:
         if not isinstance(config[name], dict):
             raise UserError(f"{name} is {config[name]!r} in the config; it is a section with keys of its own")
@@ -155,6 +161,7 @@ def _check_together(run: RunConfig) -> None:
         model.masked
         and model.supermask.keeps_all
         and model.embedding != "trained"
+        and not model.classifies
         and model.norm == "plain"
         and not model.bias
     ):
@@ -162,10 +169,29 @@ def _check_together(run: RunConfig) -> None:
             "model.keep is 1.0, which makes no masks, so that nothing is left to train; give a keep below 1, or "
             "model.embedding=trained"
         )
+    _check_task(run, model)
     if run.train.select == "bleu" and not run.evaluation.valid_beam:
         raise UserError(
             "train.select is 'bleu', but evaluation.valid_beam is 0, so the validation set is never translated; "
             "give train.select=nll, or a valid_beam of at least 1"
+        )
+
+
+def _check_task(run: RunConfig, model: ModelConfig) -> None:
+    """Refuses a task that the model or the data are not of, and a score that is another task's."""
+    classifies = run.task == "classification"
+    if classifies != model.classifies or classifies != bool(run.data.labels):
+        raise UserError(
+            f"task={run.task}, model.decoder_layers={model.decoder_layers} and data.labels={run.data.labels!r} do not go together: a "
+            "classification has 0 decoder layers and labels, a translation has decoder layers and no labels"
+        )
+    known = ("nll", *(TASKS[run.data.labels].scores if classifies else ("bleu",)))
+    if run.train.select not in known:
+        raise UserError(f"train.select is {run.train.select!r}; what is measured here are {' and '.join(known)}")
+    if model.positions == "frozen" and run.data.max_length > model.max_positions:
+        raise UserError(
+            f"data.max_length is {run.data.max_length}, but model.max_positions {model.max_positions}: give a table of more positions, "
+            "or cut texts shorter"
         )
 
 

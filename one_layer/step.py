@@ -1,4 +1,4 @@
-"""One update: the gradient of the summed loss over an update's micro-batches, divided by its tokens, through the optimiser."""
+"""One update: the gradient of the summed loss over an update's micro-batches, divided by its targets, through the optimiser."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
+from one_layer.config import PAD
 from one_layer.layers import materialize
-from one_layer.losses import label_smoothed_nll
+from one_layer.losses import label_nll, label_smoothed_nll
 from one_layer.models import ModelConfig, build
 
 Tree = Any
 Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
+
+_SUMS = ("loss", "nll", "targets", "tokens")
 
 
 def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int) -> Step:
@@ -23,14 +26,23 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
 
     `fixed` are the other collections of the model, `random` and, where there is one, `frozen`.
     A batch has `source`, `target_in` and `target`, [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's
-    `number` and the micro-batch alone. `sums` are over the update: `loss` and `nll` in nats, `tokens`, and the gradient's `norm`.
+    `number` and the micro-batch alone. `sums` are over the update: `loss` and `nll` in nats, the number of `targets` (tokens, or a
+    classifier's texts) that gradients are divided by, the `tokens` (of these texts), and the gradient's `norm`.
     """
     model = build(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        logits: Any = model.apply({**trained, **fixed}, batch["source"], batch["target_in"], rngs={"dropout": key})
-        total, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
-        return total, {"loss": total, "nll": nll, "tokens": tokens}
+        variables, rngs = {**trained, **fixed}, {"dropout": key}
+        logits: Any
+        if config.classifies:
+            logits = model.apply(variables, batch["source"], rngs=rngs)
+            sums = label_nll(logits, batch["target"], smoothing)
+            tokens = jnp.sum((batch["source"] != PAD) & (batch["target"][:, :1] != PAD), dtype=jnp.float32)
+        else:
+            logits = model.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
+            sums = label_smoothed_nll(logits, batch["target"], smoothing)
+            tokens = sums[2]
+        return sums[0], dict(zip(_SUMS, (*sums, tokens), strict=True))
 
     def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
         """Summed over the micro-batches, one at a time."""
@@ -43,7 +55,7 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
             micro_batch, index = item
             return jax.tree.map(jnp.add, total, one(trained, fixed, micro_batch, jax.random.fold_in(key, index))), None
 
-        zeros = jax.tree.map(jnp.zeros_like, (trained, {name: jnp.float32(0) for name in ("loss", "nll", "tokens")}))
+        zeros = jax.tree.map(jnp.zeros_like, (trained, {name: jnp.float32(0) for name in _SUMS}))
         return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
 
     def step(
@@ -59,7 +71,7 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
         key = jax.random.fold_in(jax.random.key(seed), number)
         gradients, sums = gradient(trained, rest, batch, key)
         (gradients,) = pull_back(gradients)
-        gradients = jax.tree.map(lambda g: g / sums["tokens"], gradients)
+        gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
         changes, moments = optimizer.update(gradients, moments, params)
         return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.tree.norm(gradients)}
 

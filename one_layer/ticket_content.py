@@ -38,6 +38,11 @@ _NORMS = {
     for block in blocks
 }
 
+_OF_CLASSIFIERS = {
+    ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
+    ("position_embedding",): "encoder/position",
+}
+
 METADATA = {"format", "version", "codecs", "seed", "step", "model", "data", "evaluation", "text", "random"}
 
 _FEW = 2**27  # weights that the smallest of files may ask for: 512 MiB
@@ -128,7 +133,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
 
 def _roles(config: ModelConfig) -> dict[Path, str]:
     """The role of every module that has variables, by its path."""
-    return {module: recipe.role for module, recipe in recipes(config).items()} | _NORMS
+    return {module: recipe.role for module, recipe in recipes(config).items()} | _NORMS | _OF_CLASSIFIERS
 
 
 def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:

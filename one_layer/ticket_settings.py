@@ -71,7 +71,8 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
         raise damaged("its seed, its step or the sizes of its vocabularies are no whole numbers")
     # How the model was trained is nothing to a ticket, and stands here for what `resolve` wants besides.
-    run = resolve({**sections, "seed": seed, "optim": {}, "train": {"epochs": 1, "select": "nll"}})
+    task = "translation" if sections["model"].get("decoder_layers") else "classification"
+    run = resolve({**sections, "task": task, "seed": seed, "optim": {}, "train": {"epochs": 1, "select": "nll"}})
     for name, limits in _LIMITS.items():
         for key, most in limits.items():
             if (value := getattr(getattr(run, name), key)) > most:

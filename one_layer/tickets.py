@@ -63,6 +63,7 @@ def restore_ticket(path: str | Path, packed: bool = False) -> RestoredRun:
     ticket = load(path)
     model = {name: value for name, value in vars(ticket.config).items() if not name.endswith("_vocab")}
     raw = {"model": model, "data": vars(ticket.data), "evaluation": vars(ticket.evaluation), "seed": ticket.seed}
+    raw["task"] = "classification" if ticket.config.classifies else "translation"
     run = resolve({**raw, "optim": {}, "train": {"epochs": 1, "select": "nll"}})  # how it was trained matters no more
     return RestoredRun(run, ticket.config, ticket.assets, variables(ticket, packed), ticket.step, str(path))
 

@@ -144,7 +144,7 @@ class Trainer:
         """Updates until the last one or until patience is lost, evaluating and saving on the way."""
         if self._over():
             return
-        self.validator = evaluate.Validator(self.run, self.model, self.corpus)
+        self.validator = evaluate.validator(self.run, self.model, self.corpus)
         self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
         self.masks = self._packed()
         with closing(metrics.MetricsLog(self.workdir, self.progress.step)) as self.log:
@@ -182,7 +182,8 @@ class Trainer:
             masks = self._packed()
             values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
             self.masks = masks
-        score = values["valid/bleu"] if self.run.train.select == "bleu" else -values["valid/nll"]
+        select = self.run.train.select
+        score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]
         better = progress.best is None or score > progress.best
         if better:
             progress.best, progress.since_best = score, 0
@@ -231,8 +232,8 @@ class Meter:
     def _write(self, step: int) -> None:
         sums, now = self._sums, self.seconds()
         means = {
-            "train/loss": sums["loss"] / sums["tokens"],
-            "train/nll": sums["nll"] / sums["tokens"],
+            "train/loss": sums["loss"] / sums["targets"],
+            "train/nll": sums["nll"] / sums["targets"],
             "train/gradient_norm": sums["norm"] / self._updates,
             "train/learning_rate": float(self._schedule(step - 1)),
             "train/tokens_per_second": sums["tokens"] / (now - self._since),

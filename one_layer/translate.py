@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-
-from one_layer.data.text import read_lines, split_lines
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.generate import Generator
 from one_layer.restore import RestoredRun
-
-log = logging.getLogger(__name__)
+from one_layer.streams import read_input, write_output
 
 
 def translate(restored: RestoredRun, input_path: str, output_path: str) -> None:
@@ -22,19 +16,11 @@ def translate(restored: RestoredRun, input_path: str, output_path: str) -> None:
 
     Raises: UserError for an input that cannot be used.
     """
-    if input_path:
-        lines = read_lines(input_path)
-    else:
-        lines = split_lines(sys.stdin.buffer.read(), "stdin")
-        if not lines:
-            raise UserError("stdin is empty; pipe lines to translate into it, or give --input=FILE")
+    if restored.model.classifies:
+        raise UserError(f"{restored.source} is of a classifier, which does not translate; give --mode=classify")
+    lines = read_input(input_path)
     generator = Generator(restored.model, restored.run.evaluation)
-    text = "".join(line + "\n" for line in translate_lines(restored, generator, lines))
-    if output_path:
-        write_atomically(output_path, text)
-    else:
-        sys.stdout.buffer.write(text.encode())  # UTF-8 as the input, whatever the terminal's encoding
-        sys.stdout.buffer.flush()
+    write_output(output_path, translate_lines(restored, generator, lines))
 
 
 def translate_lines(restored: RestoredRun, generator: Generator, lines: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from one_layer.checkpoints import Checkpoints
 from one_layer.config import EOS, PAD
 from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
-from one_layer.evaluate import Validator, evaluate
+from one_layer.evaluate import evaluate, validator
 from one_layer.models import build
 from one_layer.restore import restore_run
 from one_layer.settings import EvaluationConfig
@@ -61,7 +61,7 @@ def padded(sentences):
 def test_the_validation_loss_is_the_mean_over_tokens_of_the_whole_set(last, corpus, batches):
     """In one batch, by other code: padding and the filling of batches have no weight."""
     run = tiny.run({f"evaluation.{name}": value for name, value in batches.items()})
-    found = Validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
+    found = validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
     source, target = padded(corpus.valid.source), padded(corpus.valid.target)
     target_in = np.where(target == PAD, PAD, np.roll(target, 1, axis=1))
     target_in[:, 0] = EOS
@@ -72,7 +72,7 @@ def test_the_validation_loss_is_the_mean_over_tokens_of_the_whole_set(last, corp
 
 def test_the_validation_bleu_is_that_of_its_translations(workdir, last, corpus):
     run = tiny.run({"evaluation.valid_beam": 2})
-    found = Validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
+    found = validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
     scores = evaluate(restore_run(workdir, "last"), "valid", workdir)["valid"]
     assert found["valid/bleu"] == scores["bleu_tokenized"]
 

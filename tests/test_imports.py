@@ -31,8 +31,8 @@ DATA = [
         "data.tfds_records",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
-    ("data.tokens", "data.config", "data.glue", "importers", "importers.fairseq_dictionary"),
-    ("data.assets", "data.batches", "data.data_bin", "data.embeddings", "data.shards", "data.toy"),
+    ("data.tokens", "data.glue", "importers", "importers.fairseq_dictionary"),
+    ("data.config", "data.assets", "data.batches", "data.data_bin", "data.embeddings", "data.shards", "data.toy"),
     ("data.prepared", "data.sources"),
     ("data.corpus",),
 ]
@@ -41,23 +41,35 @@ SCIENCE = [
     ("config",),
     ("layers", "losses", "decode", "optim"),
     ("attention",),
-    ("blocks",),
+    ("blocks", "models.inputs"),
     ("stack", "models.weights"),
-    ("models.transformer",),
+    ("models.transformer", "models.classifier"),
     ("models",),
 ]
 RUN = [
     ("settings", "metrics", "checkpoints", "step", "accounting", "frozen"),
     ("importers.fairseq", "ticket_settings"),
     ("restore", "generate", "importers.fairseq_options", "ticket_content"),
-    ("evaluate", "translate", "tickets"),
+    ("translation_scores", "label_scores", "streams", "tickets"),
+    ("evaluate", "translate", "classify"),
     ("results", "inspection"),
     ("train",),
 ]
 RANK = {module: rank for rank, row in enumerate(BASE + DATA + SCIENCE + RUN) for module in row}
 
 # What main.py dispatches to, and what it needs to do so.
-MAIN_MAY_IMPORT = {"errors", "settings", "restore", "train", "evaluate", "translate", "tickets", "inspection", "report"}
+MAIN_MAY_IMPORT = {
+    "errors",
+    "settings",
+    "restore",
+    "train",
+    "evaluate",
+    "translate",
+    "classify",
+    "tickets",
+    "inspection",
+    "report",
+}
 # Flax stays here, so that the module library could be exchanged.
 FLAX_LIVES_IN = {
     "layers",
@@ -67,6 +79,7 @@ FLAX_LIVES_IN = {
     "reservoir",
     "models",
     "models.weights",
+    "models.classifier",
     "models.transformer",
 }
 ACCELERATED = {"jax", "jaxlib", "flax", "optax", "orbax", "chex"}

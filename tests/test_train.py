@@ -21,11 +21,11 @@ from one_layer import tickets
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
-from one_layer.evaluate import Validator
 from one_layer.metrics import read_metrics
 from one_layer.models import initialize, random_collection
 from one_layer.settings import RunConfig
 from one_layer.train import Trainer, train
+from one_layer.translation_scores import Validator
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
+from one_layer.data.glue import TASKS, task_named
 from one_layer.data.preprocess import Preprocessing
 from one_layer.errors import UserError
 
-SOURCES = ("toy", "text", "fairseq", "tfds")
+SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
+LABEL = "label"  # the language of a classifier's target
 
 
 @dataclass(frozen=True)
@@ -15,11 +18,13 @@ class DataConfig:
     """Where pairs come from and what is done to them.
 
     Text files are `{directory}/{name}.{language}` (or that with .gz) for every name in `train`, `valid`, `tests`; in a folder
-    that fairseq-preprocess left, and in a data set of TFDS under `directory`, the names are its splits'.
+    that fairseq-preprocess left, and in a data set of TFDS under `directory`, the names are its splits'. Files of labelled texts
+    are `{directory}/{name}`, or that with .gz; labels are in no language.
     """
 
     source: str = "toy"  # "toy": the embedded language; "text": parallel files; "fairseq": a data-bin folder; "tfds"
-    tfds_name: str = ""  # of a translation data set: "wmt14_translate/de-en"
+    tfds_name: str = ""  # "wmt14_translate/de-en", or, with `labels`, "glue/qqp"
+    labels: str = ""  # the task of one_layer.data.glue whose labelled texts these are; empty: pairs to translate
     seed: int = 1  # of the toy language's sentences
     toy_train: int = 20_000  # pairs
     toy_valid: int = 500
@@ -47,12 +52,27 @@ class DataConfig:
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise UserError(f"data.source={self.source!r} is unknown: give {_listed(SOURCES)}")
-        if self.source in ("text", "fairseq") and not self.directory:
-            what = {"text": "the parallel text files", "fairseq": "dict.*.txt, .bin and .idx files"}[self.source]
-            raise UserError(f"data.directory is empty: give the folder with {what}")
+        what = {
+            "text": "the parallel text files",
+            "fairseq": "dict.*.txt, .bin and .idx files",
+            "labelled": "the files",
+        }
+        if self.source in what and not self.directory:
+            raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
-        if self.store and self.source not in ("text", "tfds"):
+        if self.labels:
+            task_named(self.labels)
+        if (self.source == "labelled" and not self.labels) or (self.labels and self.source not in ("labelled", "tfds")):
+            raise UserError(
+                f"data.source={self.source!r} with data.labels={self.labels!r}: labelled texts have data.source labelled or tfds, and "
+                f"data.labels {_listed(tuple(TASKS))}"
+            )
+        if self.labels and self.joined_vocabulary:
+            raise UserError(
+                "data.joined_vocabulary is True, but labels are no text: leave it out where data.labels is given"
+            )
+        if self.store and self.source not in ("text", "tfds", "labelled"):
             raise UserError(f"data.store keeps what is made of text: leave it out where data.source={self.source!r}")
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
             raise UserError(
@@ -69,14 +89,14 @@ class DataConfig:
     @property
     def languages(self) -> tuple[str, str]:
         """(source, target)."""
-        return self.source_language, self.target_language
+        return self.source_language, LABEL if self.labels else self.target_language
 
     def preprocessing(self, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
         """What is done to raw text of the source and of the target; `codes`: the text of the BPE codes file."""
-        source, target = (
-            Preprocessing(language, self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens)
-            for language in self.languages
-        )
+        steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens
+        source, target = (Preprocessing(language, *steps) for language in self.languages)
+        if self.labels:
+            return dataclasses.replace(source, pairs=True), Preprocessing(LABEL)
         return source, target
 
     @property

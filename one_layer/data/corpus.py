@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -12,12 +14,13 @@ import numpy as np
 
 from one_layer.data.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.config import DataConfig
+from one_layer.data.glue import task_named
 from one_layer.data.prepared import Prepared, content_key, make_prepared, open_prepared
 from one_layer.data.preprocess import check_codes, join_bpe, learn_bpe
-from one_layer.data.sources import FairseqFolder, ManyPairs, Pairs, Source, open_source
+from one_layer.data.sources import FairseqFolder, LabelledTexts, ManyPairs, Pairs, Source, open_source
 from one_layer.data.text import read_lines
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.data.vocabulary import UNK, Vocabulary
+from one_layer.data.vocabulary import SPECIALS, UNK, Vocabulary
 from one_layer.errors import UserError
 
 __all__ = ["Corpus", "DataConfig", "Split", "load", "load_text_assets", "save_text_assets"]
@@ -85,6 +88,8 @@ def load(
     tests = {name: _scored_split(config, assets, raw) for name, raw in raw_tests.items()}
     report += [_describe(assets, name, split.source, split.target) for name, split in {"valid": valid, **tests}.items()]
     report.append(_describe_vocabularies(assets))
+    if isinstance(source, LabelledTexts):
+        report = [*source.report.values(), *report]
     return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
 
 
@@ -117,7 +122,7 @@ def _was_made_with(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary], co
 def _options(config: DataConfig) -> dict[str, Any]:
     """What decides, with the text, which ids the training text becomes."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
-    names += ["joined_vocabulary", "min_count", "max_length"]
+    names += ["joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     if config.source == "tfds":
@@ -136,7 +141,7 @@ def _from_text(
         codes = _codes(config, codes, words)
         pairs = _subwords(config, codes, words)
     assets = _assets(config, vocabularies or _build_vocabularies(config, pairs), codes)
-    sides = _encode(assets, pairs)
+    sides = _encode(config, assets, pairs)
     if len(sides[0]) != len(sides[1]):
         source.read(source.train)  # says so
     return _fit_for_training(assets, *sides, config.max_length)
@@ -180,16 +185,20 @@ def _codes(config: DataConfig, codes: str | None, words: Pairs | None = None) ->
 
 
 def _build_vocabularies(config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
+    if config.labels:
+        return Vocabulary.build(train[0], config.min_count), Vocabulary(SPECIALS + task_named(config.labels).labels)
     if config.joined_vocabulary:
         joined = Vocabulary.build(chain(*train), config.min_count)
         return joined, joined
     return Vocabulary.build(train[0], config.min_count), Vocabulary.build(train[1], config.min_count)
 
 
-def _encode(assets: TextAssets, pairs: ManyPairs) -> tuple[TokenStore, TokenStore]:
+def _encode(config: DataConfig, assets: TextAssets, pairs: ManyPairs) -> tuple[TokenStore, TokenStore]:
+    encoders: tuple[Callable[[str], np.ndarray], ...]
+    encoders = partial(assets.encode_source, longest=config.max_length), assets.target_vocabulary.encode
     source, target = (
-        TokenStore.of(map(vocabulary.encode, lines), fitting_type(len(vocabulary)))
-        for vocabulary, lines in zip(assets.vocabularies, pairs, strict=True)
+        TokenStore.of(map(encode, lines), fitting_type(len(vocabulary)))
+        for encode, vocabulary, lines in zip(encoders, assets.vocabularies, pairs, strict=True)
     )
     return source, target
 
@@ -203,7 +212,8 @@ def _fit_for_training(assets: TextAssets, source: TokenStore, target: TokenStore
     if not kept.any():
         raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
     source, target = source.select(kept), target.select(kept)
-    return Prepared(assets, source, target, [f"{_describe(assets, 'train', source, target)}; {left_out}"])
+    described = _describe(assets, "train", source, target)
+    return Prepared(assets, source, target, [described if assets.labelled else f"{described}; {left_out}"])
 
 
 def _scored_split(config: DataConfig, assets: TextAssets, raw: Pairs) -> Split:
@@ -211,21 +221,23 @@ def _scored_split(config: DataConfig, assets: TextAssets, raw: Pairs) -> Split:
     steps = assets.source_preprocessing, assets.target_preprocessing
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
     reference = [join_bpe(line) for line in pairs[1]]
-    if config.tokenize and not config.is_prepared:
+    if config.labels:
+        plain = raw[1]
+    elif config.tokenize and not config.is_prepared:
         # A lower-cased model is compared with lower-cased text: sacreBLEU itself minds case.
         plain = [line.lower() for line in raw[1]] if config.lowercase else raw[1]
     else:
         plain = steps[1].undo(reference)
-    return Split(*_encode(assets, pairs), raw[0], reference, plain)
+    return Split(*_encode(config, assets, pairs), raw[0], reference, plain)
 
 
 def _describe(assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
-    sides = []
-    for language, side in zip(assets.languages, (source, target), strict=True):
+    sides, what = [], "texts" if assets.labelled else "pairs"
+    for language, side in zip(assets.languages, (source,) if assets.labelled else (source, target), strict=False):
         tokens = int(side.lengths.sum()) - len(side)
         unknown = sum(int(np.count_nonzero(ids == UNK)) for ids in side.chunks())
         sides.append(f"{tokens:,} {language} tokens ({100 * unknown / max(tokens, 1):.2f} % unknown)")
-    return f"{name}: {len(source):,} pairs, {' and '.join(sides)}"
+    return f"{name}: {len(source):,} {what}, {' and '.join(sides)}"
 
 
 def _describe_vocabularies(assets: TextAssets) -> str:

@@ -29,7 +29,8 @@ class Preprocessing:
 
     language: two-letter code, for Moses' rules. tokenize: Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...);
     before it, with `normalize`, Moses' normalisation of punctuation and a space for what cannot be printed; `split_hyphens`
-    makes `a @-@ b` of `a-b`. codes: the text of a BPE codes file.
+    makes `a @-@ b` of `a-b`. codes: the text of a BPE codes file. pairs: a tab in a line separates two texts, each of which is
+    prepared by itself.
     """
 
     language: str
@@ -38,6 +39,7 @@ class Preprocessing:
     codes: str | None = None
     normalize: bool = True
     split_hyphens: bool = False
+    pairs: bool = False
 
     def __post_init__(self) -> None:
         if self.codes is not None:
@@ -50,14 +52,18 @@ class Preprocessing:
     def words(self, lines: Iterable[str]) -> list[str]:
         """The first half of `apply`: normalised, tokenised, lower-cased; not yet split into subwords."""
         if self.tokenize:
-            lines = map(_moses_tokenizer(self.language, self.normalize, self.split_hyphens), lines)
+            lines = self._map(_moses_tokenizer(self.language, self.normalize, self.split_hyphens), lines)
         if self.lowercase:
             lines = map(str.lower, lines)
         return list(lines)
 
     def subwords(self, lines: Iterable[str]) -> list[str]:
         """The second half of `apply`: every word split by BPE, all parts but the last marked by `@@`."""
-        return list(lines if self.codes is None else map(_bpe(self.codes), lines))
+        return list(lines if self.codes is None else self._map(_bpe(self.codes), lines))
+
+    def _map(self, step: Callable[[str], str], lines: Iterable[str]) -> Iterable[str]:
+        """`step` on every text."""
+        return ("\t".join(map(step, line.split("\t"))) for line in lines) if self.pairs else map(step, lines)
 
     def undo(self, lines: Iterable[str]) -> list[str]:
         """Lines of tokens to plain text: subwords joined, then Moses' detokenisation, which undoes its escapes.
@@ -72,10 +78,10 @@ class Preprocessing:
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
-        """What `to_dict` gave, the last two fields by default. Raises UserError where others are missing, unknown or of another type."""
+        """What `to_dict` gave, the last three fields by default. Raises UserError where others are missing, unknown or of another type."""
         types = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
-        types |= {"normalize": bool, "split_hyphens": bool}
-        fields = {"normalize": True, "split_hyphens": False} | fields
+        types |= {"normalize": bool, "split_hyphens": bool, "pairs": bool}
+        fields = {"normalize": True, "split_hyphens": False, "pairs": False} | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
             raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
         return Preprocessing(**fields)

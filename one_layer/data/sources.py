@@ -1,4 +1,5 @@
-"""Where a corpus's lines come from: the toy language, parallel files, a data set of TFDS, or a data-bin folder of fairseq.
+"""Where a corpus's lines come from: the toy language, parallel files, a data set of TFDS, a data-bin folder of fairseq, or
+labelled texts.
 
 Each is made of parts whose names are its `train`, `valid` and `tests`. `read` gives a part's lines, source and target, and raises
 UserError where there are none; `lines` is for the greatest part, which may be read as it is needed, and more than once; `files`
@@ -14,10 +15,12 @@ from pathlib import Path
 from one_layer.data import toy
 from one_layer.data.config import DataConfig
 from one_layer.data.data_bin import DataBin
+from one_layer.data.glue import read_examples, read_tfds_examples, task_named
 from one_layer.data.text import existing_file, read_parallel, stream_lines
 from one_layer.data.tfds_records import TfdsRecords
 from one_layer.data.tokens import TokenStore
 from one_layer.data.vocabulary import SPECIALS, UNK
+from one_layer.errors import UserError
 
 
 class Lines:
@@ -99,6 +102,37 @@ class TfdsSplits:
         return self._records.files(name)
 
 
+class LabelledTexts:
+    """Files, or splits of TFDS, of labelled texts: a line of one text, or two with a tab between; its target is the label's name."""
+
+    def __init__(self, config: DataConfig) -> None:
+        self.train, self.valid, self.tests = config.train, config.valid, config.tests
+        self._config, self._task = config, task_named(config.labels)
+        self.report: dict[str, str] = {}  # of what was read
+
+    def read(self, name: str) -> Pairs:
+        config = self._config
+        if config.source == "tfds":
+            found = read_tfds_examples(self._task, config.tfds_name, name, config.directory)
+        else:
+            found = read_examples(self._task, self.files(name)[0])
+        if not len(found):
+            raise UserError(f"{name} has no labelled text; {found.describe()}")
+        self.report[name] = f"{name}: {found.describe()}"
+        texts = [
+            "\t".join(map(_one_line, (each.first, each.second)[: len(self._task.columns)])) for each in found.examples
+        ]
+        return texts, [self._task.labels[each.label] for each in found.examples]
+
+    def lines(self, name: str) -> ManyPairs:
+        return self.read(name)
+
+    def files(self, name: str) -> list[Path]:
+        if self._config.source == "tfds":
+            return TfdsRecords(self._config.tfds_name, self._config.directory).files(name)
+        return [existing_file(Path(self._config.directory) / name)]
+
+
 class FairseqFolder:
     """A data-bin folder: ids, and lines made from them."""
 
@@ -130,10 +164,16 @@ def _unknown_marked(line: str) -> str:
     return " ".join(f"<{SPECIALS[UNK]}>" if token == SPECIALS[UNK] else token for token in line.split(" "))
 
 
-Source = Toy | TextFiles | TfdsSplits | FairseqFolder
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("\t", " ").split("\n"))
+
+
+Source = Toy | TextFiles | TfdsSplits | LabelledTexts | FairseqFolder
 
 
 def open_source(config: DataConfig) -> Source:
     """The source that `config` names."""
     kinds: dict[str, type[Source]] = {"toy": Toy, "text": TextFiles, "tfds": TfdsSplits, "fairseq": FairseqFolder}
+    if config.labels:
+        return LabelledTexts(config)
     return kinds[config.source](config)

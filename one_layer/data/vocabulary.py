@@ -72,6 +72,15 @@ class Vocabulary:
         ids = self._text_ids
         return np.array([ids.get(token, UNK) for token in split_tokens(line)] + [EOS], dtype=np.int32)
 
+    def encode_texts(self, line: str, longest: int) -> Int32[np.ndarray, " length"]:
+        """The ids of one tokenised text, or of two with a tab between: `<s> a </s>` or `<s> a </s> </s> b </s>`, as RoBERTa's.
+
+        What is longer than `longest` is cut at its end, and still ends with `</s>`.
+        """
+        first, *second = (self.encode(text) for text in line.split("\t"))
+        ids = np.concatenate([[BOS], first, *([EOS, *list(text)] for text in second)]).astype(np.int32)
+        return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
+
     def decode(self, ids: Sequence[int] | Int32[np.ndarray, " length"]) -> str:
         """The tokens up to the first eos, joined by spaces, without bos and pad; unk is written `<unk>`."""
         words = []

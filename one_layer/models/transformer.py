@@ -6,16 +6,15 @@ from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from one_layer.blocks import DecoderLayer, EncoderLayer
 from one_layer.config import PAD, ModelConfig
-from one_layer.layers import Drop, Embedding, embed, sinusoids
+from one_layer.layers import Drop, Embedding, embed
+from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
 from one_layer.stack import Stack
 
 Variables = dict[str, Any]
-AnyArray = Array | np.ndarray
 
 
 class Transformer(nn.Module):
@@ -25,7 +24,7 @@ class Transformer(nn.Module):
 
     def setup(self) -> None:
         c = self.config
-        kind = {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(c.embedding)]
+        kind = kind_of_tables(c)
         if c.shared_embedding:
             self.shared_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
         else:
@@ -44,17 +43,17 @@ class Transformer(nn.Module):
         """
         source_table, target_table = self._tables()
         encoded = self._encode(source_table, source)
-        x = self._input(target_table, target_in, _positions(target_in), target_in.shape[1])
+        x = self._input(target_table, target_in, positions(target_in), target_in.shape[1])
         length = target_in.shape[1]
-        past = jnp.tril(jnp.ones((length, length), bool))[None, None] & _keys_that_count(target_in)
-        x = self.decoder(x, encoded, past, _keys_that_count(source), None)
+        past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(target_in)
+        x = self.decoder(x, encoded, past, keys_that_count(source), None)
         return _logits(x, target_table)
 
     def remember(self, source: Int[AnyArray, "batch source"]) -> None:
         """Encodes `source` and writes every decoder layer's keys and values of it into the mutable collection `memory`."""
         encoded = self._encode(self._tables()[0], source)
         x = jnp.zeros((source.shape[0], 1, self.config.d_model), self.config.dtype)
-        self.decoder(x, encoded, jnp.ones((1, 1, 1, 1), bool), _keys_that_count(source), None)
+        self.decoder(x, encoded, jnp.ones((1, 1, 1, 1), bool), keys_that_count(source), None)
 
     def step(
         self, tokens: Int[AnyArray, "rows"], position: Int[Array, ""], source: Int[AnyArray, "batch source"]
@@ -67,7 +66,7 @@ class Transformer(nn.Module):
         length = self.variables["cache"]["decoder"]["layers"]["self_attention"]["keys"].shape[2]
         x = self._input(target_table, tokens[:, None], jnp.full((1, 1), position + PAD + 1), length)
         past = (jnp.arange(length) <= position)[None, None, None]
-        x = self.decoder(x, None, past, _keys_that_count(source), position)
+        x = self.decoder(x, None, past, keys_that_count(source), position)
         return _logits(x, target_table)[:, 0]
 
     def _tables(self) -> tuple[Float[Array, "source d"], Float[Array, "target d"]]:
@@ -79,8 +78,8 @@ class Transformer(nn.Module):
     def _encode(
         self, table: Float[Array, "vocab d"], source: Int[AnyArray, "batch length"]
     ) -> Float[Array, "batch length d"]:
-        x = self._input(table, source, _positions(source), source.shape[1])
-        return self.encoder(x, _keys_that_count(source))
+        x = self._input(table, source, positions(source), source.shape[1])
+        return self.encoder(x, keys_that_count(source))
 
     def _input(
         self,
@@ -90,9 +89,7 @@ class Transformer(nn.Module):
         longest: int,
     ) -> Float[Array, "batch length d"]:
         """Scaled embeddings plus positions; a pad's position is the zero vector."""
-        places = sinusoids(longest + PAD + 1, table.shape[1])
-        places[PAD] = 0.0
-        x = embed(table, tokens) + jnp.asarray(places)[positions]
+        x = embed(table, tokens) + position_table(longest, table.shape[1])[positions]
         self.sow("intermediates", "input", x)
         return self.drop(x.astype(self.config.dtype))
 
@@ -102,16 +99,6 @@ def empty_cache(config: ModelConfig, rows: int, length: int) -> Variables:
     shape = (rows, config.decoder_layers, length, config.heads, config.d_model // config.heads)
     keys_and_values = {name: jnp.zeros(shape, config.dtype) for name in ("keys", "values")}
     return {"decoder": {"layers": {"self_attention": keys_and_values}}}
-
-
-def _positions(tokens: Int[AnyArray, "batch length"]) -> Int[Array, "batch length"]:
-    """Counted over the tokens that are no pads, from PAD + 1; a pad has PAD, whichever side it stands on."""
-    real = jnp.asarray(tokens) != PAD
-    return jnp.cumsum(real, axis=1) * real + PAD
-
-
-def _keys_that_count(tokens: Int[AnyArray, "batch length"]) -> Bool[Array, "batch 1 1 length"]:
-    return (jnp.asarray(tokens) != PAD)[:, None, None, :]
 
 
 def _logits(x: Float[Array, "batch length d"], table: Float[Array, "vocab d"]) -> Float[Array, "batch length vocab"]:

@@ -46,13 +46,16 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
     """The tables of `embedding_path`, for the collection `frozen`: `rows` by the name of the table, NaN where none was found.
 
     A row that was not found is drawn, as if there were no path. Under masks with `scale_by_keep` those found are multiplied by
-    √(1/keep), as drawn ones are (the reference multiplies by √(1/(1-keep)), the same at keep 0.5 alone).
+    √(1/keep), as drawn ones are (the reference multiplies by √(1/(1-keep)), the same at keep 0.5 alone). Positions, under
+    `position_embedding`, stay as they are.
     """
     found = {}
     for (name, *_), recipe in recipes(config).items():
         if name in rows:
             scale = np.float32(recipe.scale)
             found[name] = {"kernel": np.where(np.isnan(rows[name]), recipe.draw(seed), rows[name] * scale)}
+    if "position_embedding" in rows:
+        found["position_embedding"] = {"kernel": rows["position_embedding"]}
     return found
 
 
@@ -88,6 +91,9 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
             parts["random", *path, "kernel"] = recipe
         if kind == "masked" and not config.supermask.keeps_all:
             parts["params", *path, "scores"] = _scores(config, path, recipe)
+    if config.positions == "frozen":
+        shape = (config.max_positions + PAD + 1, config.d_model)
+        parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
     parts.update(_biases(config))
     parts.update(_norms(config))
     return parts
@@ -101,6 +107,8 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     without the keep scaling; embeddings with a zero row at pad. Dense models start as fairseq's do.
     """
     found: dict[Path, Recipe] = {}
+    for path, role, shape in _head(config):
+        found[path] = Recipe(role, shape, "xavier_uniform")
     for path, role, shape in _projections(config):
         scheme, scale = _scheme(config, path)
         layers = None if config.sharing == "weights" else _depth(config, path)
@@ -117,9 +125,10 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
 
 
 def _projections(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
-    """Path, role and shape of the projections of one encoder layer and one decoder layer."""
+    """Path, role and shape of the projections of one encoder layer and, but for a classifier, one decoder layer."""
     d, ffn = config.d_model, config.ffn
-    for stack, attentions in (("encoder", ("self_attention",)), ("decoder", ("self_attention", "cross_attention"))):
+    stacks = [("encoder", ("self_attention",)), ("decoder", ("self_attention", "cross_attention"))]
+    for stack, attentions in stacks[:1] if config.classifies else stacks:
         for attention in attentions:
             for name in ("query", "key", "value", "output"):
                 yield (stack, "layers", attention, name), f"{stack}/{attention}/{name}", (d, d)
@@ -130,16 +139,24 @@ def _projections(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, in
 def _embeddings(config: ModelConfig) -> Iterator[tuple[Path, str, int]]:
     if config.shared_embedding:
         yield ("shared_embedding",), "shared/embedding", config.target_vocab
-    else:
-        yield ("source_embedding",), "encoder/embedding", config.source_vocab
+        return
+    yield ("source_embedding",), "encoder/embedding", config.source_vocab
+    if not config.classifies:
         yield ("target_embedding",), "decoder/embedding", config.target_vocab
+
+
+def _head(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
+    """Path, role and shape of the matrices of a classifier's head."""
+    if config.classifies:
+        yield ("head_dense",), "head/dense", (config.d_model, config.d_model)
+        yield ("head_output",), "head/output", (config.d_model, config.labels)
 
 
 def _kind(config: ModelConfig, path: Path) -> str:
     """Whether the matrix at `path` is `trained`, `masked` or `fixed`."""
     if path[-1].endswith("embedding"):
         return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
-    return "masked" if config.masked else "trained"
+    return "masked" if config.masked and not path[0].startswith("head_") else "trained"
 
 
 def _depth(config: ModelConfig, path: Path) -> int:
@@ -174,13 +191,11 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
 
 
 def _biases(config: ModelConfig) -> dict[Path, _Constant]:
-    """The projections' biases, 0; with the layer axis first, unless the layers share them."""
-    if not config.bias:
-        return {}
-    return {
-        ("params", *path, "bias"): _Constant(_per_layer(config, path, shape[1], config.share_bias), 0.0)
-        for path, _, shape in _projections(config)
-    }
+    """Biases, 0: the head's, and the projections', with the layer axis first, unless the layers share them."""
+    found = {("params", *path, "bias"): _Constant(shape[1:], 0.0) for path, _, shape in _head(config)}
+    for path, _, shape in _projections(config) if config.bias else ():
+        found["params", *path, "bias"] = _Constant(_per_layer(config, path, shape[1], config.share_bias), 0.0)
+    return found
 
 
 def _norms(config: ModelConfig) -> dict[Path, _Constant]:
@@ -189,6 +204,10 @@ def _norms(config: ModelConfig) -> dict[Path, _Constant]:
     if config.norm == "plain":
         return found
     trained = config.norm == "affine"
+    if config.embedding_norm:
+        for leaf, value in (("scale", 1.0), ("bias", 0.0)):
+            collection = "params" if trained else "frozen"
+            found[collection, "embedding_norm", "layer_norm", leaf] = _Constant((config.d_model,), value)
     for path, _, _ in _projections(config):
         if path[2] == "ffn_in" or path[-1] in ("query", "key", "value"):
             continue  # one norm an attention, and one for the two matrices of the feed-forward network

@@ -1,0 +1,56 @@
+"""The classifier: an encoder of one text or two, and a trained head on its first token (paper A, section 4; Liu et al. 2019).
+
+The text begins with `<s>`, whose last hidden vector goes through a dense layer, a tanh and an output layer, as in RoBERTa
+(arXiv 1907.11692). Of a masked model the head alone is trained as weights; the encoder is one random layer under L masks.
+"""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from one_layer.blocks import EncoderLayer
+from one_layer.config import PAD, ModelConfig
+from one_layer.layers import Drop, Embedding, Norm, Projection, embed
+from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.stack import Stack
+
+
+class Classifier(nn.Module):
+    """`apply(variables, source)` gives logits, float32, of the labels."""
+
+    config: ModelConfig
+
+    def setup(self) -> None:
+        c = self.config
+        self.source_embedding = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask)
+        if c.positions == "frozen":
+            self.position_embedding = Embedding(c.max_positions + PAD + 1, c.d_model, "fixed", c.supermask)
+        if c.embedding_norm:
+            self.embedding_norm = Norm(str(c.norm), c.dtype)
+        self.drop = Drop(c.dropout)
+        self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
+        self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
+        self.head_output = Projection(c.labels, "trained", c.supermask, True, c.dtype)
+
+    def __call__(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch labels"]:
+        """Logits of texts that begin with `<s>`, padded with 1 on the right.
+
+        Dropout is on where the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
+        """
+        x = self.encoder(self._input(source), keys_that_count(source))
+        hidden = jnp.tanh(self.head_dense(x[:, 0]))
+        return self.head_output(hidden).astype(jnp.float32)
+
+    def _input(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch length d"]:
+        """Embeddings plus positions. Those of a table were trained with embeddings that nobody scaled."""
+        table, places = self.source_embedding(), positions(source)
+        if self.config.positions == "frozen":
+            x = table[source] + self.position_embedding()[places]
+        else:
+            x = embed(table, source) + position_table(source.shape[1], table.shape[1])[places]
+        if self.config.embedding_norm:
+            x = self.embedding_norm(x)
+        self.sow("intermediates", "input", x)
+        return self.drop(x.astype(self.config.dtype))
