@@ -1,7 +1,8 @@
-"""The translation model once more, in float64 NumPy and plain loops, straight from its description."""
+"""The models once more, in float64 NumPy and plain loops, straight from its description."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ def logits(config: ModelConfig, variables: Tree, source: np.ndarray, target_in: 
     return np.stack([model.sentence(s, t) for s, t in zip(source, target_in, strict=True)])
 
 
+def label_logits(config: ModelConfig, variables: Tree, source: np.ndarray) -> np.ndarray:
+    """[batch, labels], of a classifier without dropout."""
+    model = _Model(config, variables)
+    return np.stack([model.text(s) for s in source])
+
+
 class _Model:
     def __init__(self, config: ModelConfig, variables: Tree) -> None:
         self.config, self.params, self.random = config, variables["params"], variables["random"]
@@ -25,14 +32,7 @@ class _Model:
     def sentence(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         names = ("shared", "shared") if self.config.shared_embedding else ("source", "target")
         tables = [self.matrix(f"{name}_embedding") for name in names]
-        encoded = embed(tables[0], source)
-        seen = np.broadcast_to(source != 1, (len(source), len(source)))
-        for layer in range(self.config.encoder_layers):
-            at = ("encoder", "layers", layer)
-            encoded = self.add(
-                *at, "self_attention", encoded, self.attend(*at, "self_attention", encoded, encoded, seen)
-            )
-            encoded = self.add(*at, "ffn", encoded, self.feed_forward(*at, encoded))
+        encoded = self.encode(embed(tables[0], source), source)
         x = embed(tables[1], target)
         past = np.tril(np.ones((len(target), len(target)), bool)) & (target != 1)
         words = np.broadcast_to(source != 1, (len(target), len(source)))
@@ -42,6 +42,26 @@ class _Model:
             x = self.add(*at, "cross_attention", x, self.attend(*at, "cross_attention", x, encoded, words))
             x = self.add(*at, "ffn", x, self.feed_forward(*at, x))
         return x @ tables[1].T
+
+    def encode(self, x: np.ndarray, source: np.ndarray) -> np.ndarray:
+        seen = np.broadcast_to(source != 1, (len(source), len(source)))
+        for layer in range(self.config.encoder_layers):
+            at = ("encoder", "layers", layer)
+            x = self.add(*at, "self_attention", x, self.attend(*at, "self_attention", x, x, seen))
+            x = self.add(*at, "ffn", x, self.feed_forward(*at, x))
+        return x
+
+    def text(self, source: np.ndarray) -> np.ndarray:
+        table = self.matrix("source_embedding")
+        x = embed(table, source)
+        if self.config.positions == "frozen":
+            places, count = self.matrix("position_embedding"), np.cumsum(source != 1)
+            x = np.stack([table[token] + places[1 + n * (token != 1)] for token, n in zip(source, count, strict=True)])
+        if self.config.embedding_norm:
+            x = self.normalise(x, ["embedding_norm"], None)
+        first = self.encode(x, source)[0]
+        dense, output = self.params["head_dense"], self.params["head_output"]
+        return np.tanh(first @ dense["kernel"] + dense["bias"]) @ output["kernel"] + output["bias"]
 
     def matrix(self, *path: str | int) -> np.ndarray:
         """W, or W under the mask of its scores; a number in the path is the layer, which shared weights do not have."""
@@ -78,18 +98,24 @@ class _Model:
         return self.project(np.concatenate(mixed, axis=1), *at, "output")
 
     def feed_forward(self, stack: str, layers: str, layer: int, x: np.ndarray) -> np.ndarray:
-        hidden = np.maximum(self.project(x, stack, layers, layer, "ffn_in"), 0)
+        hidden = self.project(x, stack, layers, layer, "ffn_in")
+        if self.config.activation == "gelu":
+            hidden = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
+        else:
+            hidden = np.maximum(hidden, 0)
         return self.project(hidden, stack, layers, layer, "ffn_out")
 
     def add(self, stack: str, layers: str, layer: int, block: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Post-LN: LayerNorm(x + y)."""
-        total = x + y
+        return self.normalise(x + y, [stack, layers, f"{block}_norm"], layer)
+
+    def normalise(self, total: np.ndarray, names: list[str], layer: int | None) -> np.ndarray:
         centred = total - total.mean(axis=1, keepdims=True)
         normal = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
         if self.config.norm == "plain":
             return normal
         tree = self.frozen if self.config.norm == "frozen" else self.params
-        affine = get(tree, [stack, layers, f"{block}_norm", "layer_norm"])
+        affine = get(tree, [*names, "layer_norm"])
         return normal * at_layer(affine["scale"], layer, 1) + at_layer(affine["bias"], layer, 1)
 
 

@@ -127,6 +127,14 @@ def test_cosine_rises_peaks_and_ends_at_zero():
     np.testing.assert_allclose(rates[1000:], 0.0, atol=1e-9)
 
 
+def test_linear_rises_and_falls_in_straight_lines():
+    config = OptimConfig(lr=1e-3, schedule="linear", warmup=100)
+    rates = np.asarray(jax.vmap(learning_rate(config, 1000))(jnp.arange(1101)))
+    np.testing.assert_allclose(rates[:101], np.linspace(0, 1e-3, 101), rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(rates[100:1001], np.linspace(1e-3, 0, 901), rtol=1e-4, atol=1e-9)
+    assert not rates[1000:].any()
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
     config = OptimConfig(lr=1e-3, schedule=schedule, warmup=0)
@@ -138,7 +146,7 @@ def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("schedule", "linear"),
+        ("schedule", "step"),
         ("lr", -1e-3),
         ("lr", float("nan")),
         ("warmup", -1),
