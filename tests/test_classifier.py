@@ -94,7 +94,7 @@ def test_the_loss_is_of_labels_and_counts_no_empty_row():
 def test_its_ticket_is_the_whole_of_it(case, tmp_path):
     config, variables, apply = case
     words = tuple(f"w{number}" for number in range(8))
-    vocabularies = Vocabulary(SPECIALS + words), Vocabulary(SPECIALS + ("entailment", "neutral", "contradiction"))
+    vocabularies = Vocabulary(SPECIALS + words), Vocabulary((*SPECIALS, "entailment", "neutral", "contradiction"))
     assets = TextAssets(*vocabularies, Preprocessing("en", pairs=True), Preprocessing(LABEL))
     data = DataConfig(source="labelled", labels="mnli", directory="somewhere", max_length=9)
     tickets.save(tmp_path / "t", tickets.make(config, 7, variables, assets, data=data))
@@ -106,7 +106,7 @@ def test_its_ticket_is_the_whole_of_it(case, tmp_path):
         np.testing.assert_array_equal(np.asarray(apply(tickets.variables(loaded, packed), TEXTS)), logits)
 
     reader = TicketReader(tmp_path / "t")
-    assert reader.vocabularies["target"] == list(SPECIALS) + ["entailment", "neutral", "contradiction"]
+    assert reader.vocabularies["target"] == [*SPECIALS, "entailment", "neutral", "contradiction"]
     assert reader.preprocessing["source"]["pairs"] and not reader.preprocessing["target"]["pairs"]
     dense, output = (reader.arrays[f"params/head/{name}/kernel"] for name in ("dense", "output"))
     np.testing.assert_array_equal(dense, variables["params"]["head_dense"]["kernel"])

@@ -18,6 +18,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.vocabulary import BOS, EOS
 from one_layer.errors import UserError
 from one_layer.evaluate import evaluate
+from one_layer.models import ModelConfig
 from one_layer.restore import restore_run
 from one_layer.settings import resolve
 from one_layer.tickets import restore_ticket
@@ -89,10 +90,8 @@ def test_it_learns_what_its_masks_can_tell(workdir):
 def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path):
     result = json.loads((workdir / "result.json").read_text())["test"]["test.tsv"]
     labels = (workdir / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1]
-    assert (
-        np.mean([label == ("negative", "positive")[truth] for label, (_, truth) in zip(labels, texts(30, 2))])
-        == result["accuracy"]
-    )
+    truths = [("negative", "positive")[label] for _, label in texts(30, 2)]
+    assert np.mean(np.array(labels) == np.array(truths)) == result["accuracy"]
     ticket = workdir / "ticket.safetensors"
     for restored in (restore_run(workdir, "best"), restore_ticket(ticket), restore_ticket(ticket, packed=True)):
         found = evaluate(restored, "test", tmp_path)["test.tsv"]
@@ -123,10 +122,9 @@ def test_lines_in_labels_out(workdir, tmp_path, monkeypatch, capsysbinary):
         translate(restored, "", "")
 
 
-def test_classify_is_for_classifiers(tmp_path_factory):
-    restored = restore_run(tiny.trained(tmp_path_factory), "best")
-    with pytest.raises(UserError, match="is of a translation model, which has no labels; give --mode=translate"):
-        classify(restored, "", "")
+def test_classify_is_for_classifiers():
+    with pytest.raises(UserError, match="best is of a translation model, which has no labels; give --mode=translate"):
+        classify(SimpleNamespace(model=ModelConfig(10, 10), source="best"), "", "")
 
 
 PAIRS = [("How are you?", "How do you do?", 1), ("What is this?", "Who\tis\nthere?", 0), ("Why me?", "Why not you?", 0)]
@@ -158,7 +156,10 @@ def test_tfds_and_files_give_the_same_corpus(sets):
     assert one.source_vocabulary == other.source_vocabulary
     assert one.target_vocabulary.tokens[4:] == other.target_vocabulary.tokens[4:] == ("not_duplicate", "duplicate")
     for ours, theirs in zip((one.train, one.valid), (other.train, other.valid), strict=True):
-        ids = [sorted((tuple(a), tuple(b)) for a, b in zip(split.source, split.target)) for split in (ours, theirs)]
+        ids = [
+            sorted((tuple(a), tuple(b)) for a, b in zip(split.source, split.target, strict=True))
+            for split in (ours, theirs)
+        ]
         assert ids[0] == ids[1]
     assert other.report[0] == (
         "validation: qqp: 3 examples (2 not_duplicate, 1 duplicate); left out: 1 without an agreed label, 0 broken lines"

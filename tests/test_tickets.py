@@ -145,7 +145,7 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     texts = assets(config)
     assert [tuple(reader.vocabularies[side]) for side in ("source", "target")] == [v.tokens for v in texts.vocabularies]
     assert reader.codes == {"source": fuzz_tickets.CODES, "target": fuzz_tickets.CODES}
-    steps = {"tokenize": True, "normalize": True, "split_hyphens": False, "lowercase": True}
+    steps = {"tokenize": True, "normalize": True, "split_hyphens": False, "lowercase": True, "pairs": False}
     assert reader.preprocessing["target"] == {"language": "en", **steps}
     assert reader.model == dataclasses.asdict(config)
 
