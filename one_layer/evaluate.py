@@ -19,7 +19,7 @@ from one_layer.data.batches import evaluation_batches
 from one_layer.data.preprocess import join_bpe
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.generate import Generator
+from one_layer.generate import Generator, Hypothesis
 from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
 from one_layer.restore import RestoredRun
@@ -58,7 +58,7 @@ class Validator:
         values = {"valid/nll": float(nll / tokens)}
         if self._generator and math.isfinite(nll):  # what has diverged cannot translate
             hypotheses = self._generator(variables, valid.source, "valid")
-            lines = [join_bpe(self._corpus.target_vocabulary.decode(h.tokens)) for h in hypotheses]
+            lines = self._corpus.target_preprocessing.join(_tokens(self._corpus, hypotheses))
             values["valid/bleu"] = bleu.bleu_tokenized(lines, valid.reference)
         return values
 
@@ -68,8 +68,8 @@ def score(
 ) -> tuple[dict[str, Any], list[str]]:
     """Translates a split. Returns its scores, with names that say which BLEU they are, and the detokenised hypotheses."""
     hypotheses = generator(variables, split.source, title)
-    lines = [join_bpe(assets.target_vocabulary.decode(h.tokens)) for h in hypotheses]
-    plain = assets.target_preprocessing.undo(lines)
+    subwords = _tokens(assets, hypotheses)
+    lines, plain = assets.target_preprocessing.join(subwords), assets.target_preprocessing.undo(subwords)
     sacre, signature = bleu.bleu_sacre(plain, split.reference_detokenized)
     tokens = sum(len(h.tokens) for h in hypotheses)
     scores = {
@@ -81,6 +81,10 @@ def score(
         "details_tokenized": bleu.describe_tokenized(lines, split.reference),
     }
     return scores, plain
+
+
+def _tokens(assets: corpora.TextAssets, hypotheses: list[Hypothesis]) -> list[str]:
+    return [assets.target_vocabulary.decode(hypothesis.tokens) for hypothesis in hypotheses]
 
 
 def evaluate(restored: RestoredRun, split_name: str, folder: Path | None) -> dict[str, Any]:
