@@ -80,8 +80,10 @@ def get_config() -> ConfigDict:
     data.lowercase = False
     data.bpe_merges = 0  # learn so many merges on both sides of the training text
     data.bpe_codes = ""  # or apply those of this file
+    data.bpe_kind = "subword-nmt"  # or byte-level: bpe_codes is the merges.txt of RoBERTa (or GPT-2)
     data.prepared = False  # the files are what tokenize, lowercase and bpe_codes make: do these to new text alone
     data.joined_vocabulary = False
+    data.vocabulary = ""  # a vocab.json as RoBERTa has it, taken as the source's vocabulary (if joined, as both sides')
     data.min_count = 1
     data.max_length = 175  # training pairs with a longer side are left out, and counted; labelled texts are cut
     data.max_tokens = 4096  # padded tokens of the longer side in an update, all micro-batches together

@@ -27,9 +27,8 @@ def translate_lines(restored: RestoredRun, generator: Generator, lines: list[str
     """The translations of `lines`, in order, as plain text."""
     assets = restored.assets
     prepared = assets.source_preprocessing.apply(lines)
-    full = [
-        place for place, line in enumerate(prepared) if line.strip()
-    ]  # control characters alone leave nothing either
+    # Control characters alone leave nothing either, or are no text.
+    full = [place for place, line in enumerate(prepared) if line.strip() and lines[place].strip()]
     sentences = [assets.source_vocabulary.encode(prepared[place]) for place in full]
     translated = [""] * len(lines)
     if not sentences:

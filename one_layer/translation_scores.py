@@ -13,8 +13,7 @@ from jaxtyping import Array
 from one_layer import bleu
 from one_layer.data import corpus as corpora
 from one_layer.data.batches import evaluation_batches
-from one_layer.data.preprocess import join_bpe
-from one_layer.generate import Generator, prepared
+from one_layer.generate import Generator, Hypothesis, prepared
 from one_layer.losses import label_smoothed_nll
 from one_layer.models import ModelConfig, build
 from one_layer.settings import RunConfig
@@ -51,9 +50,13 @@ class Validator:
         values = {"valid/nll": float(nll / tokens)}
         if self._generator and math.isfinite(nll):  # what has diverged cannot translate
             hypotheses = self._generator(variables, valid.source, "valid")
-            lines = [join_bpe(self._corpus.target_vocabulary.decode(h.tokens)) for h in hypotheses]
+            lines = self._corpus.target_preprocessing.join(_tokens(self._corpus, hypotheses))
             values["valid/bleu"] = bleu.bleu_tokenized(lines, valid.reference)
         return values
+
+
+def _tokens(assets: corpora.TextAssets, hypotheses: list[Hypothesis]) -> list[str]:
+    return [assets.target_vocabulary.decode(hypothesis.tokens) for hypothesis in hypotheses]
 
 
 class Scorer:
@@ -67,8 +70,8 @@ class Scorer:
     ) -> tuple[dict[str, Any], list[str]]:
         """The scores of a split, with names that say which BLEU they are, and the detokenised hypotheses; these are logged too."""
         hypotheses = self._generator(variables, split.source, title)
-        lines = [join_bpe(assets.target_vocabulary.decode(h.tokens)) for h in hypotheses]
-        plain = assets.target_preprocessing.undo(lines)
+        subwords = _tokens(assets, hypotheses)
+        lines, plain = assets.target_preprocessing.join(subwords), assets.target_preprocessing.undo(subwords)
         sacre, signature = bleu.bleu_sacre(plain, split.reference_detokenized)
         scores = {
             "bleu_tokenized": bleu.bleu_tokenized(lines, split.reference),
@@ -80,7 +83,7 @@ class Scorer:
         }
         log.info("%s: %s; sacreBLEU %.2f %s", title, scores["details_tokenized"], sacre, signature)
         for place in range(0, len(plain), -(-len(plain) // 3)):
-            log.info("  source      %s", join_bpe(split.source_text[place]))
+            log.info("  source      %s", assets.source_preprocessing.join([split.source_text[place]])[0])
             log.info("  reference   %s", split.reference_detokenized[place])
             log.info("  translation %s", plain[place])
         return scores, plain

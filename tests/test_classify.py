@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import sys
@@ -122,9 +123,10 @@ def test_lines_in_labels_out(workdir, tmp_path, monkeypatch, capsysbinary):
         translate(restored, "", "")
 
 
-def test_classify_is_for_classifiers():
+def test_classify_is_for_classifiers(workdir):
+    translation = dataclasses.replace(restore_run(workdir, "best"), model=ModelConfig(10, 10))
     with pytest.raises(UserError, match="best is of a translation model, which has no labels; give --mode=translate"):
-        classify(SimpleNamespace(model=ModelConfig(10, 10), source="best"), "", "")
+        classify(translation, "", "")
 
 
 PAIRS = [("How are you?", "How do you do?", 1), ("What is this?", "Who\tis\nthere?", 0), ("Why me?", "Why not you?", 0)]
@@ -154,6 +156,8 @@ def test_tfds_and_files_give_the_same_corpus(sets):
     files, records = data(sets, source="labelled"), data(sets, source="tfds", tfds_name="tiny_qqp")
     one, other = corpora.load(files), corpora.load(records)
     assert one.source_vocabulary == other.source_vocabulary
+    words = {word for pair in PAIRS for text in pair[:2] for word in text.replace("?", " ?").split()}
+    assert set(one.source_vocabulary.tokens[4:]) == words  # no label, and no two words with a tab between
     assert one.target_vocabulary.tokens[4:] == other.target_vocabulary.tokens[4:] == ("not_duplicate", "duplicate")
     for ours, theirs in zip((one.train, one.valid), (other.train, other.valid), strict=True):
         ids = [

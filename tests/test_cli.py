@@ -78,7 +78,10 @@ def refused(cli, tmp_path):
         ([], "--config is missing; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
-        ([TOY, "--mode=tarin"], "--mode=tarin: value should be one of <train|evaluate|translate|export|inspect>"),
+        (
+            [TOY, "--mode=tarin"],
+            "--mode=tarin: value should be one of <train|evaluate|translate|classify|export|inspect>",
+        ),
         (
             ["--config=configs/toyy.py"],
             "the config cannot be loaded: [Errno 2] No such file or directory: 'configs/toyy.py'",

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from configs.common import SIZES
 from one_layer import ticket_content, ticket_file, tickets
 from one_layer.data.config import DataConfig
+from one_layer.data.preprocess import Preprocessing
 from one_layer.errors import UserError
 from one_layer.layers import materialize
 from one_layer.models import ModelConfig, build, initialize, recipes, shapes, weights
@@ -145,7 +146,8 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     texts = assets(config)
     assert [tuple(reader.vocabularies[side]) for side in ("source", "target")] == [v.tokens for v in texts.vocabularies]
     assert reader.codes == {"source": fuzz_tickets.CODES, "target": fuzz_tickets.CODES}
-    steps = {"tokenize": True, "normalize": True, "split_hyphens": False, "lowercase": True, "pairs": False}
+    steps = {"tokenize": True, "normalize": True, "split_hyphens": False, "lowercase": True}
+    steps |= {"bpe_kind": "subword-nmt", "pairs": False}
     assert reader.preprocessing["target"] == {"language": "en", **steps}
     assert reader.model == dataclasses.asdict(config)
 
@@ -531,3 +533,21 @@ def test_what_is_no_file_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(UserError, match="there is no such file"):
             tickets.load(path)
+
+
+def test_byte_level_pieces_are_kept_and_tickets_without_their_field_are_of_words(tmp_path, monkeypatch):
+    codes = "Ġ h\ni s\n"
+    sides = [Preprocessing(language, codes=codes, bpe_kind="byte-level") for language in ("de", "en")]
+    texts = dataclasses.replace(assets(TINY), source_preprocessing=sides[0], target_preprocessing=sides[1])
+    words = ticket_of(TINY)
+    tickets.save(tmp_path / "bytes", dataclasses.replace(words, assets=texts))
+    assert tickets.load(tmp_path / "bytes").assets == texts
+    reader = TicketReader(tmp_path / "bytes")
+    assert reader.preprocessing["source"]["bpe_kind"] == "byte-level" and reader.codes["target"] == codes
+
+    fields = Preprocessing.to_dict
+    older = {"tokenize", "lowercase", "codes", "language"}
+    monkeypatch.setattr(Preprocessing, "to_dict", lambda self: {k: v for k, v in fields(self).items() if k in older})
+    tickets.save(tmp_path / "older", words)
+    assert "bpe_kind" not in TicketReader(tmp_path / "older").preprocessing["source"]
+    assert tickets.load(tmp_path / "older").assets == assets(TINY)

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from one_layer.data.glue import TASKS, task_named
-from one_layer.data.preprocess import Preprocessing
+from one_layer.data.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
 SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
@@ -42,8 +42,10 @@ class DataConfig:
     lowercase: bool = False
     bpe_merges: int = 0  # > 0: learn that many on both sides of the training text
     bpe_codes: str = ""  # a codes file to apply instead
+    bpe_kind: str = BPE_KINDS[0]  # "subword-nmt", or "byte-level": bpe_codes is RoBERTa's (GPT-2's) merges.txt
     prepared: bool = False  # the files are what tokenize, lowercase and bpe_codes give: apply these to new text only
     joined_vocabulary: bool = False
+    vocabulary: str = ""  # a vocab.json (token -> id) to take as the source's vocabulary, and if joined as the target's
     min_count: int = 1  # rarer tokens of the training text become unk
     max_length: int = 175  # tokens with eos; training pairs with a longer side are left out and counted
     max_tokens: int = 4096  # the token budget of an update
@@ -81,6 +83,14 @@ class DataConfig:
             )
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
+        if self.bpe_kind not in BPE_KINDS:
+            raise UserError(f"data.bpe_kind={self.bpe_kind!r} is unknown: give {_listed(BPE_KINDS)}")
+        if self.bpe_kind == "byte-level" and not self.bpe_codes:
+            raise UserError(
+                "data.bpe_kind=byte-level needs merges that are learned already: give their file, data.bpe_codes"
+            )
+        if self.vocabulary and self.source == "fairseq":
+            raise UserError("data.vocabulary is of no use where data.source='fairseq': its folder has dictionaries")
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
         for name, least in (floors | {"max_tokens": 1, "buckets": 1}).items():
             if getattr(self, name) < least:
@@ -93,7 +103,7 @@ class DataConfig:
 
     def preprocessing(self, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
         """What is done to raw text of the source and of the target; `codes`: the text of the BPE codes file."""
-        steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens
+        steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
         source, target = (Preprocessing(language, *steps) for language in self.languages)
         if self.labels:
             return dataclasses.replace(source, pairs=True), Preprocessing(LABEL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -16,16 +16,17 @@ from one_layer.data.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.config import DataConfig
 from one_layer.data.glue import task_named
 from one_layer.data.prepared import Prepared, content_key, make_prepared, open_prepared
-from one_layer.data.preprocess import check_codes, join_bpe, learn_bpe
+from one_layer.data.preprocess import check_codes, learn_bpe
 from one_layer.data.sources import FairseqFolder, LabelledTexts, ManyPairs, Pairs, Source, open_source
 from one_layer.data.text import read_lines
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.vocabulary import SPECIALS, UNK, Vocabulary
+from one_layer.data.vocabulary_json import read_vocabulary_json
 from one_layer.errors import UserError
 
 __all__ = ["Corpus", "DataConfig", "Split", "load", "load_text_assets", "save_text_assets"]
 
-_TOOLS = ("sacremoses", "subword-nmt")
+_TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +123,13 @@ def _was_made_with(folder: Path, vocabularies: tuple[Vocabulary, Vocabulary], co
 def _options(config: DataConfig) -> dict[str, Any]:
     """What decides, with the text, which ids the training text becomes."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
-    names += ["joined_vocabulary", "min_count", "max_length", "labels"]
+    names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     if config.source == "tfds":
         options["split"] = config.train  # a part of a split lies in the same files as the whole
+    if config.vocabulary:
+        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     return {**options, "languages": config.languages, "codes": codes, "tools": [version(tool) for tool in _TOOLS]}
 
 
@@ -179,18 +182,25 @@ def _codes(config: DataConfig, codes: str | None, words: Pairs | None = None) ->
         return codes
     if config.bpe_codes:
         codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
-        check_codes(codes, config.bpe_codes)
+        check_codes(codes, config.bpe_codes, config.bpe_kind)
         return codes
-    return learn_bpe(chain(*words), config.bpe_merges) if words and config.bpe_merges else None
+    return learn_bpe(_texts(config, words), config.bpe_merges) if words and config.bpe_merges else None
+
+
+def _texts(config: DataConfig, pairs: ManyPairs) -> Iterable[str]:
+    """Both sides' lines; of labelled texts, every text and no label."""
+    return (text for line in pairs[0] for text in line.split("\t")) if config.labels else chain(*pairs)
 
 
 def _build_vocabularies(config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
+    given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
     if config.labels:
-        return Vocabulary.build(train[0], config.min_count), Vocabulary(SPECIALS + task_named(config.labels).labels)
+        labels = Vocabulary(SPECIALS + task_named(config.labels).labels)
+        return given or Vocabulary.build(_texts(config, train), config.min_count), labels
     if config.joined_vocabulary:
-        joined = Vocabulary.build(chain(*train), config.min_count)
+        joined = given or Vocabulary.build(chain(*train), config.min_count)
         return joined, joined
-    return Vocabulary.build(train[0], config.min_count), Vocabulary.build(train[1], config.min_count)
+    return given or Vocabulary.build(train[0], config.min_count), Vocabulary.build(train[1], config.min_count)
 
 
 def _encode(config: DataConfig, assets: TextAssets, pairs: ManyPairs) -> tuple[TokenStore, TokenStore]:
@@ -220,14 +230,14 @@ def _scored_split(config: DataConfig, assets: TextAssets, raw: Pairs) -> Split:
     """A validation or test part, with the texts that hypotheses are compared with."""
     steps = assets.source_preprocessing, assets.target_preprocessing
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
-    reference = [join_bpe(line) for line in pairs[1]]
+    reference = steps[1].join(pairs[1])
     if config.labels:
         plain = raw[1]
     elif config.tokenize and not config.is_prepared:
         # A lower-cased model is compared with lower-cased text: sacreBLEU itself minds case.
         plain = [line.lower() for line in raw[1]] if config.lowercase else raw[1]
     else:
-        plain = steps[1].undo(reference)
+        plain = steps[1].undo(pairs[1])
     return Split(*_encode(config, assets, pairs), raw[0], reference, plain)
 
 

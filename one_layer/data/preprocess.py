@@ -1,7 +1,7 @@
 """From raw text to the tokens a model sees, and back: Moses tokenisation, lower-casing, byte pair encoding.
 
-BPE: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt; the Moses scripts by sacremoses.
-Both are imported when first used: text that is prepared already needs neither.
+BPE: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt, or on bytes as RoBERTa has it; the Moses scripts
+by sacremoses. All are imported when first used: text that is prepared already needs none.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+from one_layer.data import byte_level
 from one_layer.data.bpe_learning import learn_bpe_from_counts
 from one_layer.data.cleaning import printable
 from one_layer.errors import UserError
 
 BPE_MARK = "@@"
+BPE_KINDS = ("subword-nmt", "byte-level")
 _CACHED_WORDS = 200_000  # that subword-nmt remembers the parts of
 _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
@@ -29,8 +31,8 @@ class Preprocessing:
 
     language: two-letter code, for Moses' rules. tokenize: Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...);
     before it, with `normalize`, Moses' normalisation of punctuation and a space for what cannot be printed; `split_hyphens`
-    makes `a @-@ b` of `a-b`. codes: the text of a BPE codes file. pairs: a tab in a line separates two texts, each of which is
-    prepared by itself.
+    makes `a @-@ b` of `a-b`. codes: the text of a BPE codes file; with bpe_kind "byte-level" of a merges.txt, see `byte_level`.
+    pairs: a tab in a line separates two texts, each of which is prepared by itself.
     """
 
     language: str
@@ -39,11 +41,14 @@ class Preprocessing:
     codes: str | None = None
     normalize: bool = True
     split_hyphens: bool = False
+    bpe_kind: str = BPE_KINDS[0]
     pairs: bool = False
 
     def __post_init__(self) -> None:
+        if self.bpe_kind not in BPE_KINDS:
+            raise UserError(f"bpe_kind is {self.bpe_kind!r:.200}; known are {' and '.join(BPE_KINDS)}")
         if self.codes is not None:
-            check_codes(self.codes)
+            check_codes(self.codes, kind=self.bpe_kind)
 
     def apply(self, lines: Iterable[str]) -> list[str]:
         """Raw lines to lines of tokens separated by single spaces."""
@@ -52,25 +57,38 @@ class Preprocessing:
     def words(self, lines: Iterable[str]) -> list[str]:
         """The first half of `apply`: normalised, tokenised, lower-cased; not yet split into subwords."""
         if self.tokenize:
-            lines = self._map(_moses_tokenizer(self.language, self.normalize, self.split_hyphens), lines)
+            tokenize = _moses_tokenizer(self.language, self.normalize, self.split_hyphens)
+            lines = self._each_text(partial(map, tokenize), lines)
         if self.lowercase:
             lines = map(str.lower, lines)
         return list(lines)
 
     def subwords(self, lines: Iterable[str]) -> list[str]:
-        """The second half of `apply`: every word split by BPE, all parts but the last marked by `@@`."""
-        return list(lines if self.codes is None else self._map(_bpe(self.codes), lines))
+        """The second half of `apply`: every word split by BPE, all parts but the last marked by `@@`, or into byte-level pieces."""
+        if self.codes is None:
+            return list(lines)
+        split = partial(byte_level.split, self.codes) if self._of_bytes else partial(map, _bpe(self.codes))
+        return list(self._each_text(split, lines))
 
-    def _map(self, step: Callable[[str], str], lines: Iterable[str]) -> Iterable[str]:
+    def _each_text(self, step: Callable[[Iterable[str]], Iterable[str]], lines: Iterable[str]) -> Iterable[str]:
         """`step` on every text."""
-        return ("\t".join(map(step, line.split("\t"))) for line in lines) if self.pairs else map(step, lines)
+        return ("\t".join(step(line.split("\t"))) for line in lines) if self.pairs else step(lines)
+
+    def join(self, lines: Iterable[str]) -> list[str]:
+        """Undoes `subwords`: lines of words again."""
+        return list(map(byte_level.join if self._of_bytes else join_bpe, lines))
 
     def undo(self, lines: Iterable[str]) -> list[str]:
         """Lines of tokens to plain text: subwords joined, then Moses' detokenisation, which undoes its escapes.
 
-        Letters stay lower-case. Text that never was tokenised passes almost unchanged.
+        Letters stay lower-case. Text that never was tokenised passes almost unchanged, and that of byte-level pieces exactly so.
         """
-        return [_moses_detokenizer(self.language)(join_bpe(line)) for line in lines]
+        words = self.join(lines)
+        return words if self._of_bytes and not self.tokenize else [_moses_detokenizer(self.language)(w) for w in words]
+
+    @property
+    def _of_bytes(self) -> bool:
+        return self.codes is not None and self.bpe_kind == "byte-level"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON."""
@@ -78,10 +96,11 @@ class Preprocessing:
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
-        """What `to_dict` gave, the last three fields by default. Raises UserError where others are missing, unknown or of another type."""
+        """What `to_dict` gave, the last four fields by default. Raises UserError where others are missing, unknown or of another type."""
         types = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
-        types |= {"normalize": bool, "split_hyphens": bool, "pairs": bool}
-        fields = {"normalize": True, "split_hyphens": False, "pairs": False} | fields
+        types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool}
+        later = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0], "pairs": False}
+        fields = {**later, **fields}
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
             raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
         return Preprocessing(**fields)
@@ -110,8 +129,11 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def check_codes(codes: str, name: str = "the BPE codes") -> None:
-    """Raises UserError, naming the line, unless `codes` is a codes file that subword-nmt can read."""
+def check_codes(codes: str, name: str = "the BPE codes", kind: str = BPE_KINDS[0]) -> None:
+    """Raises UserError, naming the line, unless `codes` is a codes file that subword-nmt can read, or a merges.txt of bytes."""
+    if kind == "byte-level":
+        byte_level.check_merges(codes, name)
+        return
     lines = codes.rstrip("\n").split("\n")
     first = 0
     if lines[0].startswith("#version:"):
@@ -125,6 +147,10 @@ def check_codes(codes: str, name: str = "the BPE codes") -> None:
     for number, line in enumerate(lines[first:], start=first + 1):
         if len([part for part in line.strip("\r ").split(" ") if part]) != 2 or "  " in line:
             raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols with a space between")
+    if byte_level.LETTERS[ord(" ")] in codes and "</w>" not in codes:
+        raise UserError(
+            f"{name}: these merges are of bytes, as GPT-2 and RoBERTa have them; give data.bpe_kind=byte-level"
+        )
 
 
 @lru_cache(maxsize=8)
