@@ -89,9 +89,10 @@ class Preprocessing:
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
         """What `to_dict` gave, the last three fields by default. Raises UserError where others are missing, unknown or of another type."""
-        types = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
+        types: dict[str, Any] = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
         types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str}
-        fields = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0]} | fields
+        later: dict[str, Any] = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0]}
+        fields = later | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
             raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
         return Preprocessing(**fields)
