@@ -14,8 +14,8 @@ from one_layer import tickets
 from one_layer.accounting import account
 from one_layer.config import PAD
 from one_layer.data.assets import TextAssets
-from one_layer.data.config import LABEL, DataConfig
-from one_layer.data.preprocess import Preprocessing
+from one_layer.data.config import DataConfig
+from one_layer.data.preprocess import LABEL, Preprocessing
 from one_layer.data.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.layers import materialize

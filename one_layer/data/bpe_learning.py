@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Int
+from tqdm import tqdm
 
 from one_layer.errors import UserError
 
@@ -33,8 +34,10 @@ def learn_bpe_from_counts(counts: Mapping[str, int], merges: int) -> str:
         raise UserError("no BPE can be learned: the training text holds no word of two or more letters")
     learner = _Learner(counts)
     found: list[str] = []
-    while len(found) < merges and (pair := learner.merge_next()):
-        found.append(f"{pair[0]} {pair[1]}\n")
+    with tqdm(total=merges, desc="learning BPE", unit=" merges", disable=None, leave=False) as bar:
+        while len(found) < merges and (pair := learner.merge_next()):
+            found.append(f"{pair[0]} {pair[1]}\n")
+            bar.update()
     if not found:
         raise UserError("no BPE can be learned: no pair of letters occurs twice in the training text")
     return "#version: 0.2\n" + "".join(found)

@@ -6,11 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 
 from one_layer.data.glue import TASKS, task_named
-from one_layer.data.preprocess import BPE_KINDS, Preprocessing
+from one_layer.data.preprocess import BPE_KINDS, LABEL, Preprocessing
 from one_layer.errors import UserError
 
 SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
-LABEL = "label"  # the language of a classifier's target
 
 
 @dataclass(frozen=True)

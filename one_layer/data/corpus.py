@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from one_layer.data import streaming
 from one_layer.data.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.data.bpe_learning import learn_bpe_from_counts
 from one_layer.data.config import DataConfig
 from one_layer.data.glue import task_named
 from one_layer.data.prepared import Prepared, content_key, make_prepared, open_prepared
-from one_layer.data.preprocess import check_codes, learn_bpe
+from one_layer.data.preprocess import check_codes
 from one_layer.data.sources import FairseqFolder, LabelledTexts, ManyPairs, Pairs, Source, open_source
+from one_layer.data.streaming import Shown
 from one_layer.data.text import read_lines
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.vocabulary import SPECIALS, UNK, Vocabulary
@@ -136,18 +139,26 @@ def _options(config: DataConfig) -> dict[str, Any]:
 def _from_text(
     config: DataConfig, source: Source, vocabularies: tuple[Vocabulary, Vocabulary] | None, codes: str | None
 ) -> Prepared:
-    pairs: ManyPairs
-    if config.prepared:
-        pairs, codes = source.lines(source.train), _codes(config, codes)
-    else:
-        words = _words(config, source.read(source.train))
-        codes = _codes(config, codes, words)
-        pairs = _subwords(config, codes, words)
-    assets = _assets(config, vocabularies or _build_vocabularies(config, pairs), codes)
-    sides = _encode(config, assets, pairs)
-    if len(sides[0]) != len(sides[1]):
+    """Reads, prepares and encodes the training text in turn, line after line: what is in between waits in files without names."""
+    pairs = source.lines(source.train)
+    count, others = streaming.count_lines(pairs)
+    if count != others:
         source.read(source.train)  # says so
-    return _fit_for_training(assets, *sides, config.max_length)
+    codes = _codes(config, codes)
+    if not config.prepared and config.bpe_merges and codes is None:
+        pairs, counts = streaming.words(pairs, count, config.preprocessing(None))
+        codes = learn_bpe_from_counts(counts, config.bpe_merges)
+        pairs = streaming.subwords(pairs, count, config.preprocessing(codes))
+    elif not config.prepared:
+        pairs = streaming.applied(pairs, count, config.preprocessing(codes))
+    assets = _assets(
+        config, vocabularies or _build_vocabularies(config, _shown(pairs, "counting tokens", count)), codes
+    )
+    return _fit_for_training(assets, *_encode(config, assets, _shown(pairs, "encoding", count)), config.max_length)
+
+
+def _shown(pairs: ManyPairs, phase: str, count: int) -> ManyPairs:
+    return Shown(pairs[0], phase, count), Shown(pairs[1], phase, count)
 
 
 def _from_ids(
@@ -166,37 +177,23 @@ def _assets(config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary], cod
     return TextAssets(*vocabularies, *config.preprocessing(codes))
 
 
-def _words(config: DataConfig, raw: Pairs) -> Pairs:
-    source, target = config.preprocessing(None)
-    return source.words(raw[0]), target.words(raw[1])
-
-
-def _subwords(config: DataConfig, codes: str | None, words: Pairs) -> Pairs:
-    source, target = config.preprocessing(codes)
-    return source.subwords(words[0]), target.subwords(words[1])
-
-
-def _codes(config: DataConfig, codes: str | None, words: Pairs | None = None) -> str | None:
-    """The BPE codes: those given, else of the config's file, or learned on both sides' words together."""
+def _codes(config: DataConfig, codes: str | None) -> str | None:
+    """The BPE codes: those given, else of the config's file, if there is one."""
     if codes is not None:
         return codes
     if config.bpe_codes:
         codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
         check_codes(codes, config.bpe_codes, config.bpe_kind)
         return codes
-    return learn_bpe(_texts(config, words), config.bpe_merges) if words and config.bpe_merges else None
-
-
-def _texts(config: DataConfig, pairs: ManyPairs) -> Iterable[str]:
-    """Both sides' lines; of labelled texts, every text and no label."""
-    return (text for line in pairs[0] for text in line.split("\t")) if config.labels else chain(*pairs)
+    return None
 
 
 def _build_vocabularies(config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
     if config.labels:
         labels = Vocabulary(SPECIALS + task_named(config.labels).labels)
-        return given or Vocabulary.build(_texts(config, train), config.min_count), labels
+        texts = config.preprocessing(None)[0].texts(train[0])
+        return given or Vocabulary.build(texts, config.min_count), labels
     if config.joined_vocabulary:
         joined = given or Vocabulary.build(chain(*train), config.min_count)
         return joined, joined

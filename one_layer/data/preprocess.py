@@ -19,6 +19,7 @@ from one_layer.data.bpe_learning import learn_bpe_from_counts
 from one_layer.data.cleaning import printable
 from one_layer.errors import UserError
 
+LABEL = "label"  # the language of what a classifier says
 BPE_MARK = "@@"
 BPE_KINDS = ("subword-nmt", "byte-level")
 _CACHED_WORDS = 200_000  # that subword-nmt remembers the parts of
@@ -74,6 +75,12 @@ class Preprocessing:
         """`step` on every text."""
         return ("\t".join(step(line.split("\t"))) for line in lines) if self.pairs else step(lines)
 
+    def texts(self, lines: Iterable[str]) -> Iterable[str]:
+        """The texts of lines, each by itself; a label is none."""
+        if self.language == LABEL:
+            return ()
+        return (text for line in lines for text in line.split("\t")) if self.pairs else lines
+
     def join(self, lines: Iterable[str]) -> list[str]:
         """Undoes `subwords`: lines of words again."""
         return list(map(byte_level.join if self._of_bytes else join_bpe, lines))
@@ -97,10 +104,10 @@ class Preprocessing:
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
         """What `to_dict` gave, the last four fields by default. Raises UserError where others are missing, unknown or of another type."""
-        types = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
+        types: dict[str, Any] = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
         types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool}
-        later = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0], "pairs": False}
-        fields = {**later, **fields}
+        later: dict[str, Any] = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0], "pairs": False}
+        fields = later | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
             raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
         return Preprocessing(**fields)

@@ -8,7 +8,7 @@ names the files that all this comes from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -16,11 +16,15 @@ from one_layer.data import toy
 from one_layer.data.config import DataConfig
 from one_layer.data.data_bin import DataBin
 from one_layer.data.glue import read_examples, read_tfds_examples, task_named
+from one_layer.data.parallel import chunks
+from one_layer.data.spill import Spill
 from one_layer.data.text import existing_file, read_parallel, stream_lines
 from one_layer.data.tfds_records import TfdsRecords
 from one_layer.data.tokens import TokenStore
 from one_layer.data.vocabulary import SPECIALS, UNK
 from one_layer.errors import UserError
+
+_RECORDS = 4096  # of TFDS, read at once
 
 
 class Lines:
@@ -34,7 +38,7 @@ class Lines:
 
 
 Pairs = tuple[list[str], list[str]]
-ManyPairs = tuple[list[str] | Lines, list[str] | Lines]
+ManyPairs = tuple[Iterable[str], Iterable[str]]  # that can be read more than once
 
 
 class Toy:
@@ -91,12 +95,16 @@ class TfdsSplits:
         self._records, self._languages = TfdsRecords(config.tfds_name, config.directory), config.languages
 
     def read(self, name: str) -> Pairs:
-        source, target = self._records.read(name, self._languages)
-        # A line of text is one line in every file that comes of it, hypotheses among them.
-        return [" ".join(line.split("\n")) for line in source], [" ".join(line.split("\n")) for line in target]
+        source, target = map(list, self.lines(name))
+        return source, target
 
     def lines(self, name: str) -> ManyPairs:
-        return self.read(name)
+        sides = Spill(), Spill()
+        for records in chunks(self._records.stream(name, self._languages), _RECORDS):
+            for side, texts in zip(sides, zip(*records, strict=True), strict=True):
+                # A line of text is one line in every file that comes of it, hypotheses among them.
+                side.write(text.replace("\n", " ") for text in texts)
+        return sides
 
     def files(self, name: str) -> list[Path]:
         return self._records.files(name)

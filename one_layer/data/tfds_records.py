@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from one_layer.errors import UserError
 
@@ -37,7 +39,12 @@ class TfdsRecords:
         return list(self._builder.info.features)
 
     def read(self, split: str, fields: tuple[str, ...]) -> tuple[list[Any], ...]:
-        """The values of every field, in the order of the files: text as str, labels and numbers as int.
+        """The values of every field: what `stream` gives, a list a field."""
+        columns = list(zip(*self.stream(split, fields), strict=True))
+        return tuple(map(list, columns)) if columns else tuple([] for _ in fields)
+
+    def stream(self, split: str, fields: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        """The fields' values of one record after the other, in the order of the files: text as str, labels and numbers as int.
 
         `split` may be a part of one, as TFDS writes it (`train[:90%]`). Raises: UserError for a split or a field that is not there, a
         file that is damaged, and text that is not UTF-8.
@@ -46,21 +53,24 @@ class TfdsRecords:
         if lacking:
             raise UserError(f"{self._name} has no field {lacking[0]!r}; it has {', '.join(self.fields)}")
         self.files(split)
-        columns: tuple[list[Any], ...] = tuple([] for _ in fields)
+        number = 0
         try:
             records = self._builder.as_data_source(split=split)
-            for first in range(0, len(records), _AT_ONCE):
-                for record in records.__getitems__(list(range(first, min(first + _AT_ONCE, len(records))))):
-                    for column, field in zip(columns, fields, strict=True):
-                        column.append(_plain(record[field]))
+            with tqdm(
+                total=len(records), desc=f"reading {self._name}", unit=" records", disable=None, leave=False
+            ) as bar:
+                for first in range(0, len(records), _AT_ONCE):
+                    for record in records.__getitems__(list(range(first, min(first + _AT_ONCE, len(records))))):
+                        number += 1
+                        yield tuple(_plain(record[field]) for field in fields)
+                    bar.update(number - bar.n)
         except UnicodeDecodeError as error:
-            raise UserError(f"{self._name}, split {split}, record {len(columns[0]):,}: {error}") from None
+            raise UserError(f"{self._name}, split {split}, record {number:,}: {error}") from None
         except (OSError, RuntimeError, ValueError, IndexError) as error:
             what = str(error).split("\n")[0]
             raise UserError(
                 f"{self._builder.data_dir}, split {split}, cannot be read ({what}); prepare it again"
             ) from None
-        return columns
 
     def files(self, split: str) -> list[Path]:
         """The files that hold `split`. Raises: UserError for a split that is not there, or a file that is missing."""
