@@ -31,9 +31,16 @@ DATA = [
         "data.tfds_records",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
-    ("data.tokens", "data.config", "data.glue", "importers", "importers.fairseq_dictionary"),
+    (
+        "data.tokens",
+        "data.config",
+        "data.glue",
+        "importers",
+        "importers.fairseq_checkpoint",
+        "importers.fairseq_dictionary",
+    ),
     ("data.assets", "data.batches", "data.data_bin", "data.embeddings", "data.shards", "data.toy"),
-    ("data.prepared", "data.sources"),
+    ("data.prepared", "data.sources", "importers.roberta"),
     ("data.corpus",),
 ]
 SCIENCE = [
@@ -50,7 +57,7 @@ RUN = [
     ("settings", "metrics", "checkpoints", "step", "accounting", "frozen"),
     ("importers.fairseq", "ticket_settings"),
     ("restore", "generate", "importers.fairseq_options", "ticket_content"),
-    ("evaluate", "translate", "tickets"),
+    ("evaluate", "translate", "tickets", "embedding_sources"),
     ("results", "inspection"),
     ("train",),
 ]
