@@ -33,7 +33,10 @@ def get_config() -> ConfigDict:
     model.score_init = "uniform"  # ±1/√fan_in; or constant, or constant_noisy: plus N(0, 1e-4)
     model.score_constant = 0.5
     model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
-    model.embedding_path = ""  # tables of text (`N d`, then `token v1 ... vd`); {language} in it is replaced
+    # What embedding_path names: text (`N d`, then `token v1 ... vd`), run (its folder), fairseq (.pt), roberta (safetensors).
+    model.embedding_source = "text"
+    model.embedding_path = ""  # pre-trained tables, which stay fixed; {language} in it is replaced
+    model.embedding_vocabulary = ""  # fairseq's dict.{language}.txt, roberta's vocab.json; empty: that beside the file
     model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
     model.positions = "sinusoidal"  # or, of a classifier, frozen: a table from model.embedding_path, as RoBERTa's
     model.max_positions = 512  # of that table

@@ -17,10 +17,16 @@ The argument is WEIGHTS_SIZE and any variants, joined by _: weights dense, one_l
 Scores are means of three seeds, of tokenised lower-cased BLEU (`bleu_tokenized`), best epoch by validation BLEU, beam 5, length
 penalty 1. The paper gives no training time; it used one V100.
 
-`pretrained` reads the embeddings from files, `embeddings.de.txt` and `embeddings.en.txt` unless --config.model.embedding_path says
-otherwise: those of a trained dense model of the same width (the paper took fairseq's public one for small and deep, and trained a
-dense_wide for wide). They are fixed, and masked like every other matrix: so the code has it, and so Table 1 counts. `frozen` takes
-the masks off the embeddings: with `pretrained` those of the files stay as they are, the other reading of "fixed pre-trained".
+`pretrained` takes the embeddings of a trained dense model, as the paper does (footnote 4): small and deep those of fairseq's
+checkpoint `pretrained/model.pt` with its dictionaries `pretrained/dict.de.txt` and `dict.en.txt` (torch reads it:
+requirements-torch.txt), wide those of this project's dense run in `runs/dense_wide`. --config.model.embedding_path names another
+checkpoint, with its dictionaries beside it, or another run; for small from a dense run of this project
+
+    --config.model.embedding_source=run --config.model.embedding_path=runs/dense_small
+
+and for text files (`python launch/dump_embeddings.py` writes some) --config.model.embedding_source=text likewise. The tables are
+fixed, and masked like every other matrix: so the code has it, and so Table 1 counts. `frozen` takes the masks off the embeddings:
+with `pretrained` those of the model stay as they are, the other reading of "fixed pre-trained".
 
 DIR holds train, valid and test .de and .en, as `python launch/prepare_iwslt14.py --download --out=DIR` or fairseq's
 prepare-iwslt14.sh leaves them: tokenised, lower-cased, joint 10k BPE, 8,848 and 6,632 types with the special ones. For a model

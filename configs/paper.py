@@ -11,13 +11,16 @@ from configs import common
 WEIGHTS = ("dense", "one_layer", "multi_layer")
 # What the paper varies besides; each for masked models.
 VARIANTS = {
-    "pretrained": {
+    "pretrained": {  # tables from elsewhere, masked like the rest: those of fairseq's model, see PRETRAINED
         "embedding": "masked",
-        "embedding_path": "embeddings.{language}.txt",
-    },  # from files, masked like the rest
+        "embedding_source": "fairseq",
+        "embedding_path": "pretrained/model.pt",
+    },
     "frozen": {"embedding": "frozen"},  # no masks over the embeddings; with pretrained: those of the files as they are
     "xavier": {"init_scheme": "xavier_uniform"},  # instead of Kaiming uniform
 }
+# Sizes of which fairseq has no model: "we pre-train fully-weighted model and then dump the embedding layer" (paper A, footnote 4).
+PRETRAINED = {"wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"}}
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers
 
 Overrides = dict[str, Any]
@@ -41,6 +44,8 @@ def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -
     for name in VARIANTS:  # in this order: frozen has the last word on the embedding
         if name in variants:
             config.model.update(VARIANTS[name])
+    if "pretrained" in variants:
+        config.model.update(PRETRAINED.get(size, {}))
 
 
 def sweep(

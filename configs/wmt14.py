@@ -18,9 +18,15 @@ Scores are of one seed, of tokenised BLEU, the average of the last 10 epochs, be
 splitting compounds, and its commands do not. The paper gives no training time; it used eight V100, whose 8 x 4,096 tokens an update
 are 8 micro-batches here.
 
-`pretrained` reads the embeddings from files, `embeddings.en.txt` and `embeddings.de.txt` unless --config.model.embedding_path says
-otherwise (the paper took those of fairseq's public models); they are fixed, and masked like every other matrix: so the code has it,
-and so Table 1 counts. `frozen` takes the masks off the embeddings.
+`pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4): those of the checkpoint
+`pretrained/model.pt` with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt` (torch reads it: requirements-torch.txt), of
+width 512 for base and deeper and 1024 for wider. --config.model.embedding_path names another, with its dictionaries beside it; from a
+dense run of this project
+
+    --config.model.embedding_source=run --config.model.embedding_path=runs/dense_base
+
+The tables are fixed, and masked like every other matrix: so the code has it, and so Table 1 counts. `frozen` takes the masks off
+the embeddings. The text needs the BPE of the model, for rows are matched by token: the share that was found is printed.
 
 DIR holds train, valid and test .en and .de, tokenised, in a joint BPE, as `python launch/prepare_wmt14.py --download --out=DIR` or
 fairseq's prepare-wmt14en2de.sh leaves them. The dictionary is joined and the tables are not: about 41,000

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import io
 import logging
-import re
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -28,7 +27,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
 from absl import flags
 from ml_collections import config_flags
 
@@ -37,12 +35,12 @@ from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.data.assets import TextAssets, save_text_assets
 from one_layer.data.text import read_lines
-from one_layer.data.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.frozen import fingerprint, write_frozen
 from one_layer.importers import fairseq
-from one_layer.importers.fairseq_dictionary import read_dictionary
+from one_layer.importers.fairseq_checkpoint import import_torch, read_checkpoint
+from one_layer.importers.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.importers.fairseq_options import read_options, write_options
 from one_layer.optim import optimizer
 from one_layer.restore import restore_run
@@ -63,7 +61,8 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     found = read_options(options, state)
     source, target = map(read_dictionary, dictionaries)
     for vocabulary, file, stack in zip((source, target), dictionaries, ("encoder", "decoder"), strict=True):
-        _check_length(vocabulary, file, state[f"{stack}.embed_tokens.weight"], stack)
+        name = f"{stack}.embed_tokens.weight"
+        check_rows(vocabulary, file, len(state[name]), name)
     run = _run(found, options, dictionaries, overrides)
     model = run.model_config(len(source), len(target))
     variables = fairseq.convert(state, model)
@@ -79,7 +78,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
 
 def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
     """Writes the model of a checkpoint (see `restore_run`) in fairseq's format. Raises: UserError for what is not there."""
-    torch = _torch()
+    torch = import_torch()
     restored = restore_run(workdir, checkpoint)
     state = fairseq.export(restored.variables, restored.model)
     tensors = {id(array): torch.from_numpy(array) for array in state.values()}  # copies stay one tensor, stored once
@@ -101,67 +100,6 @@ def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
     torch.save(content, file)
     write_atomically(path, file.getvalue())
     log.info("%s holds the model of update %d of %s", path, restored.step, workdir)
-
-
-def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The tensors of `model` and the options of the training that a file of fairseq's holds.
-
-    Raises: UserError for a file that cannot be read, or only by running what it asks for.
-    """
-    torch = _torch()
-    try:
-        with torch.serialization.safe_globals([argparse.Namespace]):
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-    except Exception as error:  # torch and pickle raise many kinds for a file that is damaged, or of another format
-        raise UserError(_why(path, str(error))) from None
-    model = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(model, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in model.values()):
-        raise UserError(
-            f"{path} has no tensors under the name 'model': give a checkpoint as fairseq's training writes it"
-        )
-    state = {name: (t.float() if t.is_floating_point() else t).detach().numpy() for name, t in model.items()}
-    return state, _options(content)
-
-
-def _options(content: dict[str, Any]) -> dict[str, Any]:
-    """Older files have one namespace `args`, newer ones `cfg` with a section for the task and one for the model."""
-    sections = content.get("cfg")
-    newer = [sections.get(name) for name in ("task", "model")] if isinstance(sections, dict) else []
-    found: dict[str, Any] = {}
-    for section in (content.get("args"), *newer):
-        if isinstance(section, dict | argparse.Namespace):
-            found.update(section if isinstance(section, dict) else vars(section))
-    return found
-
-
-def _why(path: Path, problem: str) -> str:
-    needed = re.search(r"GLOBAL (\S+)", problem)
-    if needed is None:
-        return f"{path} is not a whole file of torch.save ({problem.partition('.')[0][:200]!r}); make or copy it again"
-    return (
-        f"{path} holds {needed[1]}, and a file that brings its own objects could run any program; where you trust it, keep what is "
-        "needed: c = torch.load(FILE, weights_only=False); torch.save({'model': c['model'], 'args': c['args'] or c['cfg'].model}, NEW)"
-    )
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise UserError(
-            "fairseq's files are PyTorch's, and torch is not installed; .venv/bin/pip install -r requirements-torch.txt"
-        ) from None
-    return torch
-
-
-def _check_length(vocabulary: Vocabulary, file: Path, table: np.ndarray, stack: str) -> None:
-    if len(vocabulary) != len(table):
-        raise UserError(
-            f"{file} has {len(vocabulary):,} types (4 special ones and a line for each of the others), but "
-            f"{stack}.embed_tokens.weight {len(table):,} rows; give the dict.txt that the model was trained with"
-        )
 
 
 def _run(

@@ -14,6 +14,7 @@ PAD, BOS, EOS, UNK = 1, 0, 2, 3
 _CHOICES = {
     "weights": ("dense", "one_layer", "multi_layer"),
     "embedding": ("masked", "frozen", "trained"),
+    "embedding_source": ("text", "run", "fairseq", "roberta"),
     "sharing": ("weights", "masks", "none"),
     "selection": SELECTIONS,
     "score_init": ("uniform", "constant", "constant_noisy"),
@@ -41,8 +42,10 @@ class ModelConfig:
     `sharing`, among the layers of a stack: `weights` (one_layer), `none`, or `masks` (L random layers under one mask).
     `selection`, `keep`, `threshold`, `dynamic_scale`: how scores become masks, see `one_layer.supermask.Supermask`; a keep of 1
     means no masks. `score_init`: U(±1/√fan_in), `constant` (`score_constant`, all tied) or `constant_noisy` (plus N(0, 1e-4)).
-    `embedding`: `masked`, `frozen` (fixed) or `trained`; its values are random, or of the file `embedding_path` (fixed, so
-    `masked` or `frozen`). `shared_embedding`: one table for source, target and output projection (a joined vocabulary).
+    `embedding`: `masked`, `frozen` (fixed) or `trained`; its values are random, or from `embedding_path` (fixed, so `masked` or
+    `frozen`), which is what `embedding_source` says: `text`, the folder of a `run`, a `fairseq` checkpoint or a `roberta`, the
+    last two with the tokens in the file `embedding_vocabulary`; only `one_layer.embedding_sources` reads these paths.
+    `shared_embedding`: one table for source, target and output projection (a joined vocabulary).
     `norm`: LayerNorm `plain`, `affine` (trained scale and shift) or `frozen` (affine, fixed). `share_bias`: biases, shifts of
     norms among them, are the same in all layers; `share_norm_scale`: so are the norms' scales.
     Fields that are None follow from `weights`: a dense model has trained embeddings, biases and affine LayerNorm, a masked one
@@ -75,7 +78,9 @@ class ModelConfig:
     score_init: str = "uniform"
     score_constant: float = 0.5
     embedding: str | None = None
+    embedding_source: str = "text"
     embedding_path: str = ""
+    embedding_vocabulary: str = ""
     shared_embedding: bool = False
     positions: str = "sinusoidal"
     max_positions: int = 512
@@ -167,11 +172,7 @@ class ModelConfig:
                 f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold}) and no "
                 "model.dynamic_scale, which counts ones"
             )
-        if self.embedding_path and self.embedding == "trained":
-            raise UserError(
-                f"model.embedding_path is {self.embedding_path!r}, but model.embedding is 'trained'; such tables stay fixed: "
-                "give frozen or masked"
-            )
+        self._check_embedding()
         if self.d_model % self.heads:
             raise UserError(f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}")
         if self.d_model % 2 or self.d_model < 4:
@@ -184,6 +185,28 @@ class ModelConfig:
             raise UserError(
                 f"model.shared_embedding needs one vocabulary, but the source has {self.source_vocab} types and the target "
                 f"{self.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off"
+            )
+
+    def _check_embedding(self) -> None:
+        if self.embedding_path and self.embedding == "trained":
+            raise UserError(
+                f"model.embedding_path is {self.embedding_path!r}, but model.embedding is 'trained'; such tables stay fixed: "
+                "give frozen or masked"
+            )
+        if self.embedding_source != "text" and not self.embedding_path:
+            raise UserError(
+                f"model.embedding_source is {self.embedding_source!r}, but model.embedding_path is empty; give the file or folder, or "
+                "leave out the source"
+            )
+        if self.positions == "frozen" and self.embedding_source != "roberta":
+            raise UserError(
+                f"model.positions is 'frozen', which come from model.embedding_source=roberta (it is {self.embedding_source!r}); give "
+                "that and its model.embedding_path, or sinusoidal positions"
+            )
+        if self.embedding_vocabulary and self.embedding_source not in ("fairseq", "roberta"):
+            raise UserError(
+                f"model.embedding_vocabulary is {self.embedding_vocabulary!r}, but with model.embedding_source="
+                f"{self.embedding_source} the tokens stand beside the vectors; leave it out, or give fairseq or roberta"
             )
 
     @property

@@ -22,7 +22,7 @@ from one_layer import evaluate, metrics, results
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.data.batches import Batch, TrainingBatches, training_iterator
-from one_layer.data.embeddings import read_embeddings
+from one_layer.embedding_sources import embedding_rows, table_sides
 from one_layer.errors import UserError
 from one_layer.frozen import check_frozen, fingerprint, with_frozen, write_frozen
 from one_layer.models import ModelConfig, initialize, pretrained_tables
@@ -73,15 +73,7 @@ def _corpus(run: RunConfig, workdir: Path, resumed: bool) -> corpora.Corpus:
 
 def _tables(run: RunConfig, model: ModelConfig, corpus: corpora.Corpus) -> dict[str, Any]:
     """The tables of `model.embedding_path`, one for each side, or one for both where that is shared; none without a path."""
-    if not model.embedding_path:
-        return {}
-    rows = {}
-    names = ["shared_embedding"] if model.shared_embedding else ["source_embedding", "target_embedding"]
-    for name, vocabulary, language in zip(names, corpus.vocabularies, run.data.languages, strict=False):
-        path = model.embedding_path.replace("{language}", language)
-        rows[name], found = read_embeddings(path, vocabulary, model.d_model)
-        log.info("%s: %s of %s types found in %s; the rest is drawn", name, f"{found:,}", f"{len(vocabulary):,}", path)
-    return pretrained_tables(model, run.seed, rows)
+    return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
 
 
 @dataclass

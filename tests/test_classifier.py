@@ -29,7 +29,14 @@ PLAIN = ModelConfig(12, 7, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder
 CONFIGS = {
     "as the paper's translation models": PLAIN,
     "as RoBERTa": PLAIN.replace(
-        positions="frozen", max_positions=9, embedding_norm=True, norm="affine", bias=True, activation="gelu"
+        positions="frozen",
+        max_positions=9,
+        embedding_source="roberta",
+        embedding_path="somewhere",
+        embedding_norm=True,
+        norm="affine",
+        bias=True,
+        activation="gelu",
     ),
     "dense": PLAIN.replace(weights="dense", embedding_norm=True),
 }
@@ -138,6 +145,7 @@ def test_what_it_has_is_counted():
         ({"shared_embedding": True, "source_vocab": 7}, "a classifier .* has one table alone"),
         ({"positions": "learned"}, "model.positions is 'learned'; known are sinusoidal, frozen"),
         ({"activation": "tanh"}, "model.activation is 'tanh'; known are relu, gelu"),
+        ({"positions": "frozen"}, "model.positions is 'frozen', which come from model.embedding_source=roberta"),
         ({"max_positions": 0}, "model.max_positions is 0; it must be at least 1"),
     ],
 )

@@ -197,7 +197,15 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
         ({"data.source": "toy"}, "data.source='toy' with data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are no text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
-        ({"model.positions": "frozen", "model.max_positions": 8}, "data.max_length is 12, but model.max_positions 8"),
+        (
+            {
+                "model.positions": "frozen",
+                "model.embedding_source": "roberta",
+                "model.embedding_path": "x",
+                "model.max_positions": 8,
+            },
+            "data.max_length is 12, but model.max_positions 8",
+        ),
     ],
 )
 def test_what_no_classification_can_have_is_refused(changes, message, folder):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from one_layer.data.assets import load_text_assets
-from one_layer.data.embeddings import read_embeddings
+from one_layer.data.embeddings import Table, read_embeddings, write_embeddings
 from one_layer.data.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, pretrained_tables, random_collection
@@ -32,6 +32,33 @@ def test_rows_are_matched_by_token(tmp_path):
     for token, row in {"häuser": 0, "ein": 2, "<pad>": 3}.items():
         np.testing.assert_array_equal(table[WORDS.tokens.index(token)], rows[row])
     assert np.isnan(table).all(axis=1).sum() == len(WORDS) - 3
+
+
+def test_a_table_s_rows_are_matched_by_token_too():
+    rows = np.arange(20, dtype=np.float32).reshape(5, 4)
+    found = Table("a table", {"häuser": 0, "nirgends": 4, "ein": 2, "<pad>": 3}, rows).rows_of(WORDS)
+    for token, row in {"häuser": 0, "ein": 2, "<pad>": 3}.items():
+        np.testing.assert_array_equal(found[WORDS.tokens.index(token)], rows[row])
+    assert np.isnan(found).all(axis=1).sum() == len(WORDS) - 3 and np.isnan(found).any(axis=1).sum() == len(WORDS) - 3
+    assert np.isnan(Table("another", {"nirgends": 0}, rows).rows_of(WORDS)).all()
+
+
+def test_every_float32_reads_back_to_the_same_bits(tmp_path):
+    """Any finite bits: random ones, the ends of the range, denormals, both zeros, and the ones beside powers of two and ten."""
+    bits = np.random.default_rng(0).integers(0, 2**32, 40_000, dtype=np.uint32)
+    bits = bits[np.isfinite(bits.view(np.float32))]
+    powers = np.concatenate([2.0 ** np.arange(-149, 128), 10.0 ** np.arange(-45, 39)]).astype(np.float32)
+    beside = [(powers.view(np.uint32) + np.uint32(step)).view(np.float32) for step in (0, 1, 2)]
+    before = [(powers.view(np.uint32) - np.uint32(step)).view(np.float32) for step in (1, 2)]
+    ends = np.array([0.0, -0.0, np.finfo(np.float32).max, np.finfo(np.float32).tiny], np.float32)
+    values = np.concatenate([bits.view(np.float32), *beside, *before, ends])
+    values = values[np.isfinite(values)]
+    rows = values[: len(values) // 4 * 4].reshape(-1, 4)
+    vocabulary = Vocabulary.build([" ".join(f"w{place}" for place in range(len(rows) - 5)) + " \u2028\u00a0"])
+    write_embeddings(tmp_path / "emb.txt", vocabulary.tokens, rows)
+    read, found = read_embeddings(tmp_path / "emb.txt", vocabulary, 4)
+    assert found == len(vocabulary)
+    np.testing.assert_array_equal(read.view(np.uint32), rows.view(np.uint32))
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,17 @@ DATA = [
         "data.tfds_records",
     ),
     ("data.vocabulary", "data.preprocess", "data.manifest", "data.toy_clause"),
-    ("data.streaming", "data.tokens", "data.vocabulary_json", "data.glue", "importers", "importers.fairseq_dictionary"),
+    (
+        "data.streaming",
+        "data.tokens",
+        "data.vocabulary_json",
+        "data.glue",
+        "importers",
+        "importers.fairseq_checkpoint",
+        "importers.fairseq_dictionary",
+    ),
     ("data.config", "data.assets", "data.batches", "data.data_bin", "data.embeddings", "data.shards", "data.toy"),
-    ("data.prepared", "data.sources"),
+    ("data.prepared", "data.sources", "importers.roberta"),
     ("data.corpus",),
 ]
 SCIENCE = [
@@ -52,7 +60,7 @@ RUN = [
     ("settings", "metrics", "checkpoints", "step", "accounting", "frozen"),
     ("importers.fairseq", "ticket_settings"),
     ("restore", "generate", "importers.fairseq_options", "ticket_content"),
-    ("translation_scores", "label_scores", "streams", "tickets"),
+    ("translation_scores", "label_scores", "streams", "tickets", "embedding_sources"),
     ("evaluate", "translate", "classify"),
     ("results", "inspection"),
     ("train",),

@@ -48,5 +48,14 @@ def read_dictionary(path: str | Path) -> Vocabulary:
     return Vocabulary(tuple(tokens), tuple(counts))
 
 
+def check_rows(vocabulary: Vocabulary, path: str | Path, rows: int, table: str) -> None:
+    """Makes sure that a dictionary, that of `path`, has a type for every row of the table. Raises: UserError where it has not."""
+    if len(vocabulary) != rows:
+        raise UserError(
+            f"{path} has {len(vocabulary):,} types (4 special ones and a line for each of the others), but {table} {rows:,} rows; "
+            "give the dict.txt that the model was trained with"
+        )
+
+
 def _hidden(place: int) -> str:
     return f"<overwritten:{place}>"

@@ -15,6 +15,7 @@ import numpy as np
 from one_layer.config import ModelConfig
 from one_layer.errors import UserError
 from one_layer.importers.fairseq import StateDict
+from one_layer.supermask import Supermask
 
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 _SAME = {
@@ -81,6 +82,16 @@ def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]
     if any(name.endswith(".scores") for name in state):
         return found | _masked(options, state)
     return found | {"weights": "dense", "sharing": "none", "embedding": "trained"}
+
+
+def read_supermask(options: Mapping[str, Any]) -> Supermask | None:
+    """How the options of the paper's code make masks of scores; None where they do not say what is kept.
+
+    Raises: UserError for masks that this project does not have.
+    """
+    _refuse({name: options.get(name) for name in ("prune_method", "dynamic_scaling")})
+    found = _selection(options)
+    return Supermask(**{"keep": 0.5, **found}) if found.keys() & {"keep", "threshold"} else None
 
 
 def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
@@ -179,6 +190,12 @@ def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
     }
     if options.get("mask_layernorm_type") is not None:
         found["norm"] = _NORMS[options["mask_layernorm_type"]]
+    return found | _selection(options)
+
+
+def _selection(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How masks are made, as far as the options say."""
+    found: dict[str, Any] = {}
     if options.get("prune_method") is not None:
         found["selection"] = _SELECTIONS[options["prune_method"]]
     if options.get("prune_ratio") is not None:

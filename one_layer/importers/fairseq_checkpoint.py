@@ -1,0 +1,66 @@
+"""fairseq's checkpoints, files of PyTorch's, read without running anything in them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from one_layer.errors import UserError
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The tensors of `model` and the options of the training that a file of fairseq's holds.
+
+    Raises: UserError for a file that cannot be read, or only by running what it asks for, and where torch is not installed.
+    """
+    torch = import_torch()
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # torch and pickle raise many kinds for a file that is damaged, or of another format
+        raise UserError(_why(path, str(error))) from None
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in model.values()):
+        raise UserError(
+            f"{path} has no tensors under the name 'model': give a checkpoint as fairseq's training writes it"
+        )
+    state = {name: (t.float() if t.is_floating_point() else t).detach().numpy() for name, t in model.items()}
+    return state, _options(content)
+
+
+def import_torch() -> Any:
+    """The module `torch`. Raises: UserError with the line that installs it."""
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            "fairseq's files are PyTorch's, and torch is not installed; .venv/bin/pip install -r requirements-torch.txt"
+        ) from None
+    return torch
+
+
+def _options(content: dict[str, Any]) -> dict[str, Any]:
+    """Older files have one namespace `args`, newer ones `cfg` with a section for the task and one for the model."""
+    sections = content.get("cfg")
+    newer = [sections.get(name) for name in ("task", "model")] if isinstance(sections, dict) else []
+    found: dict[str, Any] = {}
+    for section in (content.get("args"), *newer):
+        if isinstance(section, dict | argparse.Namespace):
+            found.update(section if isinstance(section, dict) else vars(section))
+    return found
+
+
+def _why(path: Path, problem: str) -> str:
+    needed = re.search(r"GLOBAL (\S+)", problem)
+    if needed is None:
+        return f"{path} is not a whole file of torch.save ({problem.partition('.')[0][:200]!r}); make or copy it again"
+    return (
+        f"{path} holds {needed[1]}, and a file that brings its own objects could run any program; where you trust it, keep what is "
+        "needed: c = torch.load(FILE, weights_only=False); torch.save({'model': c['model'], 'args': c['args'] or c['cfg'].model}, NEW)"
+    )

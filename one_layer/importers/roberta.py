@@ -1,0 +1,116 @@
+"""The embeddings of Hugging Face's RoBERTa: `model.safetensors`, and `vocab.json` for what each row of its word embeddings means.
+
+Of the file only the tensor that is asked for is read, and its numbers become float32.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+from safetensors import SafetensorError, safe_open
+
+from one_layer.data.embeddings import Table, check_vectors
+from one_layer.errors import UserError
+
+_FLOATS = ("F16", "BF16", "F32", "F64")
+
+
+def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features: int) -> Table:
+    """The word embeddings [rows, features] with the tokens of `vocabulary_path`, byte-level ones such as `Ġthe`, as they are.
+
+    `path`: the safetensors file, or the folder of its `model.safetensors`; without a `vocabulary_path` the `vocab.json` beside
+    it. Rows that no token has are allowed. Raises: UserError, naming the file, for what is missing, damaged or of another width.
+    """
+    file = _file(path)
+    vocabulary = Path(vocabulary_path) if vocabulary_path else file.with_name("vocab.json")
+    places = _read_places(vocabulary)
+    rows, name = _read_tensor(file, "word_embeddings", features)
+    if (highest := max(places.values(), default=-1)) >= len(rows):
+        raise UserError(
+            f"{vocabulary} gives the id {highest:,}, but {name} has {len(rows):,} rows, from id 0 on; give the vocab.json of the "
+            "same model as model.embedding_vocabulary"
+        )
+    return Table(name, places, rows)
+
+
+def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "positions d"]:
+    """The learned position embeddings of the file or folder `path`, float32 [positions, features].
+
+    Rows are counted as in RoBERTa and fairseq: a pad has the position of its own id, 1; the first token has pad + 1 = 2. Row 0 is
+    never used, and the 514 rows of the published models serve 512 tokens.
+    Raises: UserError, naming the file, for one that is missing, damaged, without this tensor, of another width or with a NaN.
+    """
+    return _read_tensor(_file(path), "position_embeddings", features)[0]
+
+
+def _file(path: str | Path) -> Path:
+    path = Path(path)
+    file = path / "model.safetensors" if path.is_dir() else path
+    if not file.is_file():
+        raise UserError(f"{file} does not exist; give RoBERTa's model.safetensors, or the folder that holds it")
+    return file
+
+
+def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:
+    """A table of `embeddings`, under the name that it has in a model with a head or in one without, and what messages call it."""
+    wanted = [f"{prefix}embeddings.{kind}.weight" for prefix in ("roberta.", "")]
+    try:
+        with safe_open(file, framework="np") as tensors:
+            key = next((name for name in wanted if name in tensors.keys()), None)  # noqa: SIM118  # no mapping
+            if key is None:
+                raise UserError(
+                    f"{file} has neither {wanted[0]} nor {wanted[1]}; give the model.safetensors of a RoBERTa"
+                )
+            entry = tensors.get_slice(key)
+            shape, kind = entry.get_shape(), entry.get_dtype()
+            if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # known before anything large is read
+                raise UserError(
+                    f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors are as wide, "
+                    f"of {' or '.join(_FLOATS)}"
+                )
+            rows = np.asarray(tensors.get_tensor(key), np.float32)
+    except SafetensorError as error:
+        raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
+    check_vectors(rows, features, f"{file}: {key}")
+    return rows, f"{file}: {key}"
+
+
+def _read_places(path: Path) -> dict[str, int]:
+    """The row of every token."""
+    try:
+        places = json.loads(path.read_bytes(), object_pairs_hook=partial(_once, path))
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} does not exist; give the vocab.json of the model as model.embedding_vocabulary"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UserError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no JSON that can be read ({error}); copy it again") from None
+    if not isinstance(places, dict) or not all(type(place) is int and place >= 0 for place in places.values()):
+        raise UserError(f"{path} is no JSON object that gives every token its id; give RoBERTa's vocab.json")
+    taken: dict[int, str] = {}
+    for token, place in places.items():
+        if (other := taken.setdefault(place, token)) != token:
+            raise UserError(
+                f"{path} gives {other!r} and {token!r} the same id, {place:,}; every row has one token: copy it again"
+            )
+    return places
+
+
+def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for token, place in pairs:
+        if token in found:
+            raise UserError(f"{path} has the token {token!r:.120} twice; every token has one row: copy it again")
+        found[token] = place
+    return found

@@ -1,0 +1,117 @@
+"""RoBERTa's word and position embeddings from its files, and what is wrong with them said in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from one_layer.errors import UserError
+from one_layer.importers.roberta import roberta_positions, roberta_table
+
+PLACES = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "Ġthe": 5, "ä": 4}
+
+
+def normal(count, features=4) -> np.ndarray:
+    return np.random.default_rng(count).standard_normal((count, features)).astype(np.float32)
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Writes the two files; `None` leaves one as it is."""
+
+    def write(tensors=None, places: object = None):
+        if tensors is not None:
+            save_file(tensors, tmp_path / "model.safetensors")
+        if places is not None:
+            text = places if isinstance(places, bytes) else json.dumps(places).encode()
+            (tmp_path / "vocab.json").write_bytes(text)
+        return tmp_path
+
+    prefix = "roberta.embeddings"
+    tables = {f"{prefix}.word_embeddings.weight": normal(7), f"{prefix}.position_embeddings.weight": normal(10)}
+    write({**tables, "lm_head.bias": np.zeros(7, np.float32)}, PLACES)
+    return write
+
+
+def refused(message, call, *arguments) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        call(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_folder_or_file_with_the_vocabulary_beside_it_or_elsewhere(model, tmp_path):
+    folder = model()
+    (folder / "vocab.json").rename(folder / "other.json")
+    for path in (folder, folder / "model.safetensors", str(folder)):
+        table = roberta_table(path, folder / "other.json", 4)
+        assert table.places == PLACES and "word_embeddings" in table.name
+        np.testing.assert_array_equal(table.rows, normal(7))
+    refused(r"vocab\.json does not exist; give the vocab\.json of the model", roberta_table, folder, "", 4)
+
+
+@pytest.mark.parametrize("prefix", ["", "roberta."])
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float32])
+def test_numbers_of_every_kind_are_widened_exactly(model, prefix, kind):
+    names = ("word", "position")
+    folder = model({f"{prefix}embeddings.{name}_embeddings.weight": normal(9).astype(kind) for name in names})
+    for rows in (roberta_table(folder, None, 4).rows, roberta_positions(folder, 4)):
+        assert rows.dtype == np.float32
+        np.testing.assert_array_equal(rows, normal(9).astype(kind).astype(np.float32))
+
+
+def test_positions_are_the_file_s_rows(model):
+    np.testing.assert_array_equal(roberta_positions(model(), 4), normal(10))
+    refused(r"position_embeddings\.weight is F32 \[10, 4\], but model\.d_model is 6", roberta_positions, model(), 6)
+
+
+def test_only_the_tensor_that_is_needed_is_read(model):
+    """What else is in the file may be of a kind that NumPy does not have, or no number."""
+    broken = np.full((10, 4), np.nan, np.float32)
+    folder = model({"embeddings.word_embeddings.weight": normal(7), "embeddings.position_embeddings.weight": broken})
+    assert roberta_table(folder, None, 4).rows.shape == (7, 4)
+    refused(r"position_embeddings\.weight has nan in row 0", roberta_positions, folder, 4)
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        (["<s>"], "is no JSON object that gives every token its id"),
+        ({"a": "1"}, "is no JSON object that gives every token its id"),
+        ({"a": 1.5}, "is no JSON object that gives every token its id"),
+        ({"a": True}, "is no JSON object that gives every token its id"),
+        ({"a": -1}, "is no JSON object that gives every token its id"),
+        ({"a": {"b": 1}}, "is no JSON object that gives every token its id"),
+        ({"a": 1, "b": 1}, "gives 'a' and 'b' the same id, 1"),
+        (b'{"a": 1, "a": 2}', "has the token 'a' twice"),
+        ({"a": 7}, r"gives the id 7, but .*word_embeddings\.weight has 7 rows"),
+        (b"{", "is no JSON that can be read"),
+        (b"\xff\xfe{", "is no JSON that can be read"),
+        (b"[" * 100_000, "is no JSON that can be read"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "is no JSON that can be read"),
+    ],
+)
+def test_vocabularies_that_are_none(model, places, message):
+    refused(rf"vocab\.json {message}", roberta_table, model(places=places), None, 4)
+
+
+def test_files_that_are_none(model, tmp_path):
+    folder = model()
+    refused("does not exist; give RoBERTa's", roberta_table, tmp_path / "nowhere", None, 4)
+    refused(r"word_embeddings\.weight is F32 \[7, 4\], but model\.d_model is 6", roberta_table, folder, None, 6)
+    whole = (folder / "model.safetensors").read_bytes()
+    for content in (b"", whole[:5], whole[:-3], b"\xff" * 20, whole.replace(b"F32", b"F99")):
+        (folder / "model.safetensors").write_bytes(content)
+        refused(r"model\.safetensors is not a whole safetensors file", roberta_table, folder, None, 4)
+    model({"bert.embeddings.word_embeddings.weight": normal(7)})
+    wanted = r"has neither roberta\.embeddings\.word_embeddings\.weight nor embeddings\.word_embeddings\.weight; give"
+    refused(wanted, roberta_table, folder, None, 4)
+    model({"embeddings.word_embeddings.weight": np.zeros((7, 4), int)})
+    refused(r"word_embeddings\.weight is I64 \[7, 4\]", roberta_table, folder, None, 4)
+    infinite = normal(7)
+    infinite[3, 1] = np.inf
+    model({"embeddings.word_embeddings.weight": infinite})
+    refused("has inf in row 3 .*no number to compute with", roberta_table, folder, None, 4)
