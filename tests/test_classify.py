@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from safetensors.numpy import load_file, save_file
+from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.classify import classify, classify_lines
 from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
-from one_layer.data.vocabulary import BOS, EOS
+from one_layer.data.vocabulary import BOS, EOS, SPECIALS
 from one_layer.errors import UserError
 from one_layer.evaluate import evaluate
 from one_layer.models import ModelConfig
@@ -127,6 +130,59 @@ def test_classify_is_for_classifiers(workdir):
     translation = dataclasses.replace(restore_run(workdir, "best"), model=ModelConfig(10, 10))
     with pytest.raises(UserError, match="best is of a translation model, which has no labels; give --mode=translate"):
         classify(translation, "", "")
+
+
+@pytest.fixture(scope="module")
+def roberta(folder, tmp_path_factory):
+    """The files of a RoBERTa of width 16 whose byte-level pieces are of these texts, as its library and safetensors write them."""
+    path = tmp_path_factory.mktemp("roberta")
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train([str(folder / "train.tsv")], vocab_size=350, show_progress=False, special_tokens=list(SPECIALS))
+    tokenizer.save_model(str(path))
+    names = {"word": tokenizer.get_vocab_size(), "position": 42}
+    dice = np.random.default_rng(0)
+    save_file(
+        {
+            f"roberta.embeddings.{name}_embeddings.weight": dice.normal(0, 0.3, (rows, 16)).astype(np.float32)
+            for name, rows in names.items()
+        },
+        path / "model.safetensors",
+    )
+    return path
+
+
+def test_roberta_s_words_and_positions_stay_as_they_are(folder, roberta, tmp_path):
+    changes = {
+        "model.embedding": "frozen",
+        "model.embedding_source": "roberta",
+        "model.embedding_path": str(roberta),
+        "model.positions": "frozen",
+        "model.max_positions": 40,
+        "model.embedding_norm": True,
+        "model.activation": "gelu",
+        "data.tokenize": False,
+        "data.lowercase": False,
+        "data.bpe_kind": "byte-level",
+        "data.bpe_codes": str(roberta / "merges.txt"),
+        "data.vocabulary": str(roberta / "vocab.json"),
+        "data.max_length": 40,
+    }
+    train(resolve(values(folder, **changes)), tmp_path / "run", [])
+    tables = load_file(roberta / "model.safetensors")
+    shutil.rmtree(roberta)  # whatever is needed of it now lies with the run
+    best = restore_run(tmp_path / "run", "best")
+    ticket = restore_ticket(tmp_path / "run" / "ticket.safetensors")
+    for restored in (best, ticket):
+        for name in ("word", "position"):
+            path = {"word": "source_embedding", "position": "position_embedding"}[name]
+            kept = np.asarray(restored.variables["frozen"][path]["kernel"])
+            assert kept.tobytes() == tables[f"roberta.embeddings.{name}_embeddings.weight"].tobytes()
+    ids = best.assets.encode_source(best.assets.source_preprocessing.apply(["A fine tram"])[0], 40)
+    assert ids[0] == BOS and ids[-1] == EOS and not set(ids[1:-1].tolist()) & {0, 1, 2, 3}
+    lines = [text for text, _ in texts(30, 2)]
+    labels = (tmp_path / "run" / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1]
+    assert [line.split("\t")[0] for line in classify_lines(ticket, lines)] == labels
+    assert evaluate(best, "test", None)["test.tsv"]["accuracy"] > 0.9
 
 
 PAIRS = [("How are you?", "How do you do?", 1), ("What is this?", "Who\tis\nthere?", 0), ("Why me?", "Why not you?", 0)]

@@ -1,0 +1,69 @@
+"""What `qqp`, `mnli` and `sst2` share: encoders, their embeddings, and what their arguments name (paper A, arXiv 2109.03939, section 4)."""
+
+from collections.abc import Iterable
+
+from ml_collections import ConfigDict
+
+from configs import common, paper
+
+# name: (d_model, ffn, heads, layers). RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A), and what a CPU trains.
+ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (256, 512, 4, 3)}
+KEEPS = paper.KEEPS
+FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
+
+
+def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
+    """`arg`: WEIGHTS_SIZE, for instance one_layer_base. Raises: ValueError, which names what there is, for another."""
+    weights = next((each for each in paper.WEIGHTS if arg.startswith(f"{each}_")), "")
+    size = arg.removeprefix(f"{weights}_")
+    if not weights or size not in ENCODERS:
+        raise ValueError(
+            f"configs/{task}.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(ENCODERS)}"
+        )
+    config = common.get_config()
+    config.task = "classification"
+    model, data, optim, train = config.model, config.data, config.optim, config.train
+    model.weights = weights
+    model.d_model, model.ffn, model.heads, model.encoder_layers = ENCODERS[size]
+    model.decoder_layers = 0
+    data.source, data.tfds_name, data.labels, data.source_language = "tfds", f"glue/{task}", task, "en"
+    data.train, data.valid, data.tests = "train", "validation", ("validation",)
+    train.epochs, train.select = epochs, "accuracy"
+    optim.label_smoothing = 0.0
+    if size == "cpu":
+        _from_nothing(config)
+    else:
+        _roberta(config, f"pretrained/roberta-{size}")
+    return config
+
+
+def sweep(task: str, epochs: int, seeds: Iterable[int] = (1,)) -> list[paper.Overrides]:
+    """The runs of the task's figure: one layer of either size, and the dense encoder, against keep."""
+
+    def of(arg: str = "one_layer_base") -> ConfigDict:
+        return get_config(task, arg, epochs)
+
+    return paper.sweep(task, of, {0: FIGURE}, 0, seeds)
+
+
+def _from_nothing(config: ConfigDict) -> None:
+    """Random tables, and subwords learned on the training text."""
+    model, data, optim = config.model, config.data, config.optim
+    model.dropout = 0.1
+    data.tokenize = data.lowercase = True
+    data.bpe_merges, data.max_length, data.max_tokens = 8000, 96, 2048
+    optim.lr, optim.warmup, optim.schedule = 1e-3, 200, "cosine"
+    if model.weights != "dense":
+        model.init_scheme, optim.lr = "signed_constant", 5e-4
+
+
+def _roberta(config: ConfigDict, folder: str) -> None:
+    """RoBERTa's fixed words and positions, its pieces, and its fine-tuning (Liu et al. 2019, table 10); a dense model's tables too."""
+    model, data, optim = config.model, config.data, config.optim
+    model.embedding, model.embedding_source, model.embedding_path = "frozen", "roberta", folder
+    model.positions, model.embedding_norm, model.activation = "frozen", True, "gelu"
+    model.dropout = model.attention_dropout = 0.1
+    data.bpe_kind, data.bpe_codes, data.vocabulary = "byte-level", f"{folder}/merges.txt", f"{folder}/vocab.json"
+    data.max_length, data.max_tokens = 512, 4096
+    optim.schedule, optim.eps, optim.weight_decay = "linear", 1e-6, 0.1
+    optim.lr = 1e-5 if model.weights == "dense" else 5e-4
