@@ -108,6 +108,13 @@ def test_there_and_back_changes_no_bit(kind):
     assert_same(convert({**once, **older}, config), variables)
 
 
+def test_a_classifier_is_not_fairseq_s():
+    config = TINY.replace(decoder_layers=0)
+    for convert_it in (lambda: convert({}, config), lambda: export(drawn(config), config)):
+        with pytest.raises(UserError, match=r"model\.decoder_layers is 0, a classifier; only .* translation models"):
+            convert_it()
+
+
 def test_the_names_and_shapes_are_those_of_fairseq():
     state = export(drawn(of("biases and affine norms")), of("biases and affine norms"))
     linear = [f"{a}.{p}_proj" for a in ("self_attn", "encoder_attn") for p in ("q", "k", "v", "out")] + ["fc1", "fc2"]
@@ -176,7 +183,7 @@ def test_a_model_of_other_sizes_is_refused():
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "trained tables"])
 def test_the_options_and_tensors_tell_the_model(kind):
     """But for tables: whether the optimiser moved them is no matter of the file, and the paper's code has no such option."""
-    config = of(kind).replace(dropout=0.3, attention_dropout=0.1)
+    config = of(kind).replace(dropout=0.3, attention_dropout=0.1, activation="gelu")
     options = write_options(config, ("de", "en"))
     assert (options["source_lang"], options["target_lang"]) == ("de", "en")
     found = read_options(options, export(drawn(config), config))
@@ -186,14 +193,14 @@ def test_the_options_and_tensors_tell_the_model(kind):
 def test_every_option_of_another_model_is_named():
     config = of("dense")
     options = write_options(config, ("de", "en"))
-    options |= {"activation_fn": "gelu", "encoder_normalize_before": True, "decoder_learned_pos": True}
+    options |= {"activation_fn": "tanh", "encoder_normalize_before": True, "decoder_learned_pos": True}
     options |= {"share_mask": "head_row", "adaptive_softmax_cutoff": "100,200", "decoder_attention_heads": 4}
     options |= {"mask_layernorm_type": "masked_affine_layernorm", "dynamic_scaling": True, "weight_trainable": True}
     options |= {"no_cross_attention": False, "criterion": "anything"}
     with pytest.raises(UserError) as caught:
         read_options(options, export(drawn(config), config))
     text = str(caught.value)
-    for name in ("activation_fn is 'gelu'", "encoder_normalize_before is True", "decoder_learned_pos", "'head_row'"):
+    for name in ("activation_fn is 'tanh'", "encoder_normalize_before is True", "decoder_learned_pos", "'head_row'"):
         assert name in text
     for name in ("adaptive_softmax_cutoff", "decoder_attention_heads is 4", "mask_layernorm_type", "dynamic_scaling"):
         assert name in text

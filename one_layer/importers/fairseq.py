@@ -58,6 +58,7 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
 
     Raises: UserError that names every parameter that is unknown, missing, of another shape, or not the copy that it should be.
     """
+    _check_translates(model_config)
     leaves = list(_leaves(shapes(model_config), model_config))
     problems = _problems(state_dict, leaves, _constants(leaves, model_config))
     if problems:
@@ -74,8 +75,9 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
 def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
     """fairseq's state dict of a model, float32: the inverse of `convert`, with every copy and all that fairseq's loader wants.
 
-    Copies are one and the same array, as they are one tensor in fairseq.
+    Copies are one and the same array, as they are one tensor in fairseq. Raises: UserError for a classifier.
     """
+    _check_translates(model_config)
     named = jax.tree_util.tree_leaves_with_path(variables)
     arrays = {tuple(key.key for key in keys): np.asarray(array, np.float32) for keys, array in named}
     leaves = list(_leaves({path: array.shape for path, array in arrays.items()}, model_config))
@@ -86,6 +88,13 @@ def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[
         state[f"{stack}.version"] = np.array([3.0], np.float32)
         state[f"{stack}.embed_positions._float_tensor"] = np.zeros(1, np.float32)
     return state
+
+
+def _check_translates(config: ModelConfig) -> None:
+    if config.classifies:
+        raise UserError(
+            "model.decoder_layers is 0, a classifier; only fairseq's translation models are converted, in and out"
+        )
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ _SAME = {
     "dropout": "dropout",
     "attention_dropout": "attention_dropout",
     "activation_dropout": "activation_dropout",
+    "activation_fn": "activation",
 }
 _SHARING = {"none": "none", "layer_weights": "weights", "layer_mask": "masks"}
 _SELECTIONS = {
@@ -37,7 +38,7 @@ _NORMS = {"masked_layernorm": "plain", "normal_layernorm": "affine", "normal_lay
 # none: it scales the masks of the tables alone, and `ModelConfig.dynamic_scale` every mask.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "task": ("translation",),
-    "activation_fn": ("relu",),
+    "activation_fn": ("relu", "gelu"),
     "share_mask": tuple(_SHARING),
     "prune_method": tuple(_SELECTIONS),
     "mask_layernorm_type": tuple(_NORMS),
@@ -110,7 +111,6 @@ def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, 
     options |= {theirs: getattr(config, ours) for theirs, ours in _SAME.items()}
     options |= {
         "arch": "masked_transformer" if config.masked else "transformer",
-        "activation_fn": "relu",
         "share_all_embeddings": config.shared_embedding,
         "share_decoder_input_output_embed": True,
         "left_pad_source": True,
