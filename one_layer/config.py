@@ -154,6 +154,11 @@ class ModelConfig:
                 f"model.positions={self.positions} and model.embedding_norm={self.embedding_norm}, but model.decoder_layers is "
                 f"{self.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings"
             )
+        if self.classifies and self.labels < 2:
+            raise UserError(
+                f"model.target_vocab is {self.target_vocab}, of a classifier the four special types and its labels; these must be at "
+                "least 2"
+            )
         if self.classifies and self.shared_embedding:
             raise UserError(
                 "model.shared_embedding is True, but a classifier (model.decoder_layers=0) has one table alone"

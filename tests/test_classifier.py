@@ -143,6 +143,7 @@ def test_what_it_has_is_counted():
         ({"decoder_layers": 1, "positions": "frozen"}, "a translation model has sinusoidal positions"),
         ({"decoder_layers": 1, "embedding_norm": True}, "a translation model has sinusoidal positions and no norm"),
         ({"shared_embedding": True, "source_vocab": 7}, "a classifier .* has one table alone"),
+        ({"target_vocab": 5}, "model.target_vocab is 5, of a classifier the four special types and its labels"),
         ({"positions": "learned"}, "model.positions is 'learned'; known are sinusoidal, frozen"),
         ({"activation": "tanh"}, "model.activation is 'tanh'; known are relu, gelu"),
         ({"positions": "frozen"}, "model.positions is 'frozen', which come from model.embedding_source=roberta"),

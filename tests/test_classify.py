@@ -208,7 +208,7 @@ def data(sets: Path, **keys):
     return DataConfig(labels="qqp", directory=str(sets), source_language="en", tokenize=True, **parts, **keys)
 
 
-def test_tfds_and_files_give_the_same_corpus(sets):
+def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     files, records = data(sets, source="labelled"), data(sets, source="tfds", tfds_name="tiny_qqp")
     one, other = corpora.load(files), corpora.load(records)
     assert one.source_vocabulary == other.source_vocabulary
@@ -229,6 +229,10 @@ def test_tfds_and_files_give_the_same_corpus(sets):
             one.source_vocabulary.encode(side) for side in one.source_preprocessing.apply([text])[0].split("\t")
         )
         assert ids.tolist() == [BOS, *first, EOS, *second] and first[-1] == second[-1] == EOS
+    stored = data(sets, source="labelled", store=str(tmp_path))
+    for again in (corpora.load(stored), corpora.load(stored)):
+        assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in one.train.source]
+        assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
     short = corpora.load(data(sets, source="labelled", max_length=5)).valid.source
     assert [len(ids) for ids in short] == [5, 5, 5] and all(ids[-1] == EOS for ids in short)
 
