@@ -122,12 +122,13 @@ def _report(name: str, rows: Rows, where: str) -> None:
             "the same language, tokens and BPE"
         )
     log.info(
-        "%s: %s of %s types found in %s, %d of the 4 special ones among them; the rest is drawn",
+        "%s: %s of %s types found in %s, %d of the 4 special ones among them; the other %s are drawn",
         name,
         f"{found.sum():,}",
         f"{len(rows):,}",
         where,
         special,
+        f"{len(rows) - found.sum():,}",
     )
 
 

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from one_layer import embedding_sources, tickets
 from one_layer.data.assets import TextAssets, load_text_assets
-from one_layer.data.embeddings import read_embeddings
+from one_layer.data.embeddings import read_embeddings, write_embeddings
 from one_layer.data.preprocess import Preprocessing
 from one_layer.data.vocabulary import SPECIALS, Vocabulary
 from one_layer.embedding_sources import embedding_rows, run_tables, table_sides
@@ -131,7 +131,7 @@ def test_the_special_rows_come_along_and_the_count_is_said(dense, caplog):
     table = run_tables(restore_run(dense, "best"))[0]
     same_bits(found["source_embedding"][: len(SPECIALS)], table[: len(SPECIALS)])
     assert "source_embedding: 5 of 6 types found in" in caplog.text
-    assert "4 of the 4 special ones among them; the rest is drawn" in caplog.text
+    assert "4 of the 4 special ones among them; the other 1 are drawn" in caplog.text
 
 
 # --- fairseq's checkpoints. The state is given; torch is tested below.
@@ -270,6 +270,16 @@ def test_without_torch_the_line_that_installs_it_is_given(tmp_path, monkeypatch)
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(UserError, match=r"torch is not installed; \.venv/bin/pip install -r requirements-torch\.txt"):
         rows_from("fairseq", tmp_path / "model.pt")
+
+
+# --- text (see test_embeddings.py)
+
+
+@pytest.mark.parametrize("tokens", [["nirgends"], [*SPECIALS, "nirgends"]])
+def test_a_file_without_a_token_of_the_vocabulary_is_refused(tmp_path, tokens):
+    write_embeddings(tmp_path / "emb.txt", tokens, normal(len(tokens)))
+    with pytest.raises(UserError, match=r"emb\.txt has none of the 3 types of the model's vocabulary for source_embed"):
+        rows_from("text", tmp_path / "emb.txt")
 
 
 # --- RoBERTa (its file is tested in test_importers_roberta.py)
