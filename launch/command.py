@@ -14,6 +14,14 @@ def run(main: Callable[[], None]) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         main()
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    except UserError as error:
+        _end(str(error))
+    except OSError as error:
+        _end(
+            f"{error.filename or 'a file'}: {error.strerror or error}; give folders and files that can be read and written"
+        )
+
+
+def _end(sentence: str) -> None:
+    print(f"error: {sentence}", file=sys.stderr)
+    sys.exit(2)
