@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from launch.command import run
 from one_layer.data.archives import Archive, extract, fetch
 from one_layer.data.cleaning import LengthFilter
 from one_layer.data.manifest import write_manifest
 from one_layer.data.markup import segments, talk_lines
-from one_layer.data.parallel import chunks, in_order
+from one_layer.data.parallel import chunks, cores, in_order
 from one_layer.data.preprocess import Preprocessing, learn_bpe
 from one_layer.data.text import read_lines
 from one_layer.errors import UserError
@@ -148,7 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--merges", type=int, default=10_000, help="of the BPE (default: %(default)s)")
     parser.add_argument("--expect", default=",".join(map(str, PUBLISHED.values())), help="pairs of train, valid, test")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="(default: all cores)")
+    parser.add_argument("--processes", type=int, default=cores(), help="(default: all cores)")
     given = parser.parse_args(arguments)
     numbers = [number for number in given.expect.split(",") if number]
     if numbers and (len(numbers) != len(PUBLISHED) or not all(number.isdigit() for number in numbers)):
@@ -162,9 +162,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        main()
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

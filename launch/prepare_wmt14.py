@@ -1,12 +1,15 @@
-"""WMT14 English-German from statmt.org's archives to training text, as the literature prepares it.
+"""WMT14 English-German from statmt.org's archives, or from TFDS, to training text, as the literature prepares it.
 
     python launch/prepare_wmt14.py --download --archives=DIR --out=DIR
     python launch/prepare_wmt14.py --archives=DIR --out=DIR [--news_commentary=v12]
+    python launch/prepare_wmt14.py --tfds --data_dir=DIR --out=DIR
 
 Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12), 4.5 million pairs: Moses' normalisation of
 punctuation, spaces for what cannot be printed, Moses' tokenisation with hyphens split (`a @-@ b`); every 100th pair to valid; a
 joint BPE of 40,000 merges, learned on train; then pairs of 1 to 250 tokens a side are kept, the longer at most 1.5 times the
-shorter. newstest2014 is the test, tokenised without normalisation, and never filtered. Cased.
+shorter. newstest2014 is the test, tokenised without normalisation, and never filtered. Cased. With --tfds all this comes from the
+splits train and test of wmt14_translate/de-en, prepared as ArrayRecord: the same text in TFDS's order, so that other pairs go to
+valid.
 
 --out then holds train, valid and test .en and .de, the codes (`code`) and manifest.json. Until then its folder `work` holds what
 is done so far, up to 6 GB: the same command goes on where it was interrupted.
@@ -17,22 +20,25 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from launch.command import run
 from one_layer.data.archives import Archive, extract, fetch
 from one_layer.data.cleaning import LengthFilter
 from one_layer.data.manifest import tool_versions, write_manifest
 from one_layer.data.markup import segments
+from one_layer.data.parallel import cores
 from one_layer.data.preprocess import Preprocessing
 from one_layer.data.shards import ShardedPreparation
 from one_layer.data.text import read_lines, stream_parallel
+from one_layer.data.tfds_records import TfdsRecords
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 
@@ -69,6 +75,8 @@ NEWS_COMMENTARY = {
 TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum of it is published
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
+TFDS_NAME = "wmt14_translate/de-en"
+
 Sources = list[tuple[Archive, str]]
 
 
@@ -96,39 +104,96 @@ def prepare(
 
     Raises: UserError for archives and text that cannot be used, and where `out` holds the work of other options.
     """
-    if (out / "manifest.json").exists():
-        raise UserError(f"{out} holds a prepared corpus already; delete it or give another --out")
+    _refuse_finished(out)
     paths = [fetch(archive, archives, download) for archive in [archive for archive, _ in training] + [test]]
-    work = out / "work"
-    facts = {"corpus": "WMT14 en-de", "training": [name for _, name in training], "merges": merges}
-    _claim(
-        work, {**facts, "shard_size": shard_size, "bytes": [path.stat().st_size for path in paths], **tool_versions()}
-    )
+    job = Job(out, [name for _, name in training], paths, merges, processes, shard_size)
+    job.claim()
     raw = [
-        _extracted(path, [f"{name}.{language}" for language in LANGUAGES], work)
+        _extracted(path, [f"{name}.{language}" for language in LANGUAGES], job.work)
         for path, (_, name) in zip(paths[:-1], training, strict=True)
     ]
-    tests = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
-    lines = _test_lines(_extracted(paths[-1], list(TEST_FILES), work))
-    words = [step.words(side) for step, side in zip(tests, lines, strict=True)]
+    job.run(_pairs(raw), _test_lines(_extracted(paths[-1], list(TEST_FILES), job.work)))
 
-    steps = tuple(Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES)
-    preparation = ShardedPreparation(
-        work, (steps[0], steps[1]), LengthFilter(1, 250, 1.5), merges, 100, shard_size, processes
-    )
-    outputs, counts = preparation.run(_pairs(raw), out)
-    codes = (out / "code").read_text(encoding="utf-8")
-    for language, side in zip(LANGUAGES, words, strict=True):
-        outputs.append(out / f"test.{language}")
-        split = Preprocessing(language, codes=codes).subwords(side)
-        write_atomically(outputs[-1], "".join(line + "\n" for line in split))
-    write_manifest(out, paths, outputs, {**facts, "pairs": {**counts, "test": len(words[0])}})
-    shutil.rmtree(work)
-    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+def prepare_tfds(
+    name: str, directory: str, out: Path, merges: int = 40_000, processes: int = 1, shard_size: int = 50_000
+) -> None:
+    """Makes the training text of the data set `name`, which TFDS prepared under `directory`, in the folder `out`.
+
+    Raises: UserError for a data set that is not there or cannot be used, and where `out` holds the work of other options.
+    """
+    _refuse_finished(out)
+    records = TfdsRecords(name, directory)
+    paths = [path for split in ("train", "test") for path in records.files(split)]
+    job = Job(out, [name], paths, merges, processes, shard_size)
+    job.claim()
+    # As in archives: a line is one line, and the test has apostrophes.
+    test = [[_one_line(line).replace("\u2019", "'") for line in side] for side in records.read("test", LANGUAGES)]
+    job.run(((_one_line(source), _one_line(target)) for source, target in records.stream("train", LANGUAGES)), test)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A preparation into the folder `out`. training: names of what it is made of; paths: the files that hold all that."""
+
+    out: Path
+    training: list[str]
+    paths: list[Path]
+    merges: int
+    processes: int
+    shard_size: int
+
+    @property
+    def work(self) -> Path:
+        """The folder of what is done so far."""
+        return self.out / "work"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What the manifest begins with."""
+        return {"corpus": "WMT14 en-de", "training": self.training, "merges": self.merges}
+
+    def claim(self) -> None:
+        """Notes what the work in progress is of, or makes sure that what is there is of the same."""
+        sizes = [path.stat().st_size for path in self.paths]
+        _claim(self.work, {**self.facts, "shard_size": self.shard_size, "bytes": sizes, **tool_versions()})
+
+    def run(self, pairs: Iterable[tuple[str, str]], test: list[list[str]]) -> None:
+        """Makes all files of the raw training pairs and of both sides of the test."""
+        plain = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
+        words = [step.words(side) for step, side in zip(plain, test, strict=True)]
+        steps = tuple(Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES)
+        preparation = ShardedPreparation(
+            self.work,
+            (steps[0], steps[1]),
+            LengthFilter(1, 250, 1.5),
+            self.merges,
+            100,
+            self.shard_size,
+            self.processes,
+        )
+        outputs, counts = preparation.run(pairs, self.out)
+        codes = (self.out / "code").read_text(encoding="utf-8")
+        for language, side in zip(LANGUAGES, words, strict=True):
+            outputs.append(self.out / f"test.{language}")
+            split = Preprocessing(language, codes=codes).subwords(side)
+            write_atomically(outputs[-1], "".join(line + "\n" for line in split))
+        counts["test"] = len(words[0])
+        write_manifest(self.out, self.paths, outputs, {**self.facts, "pairs": counts})
+        shutil.rmtree(self.work)
+        log.info("%s: %s", self.out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+def _refuse_finished(out: Path) -> None:
+    if (out / "manifest.json").exists():
+        raise UserError(f"{out} holds a prepared corpus already; delete it or give another --out")
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ")
 
 
 def _claim(work: Path, options: dict[str, object]) -> None:
-    """Notes what the work in progress is of, or makes sure that what is there is of the same."""
     path = work / "options.json"
     if work.exists() and not path.exists() and any(work.iterdir()):
         raise UserError(
@@ -172,18 +237,28 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
     parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
     parser.add_argument("--download", action="store_true", help="get the archives that are not there, 1.7 GB")
+    parser.add_argument(
+        "--tfds",
+        nargs="?",
+        const=TFDS_NAME,
+        metavar="NAME",
+        help=f"take a data set of TFDS instead (default: {TFDS_NAME})",
+    )
+    parser.add_argument("--data_dir", default="", help="the folder where TFDS prepared it (default: TFDS's own)")
     parser.add_argument("--news_commentary", choices=list(NEWS_COMMENTARY), default="v9", help="(default: %(default)s)")
     parser.add_argument("--merges", type=int, default=40_000, help="of the BPE (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="(default: all cores)")
+    parser.add_argument("--processes", type=int, default=cores(), help="(default: all cores)")
     given = parser.parse_args(arguments)
+    if given.tfds:
+        if given.archives or given.download:
+            raise UserError("--tfds takes no archives; leave out --archives and --download, or leave out --tfds")
+        prepare_tfds(given.tfds, given.data_dir, given.out, given.merges, given.processes)
+        return
+    if given.data_dir:
+        raise UserError(f"--data_dir={given.data_dir} is where a data set of TFDS lies; add --tfds, or give --archives")
     training = sources(given.news_commentary)
     prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download, given.processes)
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        main()
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

@@ -13,7 +13,9 @@ from one_layer.data import bpe_learning, shards
 from one_layer.data.archives import Archive
 from one_layer.data.preprocess import Preprocessing, join_bpe
 from one_layer.data.text import read_lines, read_parallel
+from one_layer.data.tfds_records import TfdsRecords
 from one_layer.errors import UserError
+from tests import tfds_sets
 from tests.test_prepare_iwslt14 import pack
 
 NAMES = [name for _, name in wmt14.sources("v9")]
@@ -142,3 +144,44 @@ def test_a_half_downloaded_archive(tmp_path: Path) -> None:
         UserError, match=r"europarl-v7\.tgz does not exist; put https://www\.statmt\.org/.* there, or add --download"
     ):
         wmt14.main([f"--out={tmp_path / 'none'}"])
+
+
+def test_a_data_set_of_tfds_goes_the_same_way(tmp_path: Path) -> None:
+    sides = {side: sentences(side, "europarl", 230) for side in wmt14.LANGUAGES}
+    sides["en"][7], sides["de"][7] = "two\nlines “of” a-b", "zwei\nZeilen „von“ a-b"
+    test = ["It’s a “test”.", "two\nlines"]
+    parts = {"train": (sides["de"], sides["en"]), "validation": ([""], [""]), "test": (test, test)}
+    tfds_sets.write_translation(tmp_path / "sets", "tiny_wmt", parts)
+    records = TfdsRecords("tiny_wmt", str(tmp_path / "sets"))  # TFDS shuffles, once, when it writes
+    order = list(records.stream("train", wmt14.LANGUAGES))
+    assert {english for english, _ in order} == set(sides["en"])
+
+    wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out", merges=50, shard_size=40)
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["pairs"] == {"train": 228, "valid": 2, "test": 2} and manifest["training"] == ["tiny_wmt"]
+    assert [name.split("-")[1][:5] for name in manifest["archives"]] == ["train", "test."]
+    # The same lines from archives' files are the same text.
+    raw = [[tmp_path / f"raw.{side}" for side in wmt14.LANGUAGES]]
+    for path, lines in zip(raw[0], zip(*order, strict=True), strict=True):
+        path.write_text("".join(line.replace("\n", " ") + "\n" for line in lines))
+    in_order, _ = records.read("test", wmt14.LANGUAGES)
+    lines = [[line.replace("’", "'").replace("\n", " ") for line in in_order]] * 2
+    job = wmt14.Job(tmp_path / "files", ["tiny_wmt"], [], 50, 1, 1000)
+    job.run(wmt14._pairs(raw), lines)
+    made, expected = contents(tmp_path / "out"), contents(tmp_path / "files")
+    assert made.keys() == expected.keys()
+    assert all(made[name] == expected[name] for name in made if name != "manifest.json")
+    with pytest.raises(UserError, match=r"out holds a prepared corpus already"):
+        wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out")
+
+
+def test_tfds_options_that_do_not_go_together(tmp_path: Path) -> None:
+    out = f"--out={tmp_path / 'out'}"
+    for given, message in (
+        ([out, "--tfds", "--download"], "--tfds takes no archives"),
+        ([out, f"--data_dir={tmp_path}"], "add --tfds"),
+        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared under .*tfds build wmt14"),
+    ):
+        with pytest.raises(UserError, match=message):
+            wmt14.main(given)
+    assert not (tmp_path / "out").exists()

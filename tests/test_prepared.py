@@ -151,7 +151,10 @@ def test_a_store_with_another_vocabulary_is_named(config: DataConfig) -> None:
         load(config)
 
 
-def test_where_a_store_cannot_be(config: DataConfig, tmp_path: Path) -> None:
+def test_where_a_store_cannot_be_is_said_before_the_work(
+    config: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "_from_text", None)
     with pytest.raises(UserError, match=r"data\.store: .* cannot be written to .*; give another folder"):
         load(replace(config, store=str(tmp_path / "train.de" / "store")))
     with pytest.raises(UserError, match=r"data\.store keeps what is made of text"):

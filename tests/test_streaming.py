@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from one_layer.data import spill, streaming
 from one_layer.data.corpus import Corpus, DataConfig, load
-from one_layer.data.parallel import cores
 from one_layer.data.preprocess import learn_bpe
 from one_layer.data.spill import Spill
 from one_layer.data.vocabulary import Vocabulary
@@ -155,13 +154,3 @@ def test_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full.open("wb", buffering=0))
     with pytest.raises(UserError, match=r"folder for temporary files, .*No space left.*TMPDIR"):
         Spill().write(["a line"])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which cores a process may use")
-def test_as_many_cores_as_this_process_may_use() -> None:
-    program = (
-        "import os; from one_layer.data.parallel import cores\n"
-        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(cores())"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n" and cores() >= 1

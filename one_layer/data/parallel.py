@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -27,7 +29,8 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
     if processes == 1:
         yield from map(function, items)
         return
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
         waiting: deque[Future[Result]] = deque()
         for item in items:
             waiting.append(pool.submit(function, item))
@@ -35,6 +38,19 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _end_with_parent() -> None:
+    """In a process of a pool: ends it when the one that began it is killed, and leaves Ctrl-C to that one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

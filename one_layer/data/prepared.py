@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,16 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
 
     Of processes that make the same at the same time, the first to end decides. Raises: UserError where nothing can be written.
     """
-    prepared = make()
+    is_new = not folder.parent.exists()
+    _temporary(folder).rmdir()  # that nothing can be written is better said before hours of work
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    except OSError as error:
-        raise UserError(
-            f"data.store: {folder.parent} cannot be written to ({error.strerror}); give another folder"
-        ) from None
+        prepared = make()
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # another process may have come to use it
+                folder.parent.rmdir()
+        raise
+    temporary = _temporary(folder)
     try:
         os.chmod(temporary, folder.parent.stat().st_mode)  # mkdtemp makes it for its owner alone
         sides = {"source": prepared.source, "target": prepared.target}
@@ -87,6 +90,17 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
         shutil.rmtree(temporary)
         raise
     return open_prepared(folder)
+
+
+def _temporary(folder: Path) -> Path:
+    """A new folder beside `folder`, in a folder that is made if need be."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise UserError(
+            f"data.store: {folder.parent} cannot be written to ({error.strerror}); give another folder"
+        ) from None
 
 
 def _fingerprints(assets: TextAssets) -> list[str]:
