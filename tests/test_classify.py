@@ -196,7 +196,7 @@ def sets(tmp_path_factory):
     features = {"question1": tfds.features.Text(), "question2": tfds.features.Text(), "label": names}
     examples = [{"question1": a, "question2": b, "label": label} for a, b, label in PAIRS]
     parts = {"train": examples * 5, "validation": [*examples, {"question1": "x", "question2": "y", "label": -1}]}
-    tfds_sets.write(path, "tiny_qqp", tfds.features.FeaturesDict(features), parts)
+    tfds_sets.write(path, "glue/qqp", tfds.features.FeaturesDict(features), parts)
     rows = [f"{label}\t{' '.join(a.split())}\t{' '.join(b.split())}\n" for a, b, label in PAIRS]
     (path / "train").write_text("".join(rows * 5))
     (path / "validation").write_text("".join(rows))
@@ -209,7 +209,7 @@ def data(sets: Path, **keys):
 
 
 def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
-    files, records = data(sets, source="labelled"), data(sets, source="tfds", tfds_name="tiny_qqp")
+    files, records = data(sets, source="labelled"), data(sets, source="tfds", tfds_name="glue/qqp")
     one, other = corpora.load(files), corpora.load(records)
     assert one.source_vocabulary == other.source_vocabulary
     words = {word for pair in PAIRS for text in pair[:2] for word in text.replace("?", " ?").split()}
@@ -238,7 +238,7 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
 
 
 def test_a_data_set_of_tfds_trains(sets, tmp_path):
-    changes = {"data.source": "tfds", "data.tfds_name": "tiny_qqp", "data.labels": "qqp", "data.valid": "validation"}
+    changes = {"data.source": "tfds", "data.tfds_name": "glue/qqp", "data.labels": "qqp", "data.valid": "validation"}
     changes |= {"data.train": "train", "data.tests": ("validation",), "train.updates": 2, "train.evaluate_every": 2}
     result = train(resolve(values(sets, **changes)), tmp_path / "run", [])
     assert set(result["test"]["validation"]) == {"nll", "accuracy", "f1", "texts"}

@@ -10,7 +10,8 @@ import tensorflow_datasets as tfds
 
 
 def write(folder: Path, name: str, features: Any, splits: dict[str, list[dict[str, Any]]]) -> None:
-    """The data set `name` under `folder`: a builder over these examples, run by TFDS."""
+    """The data set `name`, or one of its configs, `name/config`, under `folder`: a builder over these examples, run by TFDS."""
+    name, _, config = name.partition("/")
 
     def info(self: Any) -> Any:
         return tfds.core.DatasetInfo(builder=self, features=features)
@@ -29,6 +30,7 @@ def write(folder: Path, name: str, features: Any, splits: dict[str, list[dict[st
             "name": name,
             "code_path": None,  # TFDS looks beside it for checksums of downloads, with a package that it does not install
             "VERSION": tfds.core.Version("1.0.0"),
+            "BUILDER_CONFIGS": [tfds.core.BuilderConfig(name=config)] if config else [],
             "_info": info,
             "_split_generators": generators,
             "_generate_examples": generate,
