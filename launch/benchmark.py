@@ -3,8 +3,9 @@
     python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
 
 NAME: `select` (a mask by counting against one by sorting), `train` (a masked training step against a dense one, and the memory
-of the first), `decode` (beam search with packed masks, with masks multiplied out beforehand, and dense) or `data` (batches from a
-million mapped pairs against what a training step needs). The sides of a ratio are run in turn, so that a busy machine slows them
+of the first), `decode` (beam search with packed masks, with masks multiplied out beforehand, and dense: speed and memory), `ticket`
+(its size and loading), `data` (lines of preparation a second; batches from a million mapped pairs against what a training step
+needs) or `startup` (from nothing to the first translated line). The sides of a ratio are run in turn, so that a busy machine slows them
 all; times are medians.
 """
 
@@ -21,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import jax
 
 from configs.common import SIZES
-from launch.benchmarks import data, decode, select, train
+from launch.benchmarks import data, decode, select, startup, ticket, train
 from one_layer.results import commit
 from one_layer.settings import flatten
 
-BENCHMARKS = {"select": select, "train": train, "decode": decode, "data": data}
+BENCHMARKS = {"select": select, "train": train, "decode": decode, "ticket": ticket, "data": data, "startup": startup}
 _ABOUT = ("benchmark", "size", "device", "jax", "commit")
 
 

@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from one_layer.config import ModelConfig
-from one_layer.data.corpus import DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.optim import OptimConfig

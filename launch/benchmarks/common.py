@@ -11,11 +11,17 @@ import jax
 import numpy as np
 
 from configs.common import SIZES
+from one_layer import tickets
+from one_layer.data.assets import TextAssets
+from one_layer.data.preprocess import Preprocessing
+from one_layer.data.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, initialize
 from one_layer.optim import OptimConfig, optimizer
 from one_layer.step import train_step
 
 IWSLT14_VOCABULARIES = (8848, 6632)
+WMT14_VOCABULARIES = (41_000, 41_000)
+WMT14_SIZES = ("base", "wider", "deeper")  # whose ticket has WMT14's vocabularies
 PAIRS, LENGTH = 32, 24
 
 
@@ -37,12 +43,24 @@ class Training:
         return sums
 
 
-def model_of(weights: str, size: str) -> ModelConfig:
-    """A model of the size `size` with IWSLT14's vocabularies; `weights` as in `ModelConfig`."""
+def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES) -> ModelConfig:
+    """A model of the size `size`; `weights` as in `ModelConfig`."""
     d, ffn, heads, layers = SIZES[size]
-    return ModelConfig(
-        *IWSLT14_VOCABULARIES, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights
-    )
+    return ModelConfig(*vocabularies, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights)
+
+
+def random_ticket(size: str) -> tickets.Ticket:
+    """A one-layer model of random scores at keep 0.5, with vocabularies of the sizes of the paper's task, made up, without codes."""
+    config = model_of("one_layer", size, WMT14_VOCABULARIES if size in WMT14_SIZES else IWSLT14_VOCABULARIES)
+    sides = [Vocabulary.build([" ".join(made_up_words(n - 4))]) for n in (config.source_vocab, config.target_vocab)]
+    steps = [Preprocessing(language) for language in ("de", "en")]
+    return tickets.make(config, 1, initialize(config, 1), TextAssets(*sides, *steps))
+
+
+def made_up_words(count: int) -> list[str]:
+    """Different words of five letters."""
+    letters = "etaonrishdlfcmugypwb"
+    return ["".join(letters[number // 20**place % 20] for place in range(5)) for number in range(count)]
 
 
 def random_batch() -> dict[str, np.ndarray]:
