@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from configs import common, paper
 
 # name: (d_model, ffn, heads, layers). RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A), and what a CPU trains.
-ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (256, 512, 4, 3)}
+ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
 KEEPS = paper.KEEPS
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
 
@@ -51,10 +51,10 @@ def _from_nothing(config: ConfigDict) -> None:
     model, data, optim = config.model, config.data, config.optim
     model.dropout = 0.1
     data.tokenize = data.lowercase = True
-    data.bpe_merges, data.max_length, data.max_tokens = 8000, 96, 2048
+    data.bpe_merges, data.max_length, data.max_tokens = 8000, 64, 2048
     optim.lr, optim.warmup, optim.schedule = 1e-3, 200, "cosine"
     if model.weights != "dense":
-        model.init_scheme, optim.lr = "signed_constant", 5e-4
+        model.init_scheme = "signed_constant"
 
 
 def _roberta(config: ConfigDict, folder: str) -> None:

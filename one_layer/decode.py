@@ -157,7 +157,8 @@ def _best(scores: Float[Array, "batch beam"], log_p: Float[Array, "batch beam vo
     """
     batch, beam, vocab = log_p.shape
     totals = (scores[:, :, None] + log_p).reshape(batch, beam * vocab)
-    best, place = jax.lax.top_k(totals, min(2 * beam, beam * vocab - 1))
+    # Without the barrier XLA takes the slices of these, of two lengths, straight from a sort of all continuations.
+    best, place = jax.lax.optimization_barrier(jax.lax.top_k(totals, min(2 * beam, beam * vocab - 1)))
     return _Candidates(best, place // vocab, place % vocab)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from one_layer.checkpoints import Checkpoints
 from one_layer.data.assets import TextAssets, load_text_assets
 from one_layer.errors import UserError
 from one_layer.frozen import check_frozen, with_frozen
 from one_layer.models import ModelConfig, initialize
 from one_layer.settings import RunConfig, read_config, resolve
+
+if TYPE_CHECKING:
+    from one_layer.checkpoints import Checkpoints
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
 
     Raises: UserError for a folder without a run, a checkpoint that is not there or damaged, or one of another vocabulary.
     """
+    from one_layer.checkpoints import Checkpoints  # Orbax takes memory that a ticket can do without
+
     run = resolve(read_config(workdir))
     assets = load_text_assets(workdir)
     model = run.model_config(*map(len, assets.vocabularies))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from one_layer.classification import SCORES
 from one_layer.config import ModelConfig
-from one_layer.data.corpus import DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.data.glue import TASKS
 from one_layer.errors import UserError
 from one_layer.files import write_atomically

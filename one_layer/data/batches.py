@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import grain
 import numpy as np
 from jaxtyping import Int, Int32
 
 from one_layer.data.tokens import TokenStore
 from one_layer.data.vocabulary import EOS, PAD
 from one_layer.errors import UserError
+
+if TYPE_CHECKING:
+    import grain
 
 Batch = dict[str, np.ndarray]
 Ids = Sequence[Int[np.ndarray, "_"]]
@@ -154,6 +157,8 @@ def training_iterator(batches: TrainingBatches, start: int) -> grain.DatasetIter
 
     The state (get_state, set_state) is the number of the next batch, wherever the iterator was started.
     """
+    import grain  # here, for it takes memory that translating can do without
+
     reading = grain.ReadOptions(num_threads=2, prefetch_buffer_size=8)
     iterator = iter(grain.MapDataset.source(batches).to_iter_dataset(reading))
     grain.experimental.set_next_index(iterator, start)

@@ -1,0 +1,81 @@
+"""What the benchmarks have in common: the models, a batch, an update, and sides that are run in turn."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from configs.common import SIZES
+from one_layer import tickets
+from one_layer.data.assets import TextAssets
+from one_layer.data.preprocess import Preprocessing
+from one_layer.data.vocabulary import Vocabulary
+from one_layer.models import ModelConfig, initialize
+from one_layer.optim import OptimConfig, optimizer
+from one_layer.step import train_step
+
+IWSLT14_VOCABULARIES = (8848, 6632)
+WMT14_VOCABULARIES = (41_000, 41_000)
+WMT14_SIZES = ("base", "wider", "deeper")  # whose ticket has WMT14's vocabularies
+PAIRS, LENGTH = 32, 24
+
+
+class Training:
+    """A model in training: each call is one update."""
+
+    def __init__(self, weights: str, size: str, batch: dict[str, np.ndarray]) -> None:
+        config = model_of(weights, size)
+        adam = optimizer(OptimConfig(), 1)
+        variables = initialize(config, 0)
+        params = variables.pop("params")
+        self._state = params, adam.init(params)
+        self._fixed, self._batch, self._number = variables, batch, 0
+        self._step = train_step(config, adam, 0.1, 0)
+
+    def __call__(self) -> Any:
+        params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number)
+        self._state, self._number = (params, moments), self._number + 1
+        return sums
+
+
+def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES) -> ModelConfig:
+    """A model of the size `size`; `weights` as in `ModelConfig`."""
+    d, ffn, heads, layers = SIZES[size]
+    return ModelConfig(*vocabularies, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights)
+
+
+def random_ticket(size: str) -> tickets.Ticket:
+    """A one-layer model of random scores at keep 0.5, with vocabularies of the sizes of the paper's task, made up, without codes."""
+    config = model_of("one_layer", size, WMT14_VOCABULARIES if size in WMT14_SIZES else IWSLT14_VOCABULARIES)
+    sides = [Vocabulary.build([" ".join(made_up_words(n - 4))]) for n in (config.source_vocab, config.target_vocab)]
+    steps = [Preprocessing(language) for language in ("de", "en")]
+    return tickets.make(config, 1, initialize(config, 1), TextAssets(*sides, *steps))
+
+
+def made_up_words(count: int) -> list[str]:
+    """Different words of five letters."""
+    letters = "etaonrishdlfcmugypwb"
+    return ["".join(letters[number // 20**place % 20] for place in range(5)) for number in range(count)]
+
+
+def random_batch() -> dict[str, np.ndarray]:
+    """`source`, `target_in` and `target`: random ids without pads, int32 [1, PAIRS, LENGTH], one micro-batch."""
+    tokens = np.random.default_rng(0).integers(4, min(IWSLT14_VOCABULARIES), (3, 1, PAIRS, LENGTH)).astype(np.int32)
+    return dict(zip(("source", "target_in", "target"), tokens, strict=True))
+
+
+def in_turn(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The median seconds of every side; the first call of each compiles and does not count."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for measured in [False] + [True] * rounds:
+        for name, side in sides.items():
+            start = time.perf_counter()
+            jax.block_until_ready(side())
+            if measured:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}

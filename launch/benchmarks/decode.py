@@ -1,0 +1,90 @@
+"""Beam search with packed masks, with masks multiplied out beforehand, and dense."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from launch.benchmarks.common import LENGTH, PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
+from launch.benchmarks.first_line import Stages, first_line
+from one_layer import tickets
+from one_layer.generate import search
+from one_layer.layers import materialize
+from one_layer.models import ModelConfig, initialize
+from one_layer.supermask import Supermask
+
+BEAM = 5
+MODES = ("packed", "materialized")
+
+
+def measure(size: str, quick: bool) -> dict[str, Any]:
+    """Sentences a second of beam search, beam 5, 32 sentences of 24 tokens, to the maximal length: random models seldom end.
+
+    `peak_bytes` are what XLA allocates for that. `processes`: the peak of a whole process, Python, JAX and its compiler included, that
+    translates one line of 8 words with a ticket, after its imports, its loading and its translating.
+    """
+    source = random_batch()["source"][0]
+    variables = initialize(model_of("one_layer", size), 0)
+    packed = _pack(variables, model_of("one_layer", size))
+    kinds = {
+        "packed": ("one_layer", packed),
+        "materialized": ("one_layer", jax.jit(materialize, static_argnums=1)(variables, Supermask())),
+        "dense": ("dense", initialize(model_of("dense", size), 0)),
+    }
+    sides = {name: partial(_searcher(model_of(weights, size)), tree, source) for name, (weights, tree) in kinds.items()}
+    seconds = in_turn(sides, 1 if quick else 5)
+    with tempfile.TemporaryDirectory() as folder:
+        ticket = Path(folder) / "ticket.safetensors"
+        tickets.save(ticket, random_ticket(size))
+        processes = [
+            _process(mode, first_line(ticket, mode, " ".join(made_up_words(8)), Path(folder) / mode)) for mode in MODES
+        ]
+    return {
+        "sentences": PAIRS,
+        "beam": BEAM,
+        "sentences_per_second": {name: PAIRS / each for name, each in seconds.items()},
+        "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
+        "peak_bytes": {name: _allocated(side) for name, side in sides.items()},
+        "ratio": _allocated(sides["packed"]) / _allocated(sides["materialized"]),
+        "processes": processes,
+        "process_ratio": processes[0]["translated"] / processes[1]["translated"],
+    }
+
+
+def _allocated(side: partial[Any]) -> int:
+    """What XLA has at once for a batch: its arguments, its results and what it needs meanwhile."""
+    sizes = side.func.lower(*side.args).compile().memory_analysis()
+    return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
+
+
+def _process(mode: str, stages: Stages) -> dict[str, Any]:
+    return {"peak_bytes": mode, **{stage: each["peak_bytes"] for stage, each in stages.items()}}
+
+
+def _searcher(config: ModelConfig) -> Callable[..., Any]:
+    longest = int(1.2 * LENGTH + 10)
+    return jax.jit(lambda v, source: search(config, v, source, beam=BEAM, max_length=longest, length_penalty=1.0))
+
+
+def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
+    """The variables with a bit a weight in the place of scores."""
+
+    def bits(scores: jax.Array) -> jax.Array:
+        return jnp.packbits(config.supermask(scores).reshape(-1) > 0, bitorder="little")
+
+    def pack(tree: Any) -> Any:
+        if "scores" in tree:
+            return {"mask": (jax.lax.map(bits, tree["scores"]) if tree["scores"].ndim == 3 else bits(tree["scores"]))}
+        return {name: pack(branch) for name, branch in tree.items()}
+
+    return {"random": variables["random"], "packed": jax.jit(pack)(variables["params"])}
+
+
+def _bytes(tree: Any) -> int:
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))

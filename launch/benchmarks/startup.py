@@ -1,0 +1,34 @@
+"""From nothing to the first translated line: a fresh process, a ticket, one line."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from launch.benchmarks.common import made_up_words, random_ticket
+from launch.benchmarks.first_line import first_line
+from one_layer import tickets
+
+
+def measure(size: str, quick: bool) -> dict[str, Any]:
+    """Seconds since the start of the process until it has imported, loaded and translated, with masks multiplied out.
+
+    The line has 8 words, and its translation, by beam 5, the most tokens that it may, 20: random models seldom end. `cache` says
+    whether JAX's compilation cache holds the program already. Medians.
+    """
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        ticket, words = Path(folder) / "ticket.safetensors", " ".join(made_up_words(8))
+        tickets.save(ticket, random_ticket(size))
+        rounds = range(1 if quick else 3)
+        for cache in ("empty", "warm"):
+            # The last empty cache is the warm one.
+            places = [Path(folder) / f"cache{number if cache == 'empty' else rounds[-1]}" for number in rounds]
+            found = [first_line(ticket, "materialized", words, place) for place in places]
+            seconds = {stage: statistics.median(each[stage]["seconds"] for each in found) for stage in found[0]}
+            rows.append(
+                {"cache": cache, **seconds, "peak_bytes": max(each["translated"]["peak_bytes"] for each in found)}
+            )
+    return {"seconds": rows}

@@ -1,0 +1,24 @@
+"""A ticket's bytes against a bit a masked weight, and how long it takes to load."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from launch.benchmarks.common import in_turn, random_ticket
+from one_layer import tickets
+from one_layer.inspection import inspect
+
+
+def measure(size: str, quick: bool) -> dict[str, Any]:
+    """Of a ticket of random scores. `bound_bytes`: H(kept) bits a masked weight; `load_seconds`: checks and random weights included."""
+    ticket = random_ticket(size)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ticket.safetensors"
+        total = tickets.save(path, ticket)["total"]
+        found = inspect(ticket)
+        seconds = in_turn({"load": partial(tickets.load, path)}, 1 if quick else 5)
+    bound = sum(matrix.bound for matrix in found.matrices)
+    return {"bytes": total, "bound_bytes": bound, "text_bytes": found.text, "load_seconds": seconds["load"]}
