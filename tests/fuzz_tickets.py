@@ -10,6 +10,7 @@ anything but a UserError, nor allocate much.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import random
 import tempfile
@@ -19,12 +20,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from one_layer import ticket_content, ticket_file, tickets
 from one_layer.config import ModelConfig
 from one_layer.data.assets import TextAssets
-from one_layer.data.preprocess import Preprocessing
+from one_layer.data.config import DataConfig
+from one_layer.data.preprocess import LABEL, Preprocessing
 from one_layer.data.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import initialize
@@ -72,6 +76,35 @@ def good_ticket() -> bytes:
     variables = initialize(config, 7)
     variables["random"]["source_embedding"]["kernel"] += 1.0
     return ticket_content.to_bytes(tickets.make(config, 7, variables, assets(config)))[0]
+
+
+def good_classifier() -> bytes:
+    """A file with a head, and words and positions from elsewhere."""
+    config = ModelConfig(
+        11,
+        7,
+        d_model=8,
+        ffn=24,
+        heads=2,
+        encoder_layers=2,
+        decoder_layers=0,
+        embedding="frozen",
+        embedding_source="roberta",
+        embedding_path="x",
+        positions="frozen",
+        max_positions=9,
+        embedding_norm=True,
+    )
+    variables = initialize(config, 7)
+    variables["frozen"] = jax.tree.map(jnp.ones_like, variables["frozen"])
+    texts = assets(config)
+    labels = dataclasses.replace(
+        texts,
+        source_preprocessing=dataclasses.replace(texts.source_preprocessing, pairs=True),
+        target_preprocessing=Preprocessing(LABEL),
+    )
+    data = DataConfig(source="labelled", labels="mnli", directory="x", max_length=9)
+    return ticket_content.to_bytes(tickets.make(config, 7, variables, labels, data=data))[0]
 
 
 def damaged(good: bytes, dice: random.Random) -> bytes:
@@ -163,13 +196,13 @@ def outcome(content: bytes, good: bytes, path: Path) -> str:
 
 def fuzz(mutants: int, seed: int, path: Path, watch_memory: bool = True) -> Counter[str]:
     """How many mutants of either kind ended how. Raises: AssertionError for a damaged one that is taken for another ticket."""
-    good, dice = good_ticket(), random.Random(seed)
-    assert outcome(good, good, path) == "same"
+    goods, dice = (good_ticket(), good_classifier()), random.Random(seed)
+    assert [outcome(good, good, path) for good in goods] == ["same", "same"]
     counts: Counter[str] = Counter()
     if watch_memory:
         tracemalloc.start()
     for number in range(mutants):
-        make = (damaged, forged)[number % 2]
+        make, good = (damaged, forged)[number % 2], goods[number // 2 % 2]
         content = make(good, dice)
         before, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
