@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -52,9 +52,11 @@ def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VO
 def random_ticket(size: str) -> tickets.Ticket:
     """A one-layer model of random scores at keep 0.5, with vocabularies of the sizes of the paper's task, made up, without codes."""
     config = model_of("one_layer", size, WMT14_VOCABULARIES if size in WMT14_SIZES else IWSLT14_VOCABULARIES)
-    sides = [Vocabulary.build([" ".join(made_up_words(n - 4))]) for n in (config.source_vocab, config.target_vocab)]
-    steps = [Preprocessing(language) for language in ("de", "en")]
-    return tickets.make(config, 1, initialize(config, 1), TextAssets(*sides, *steps))
+    source, target = (
+        Vocabulary.build([" ".join(made_up_words(n - 4))]) for n in (config.source_vocab, config.target_vocab)
+    )
+    assets = TextAssets(source, target, Preprocessing("de"), Preprocessing("en"))
+    return tickets.make(config, 1, initialize(config, 1), assets)
 
 
 def made_up_words(count: int) -> list[str]:
@@ -69,7 +71,7 @@ def random_batch() -> dict[str, np.ndarray]:
     return dict(zip(("source", "target_in", "target"), tokens, strict=True))
 
 
-def in_turn(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def in_turn(sides: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """The median seconds of every side; the first call of each compiles and does not count."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for measured in [False] + [True] * rounds:

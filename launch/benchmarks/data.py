@@ -1,4 +1,4 @@
-"""Batches from a million mapped pairs against what a training step needs."""
+"""Lines of preparation a second, and batches from a million mapped pairs against what a training step needs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from launch.benchmarks.common import IWSLT14_VOCABULARIES, PAIRS, Training, in_turn, random_batch
+from launch.benchmarks.preparation import prepare
 from one_layer.data.batches import TrainingBatches
 from one_layer.data.tokens import TokenStore
 from one_layer.data.vocabulary import EOS
@@ -56,6 +57,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "needed_per_second": need,
         "share": need / rate,
         "bytes": {"files": files, "private": private},
+        "preparation": prepare(200 if quick else 10_000),
     }
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from launch.benchmarks.common import LENGTH, PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
+from launch.benchmarks.common import PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
 from launch.benchmarks.first_line import Stages, first_line
 from one_layer import tickets
 from one_layer.generate import search
@@ -26,8 +26,9 @@ MODES = ("packed", "materialized")
 def measure(size: str, quick: bool) -> dict[str, Any]:
     """Sentences a second of beam search, beam 5, 32 sentences of 24 tokens, to the maximal length: random models seldom end.
 
-    `peak_bytes` are what XLA allocates for that. `processes`: the peak of a whole process, Python, JAX and its compiler included, that
-    translates one line of 8 words with a ticket, after its imports, its loading and its translating.
+    `allocated` are the bytes that XLA has at once, weights included, for one line of 8 words and for all 32, and `ratio` that of
+    packed to materialized. `processes`: the peak of a whole process, Python, JAX and its compiler included, after its imports, its
+    loading of a ticket and its translating of one line of 8 words.
     """
     source = random_batch()["source"][0]
     variables = initialize(model_of("one_layer", size), 0)
@@ -37,8 +38,13 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "materialized": ("one_layer", jax.jit(materialize, static_argnums=1)(variables, Supermask())),
         "dense": ("dense", initialize(model_of("dense", size), 0)),
     }
-    sides = {name: partial(_searcher(model_of(weights, size)), tree, source) for name, (weights, tree) in kinds.items()}
+    searchers = {name: _searcher(model_of(weights, size)) for name, (weights, _) in kinds.items()}
+    sides = {name: partial(searcher, kinds[name][1], source) for name, searcher in searchers.items()}
     seconds = in_turn(sides, 1 if quick else 5)
+    line, batch = (
+        {name: _allocated(searcher, kinds[name][1], some) for name, searcher in searchers.items()}
+        for some in (source[:1, :9], source)
+    )
     with tempfile.TemporaryDirectory() as folder:
         ticket = Path(folder) / "ticket.safetensors"
         tickets.save(ticket, random_ticket(size))
@@ -50,16 +56,19 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "beam": BEAM,
         "sentences_per_second": {name: PAIRS / each for name, each in seconds.items()},
         "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
-        "peak_bytes": {name: _allocated(side) for name, side in sides.items()},
-        "ratio": _allocated(sides["packed"]) / _allocated(sides["materialized"]),
+        "allocated": [_row("line", line), _row("batch", batch)],
         "processes": processes,
         "process_ratio": processes[0]["translated"] / processes[1]["translated"],
     }
 
 
-def _allocated(side: partial[Any]) -> int:
-    """What XLA has at once for a batch: its arguments, its results and what it needs meanwhile."""
-    sizes = side.func.lower(*side.args).compile().memory_analysis()
+def _row(what: str, sizes: dict[str, int]) -> dict[str, Any]:
+    return {"allocated": what, **sizes, "ratio": sizes["packed"] / sizes["materialized"]}
+
+
+def _allocated(searcher: Any, variables: dict[str, Any], source: np.ndarray) -> int:
+    """The arguments, the results and what is needed meanwhile."""
+    sizes = searcher.lower(variables, source).compile().memory_analysis()
     return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
 
@@ -67,9 +76,12 @@ def _process(mode: str, stages: Stages) -> dict[str, Any]:
     return {"peak_bytes": mode, **{stage: each["peak_bytes"] for stage, each in stages.items()}}
 
 
-def _searcher(config: ModelConfig) -> Callable[..., Any]:
-    longest = int(1.2 * LENGTH + 10)
-    return jax.jit(lambda v, source: search(config, v, source, beam=BEAM, max_length=longest, length_penalty=1.0))
+def _searcher(config: ModelConfig) -> Any:
+    def searcher(variables: dict[str, Any], source: jax.Array) -> Any:
+        longest = int(1.2 * source.shape[1] + 10)
+        return search(config, variables, source, beam=BEAM, max_length=longest, length_penalty=1.0)
+
+    return jax.jit(searcher)
 
 
 def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
