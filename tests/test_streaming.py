@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import tracemalloc
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from one_layer.data import spill, streaming
 from one_layer.data.corpus import Corpus, DataConfig, load
-from one_layer.data.preprocess import learn_bpe
+from one_layer.data.preprocess import Preprocessing, learn_bpe
 from one_layer.data.spill import Spill
 from one_layer.data.vocabulary import Vocabulary
 from one_layer.errors import UserError
@@ -114,6 +116,29 @@ def test_unequal_sides_are_found_before_anything_is_done(folder: Path, monkeypat
     monkeypatch.setattr(streaming, "words", None)
     with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2: parallel files"):
         load(config_of(folder, WAYS[0]))
+
+
+class Long:
+    """Lines that are made when they are asked for: 10 MB in all."""
+
+    def __iter__(self) -> Iterator[str]:
+        for number in range(2000):
+            yield f"{number} {'x' * 99} {'Y' * 4900}"
+
+
+def test_memory_holds_a_few_pairs_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_CHUNK", 20)
+    monkeypatch.setattr(spill, "_BLOCK", 1 << 16)
+    steps = Preprocessing("de", lowercase=True), Preprocessing("en")
+    tracemalloc.start()
+    try:
+        first, counts = streaming.words((Long(), Long()), 2000, steps)
+        second = streaming.subwords(first, 2000, steps)
+        assert sum(map(len, second[1])) == sum(map(len, Long())) > 10e6 and len(counts) == 2003
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4e6
 
 
 @settings(deadline=None)
