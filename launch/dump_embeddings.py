@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from launch import command
 from one_layer.data.embeddings import write_embeddings
 from one_layer.embedding_sources import run_tables
 from one_layer.errors import UserError
@@ -50,11 +51,6 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s", force=True)
     logging.getLogger("jax").setLevel(logging.WARNING)
     logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
-    try:
-        main(sys.argv[1:])
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    command.run(lambda: main(sys.argv[1:]))

@@ -31,6 +31,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from configs import common
+from launch import command
 from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
 from one_layer.data.assets import TextAssets, save_text_assets
@@ -179,11 +180,6 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s", force=True)
     logging.getLogger("jax").setLevel(logging.WARNING)
     logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
-    try:
-        main(sys.argv[1:])
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    command.run(lambda: main(sys.argv[1:]))

@@ -79,23 +79,23 @@ def test_only_the_tensor_that_is_needed_is_read(model):
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        (["<s>"], "is no JSON object that gives every token its id"),
-        ({"a": "1"}, "is no JSON object that gives every token its id"),
-        ({"a": 1.5}, "is no JSON object that gives every token its id"),
-        ({"a": True}, "is no JSON object that gives every token its id"),
-        ({"a": -1}, "is no JSON object that gives every token its id"),
-        ({"a": {"b": 1}}, "is no JSON object that gives every token its id"),
-        ({"a": 1, "b": 1}, "gives 'a' and 'b' the same id, 1"),
-        (b'{"a": 1, "a": 2}', "has the token 'a' twice"),
-        ({"a": 7}, r"gives the id 7, but .*word_embeddings\.weight has 7 rows"),
-        (b"{", "is no JSON that can be read"),
-        (b"\xff\xfe{", "is no JSON that can be read"),
-        (b"[" * 100_000, "is no JSON that can be read"),
-        (b'{"a": ' + b"1" * 5000 + b"}", "is no JSON that can be read"),
+        (["<s>"], " is no JSON object that gives every token its id"),
+        ({"a": "1"}, " is no JSON object that gives every token its id"),
+        ({"a": 1.5}, " is no JSON object that gives every token its id"),
+        ({"a": True}, " is no JSON object that gives every token its id"),
+        ({"a": -1}, " is no JSON object that gives every token its id"),
+        ({"a": {"b": 1}}, " is no JSON object that gives every token its id"),
+        ({"a": 1, "b": 1}, ": 'b' and 'a' have the same id, 1"),
+        (b'{"a": 1, "a": 2}', ": the token 'a' has more than one id"),
+        ({"a": 7}, r" gives the id 7, but .*word_embeddings\.weight has 7 rows"),
+        (b"{", ", line 1: this is no JSON"),
+        (b"\xff\xfe{", ", line 1: the byte 0xff is not UTF-8"),
+        (b"[" * 100_000, " is no JSON that can be read"),
+        (b'{"a": ' + b"1" * 5000 + b"}", " is no JSON that can be read"),
     ],
 )
 def test_vocabularies_that_are_none(model, places, message):
-    refused(rf"vocab\.json {message}", roberta_table, model(places=places), None, 4)
+    refused(rf"vocab\.json{message}", roberta_table, model(places=places), None, 4)
 
 
 def test_files_that_are_none(model, tmp_path):

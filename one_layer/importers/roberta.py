@@ -5,16 +5,14 @@ Of the file only the tensor that is asked for is read, and its numbers become fl
 
 from __future__ import annotations
 
-import json
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 from safetensors import SafetensorError, safe_open
 
 from one_layer.data.embeddings import Table, check_vectors
+from one_layer.data.vocabulary_json import read_ids
 from one_layer.errors import UserError
 
 _FLOATS = ("F16", "BF16", "F32", "F64")
@@ -28,7 +26,9 @@ def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features
     """
     file = _file(path)
     vocabulary = Path(vocabulary_path) if vocabulary_path else file.with_name("vocab.json")
-    places = _read_places(vocabulary)
+    if not vocabulary.is_file():
+        raise UserError(f"{vocabulary} does not exist; give the vocab.json of the model as model.embedding_vocabulary")
+    places = read_ids(vocabulary)
     rows, name = _read_tensor(file, "word_embeddings", features)
     if (highest := max(places.values(), default=-1)) >= len(rows):
         raise UserError(
@@ -80,37 +80,3 @@ def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarr
         raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
     check_vectors(rows, features, f"{file}: {key}")
     return rows, f"{file}: {key}"
-
-
-def _read_places(path: Path) -> dict[str, int]:
-    """The row of every token."""
-    try:
-        places = json.loads(path.read_bytes(), object_pairs_hook=partial(_once, path))
-    except FileNotFoundError:
-        raise UserError(
-            f"{path} does not exist; give the vocab.json of the model as model.embedding_vocabulary"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UserError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON that can be read ({error}); copy it again") from None
-    if not isinstance(places, dict) or not all(type(place) is int and place >= 0 for place in places.values()):
-        raise UserError(f"{path} is no JSON object that gives every token its id; give RoBERTa's vocab.json")
-    taken: dict[int, str] = {}
-    for token, place in places.items():
-        if (other := taken.setdefault(place, token)) != token:
-            raise UserError(
-                f"{path} gives {other!r} and {token!r} the same id, {place:,}; every row has one token: copy it again"
-            )
-    return places
-
-
-def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for token, place in pairs:
-        if token in found:
-            raise UserError(f"{path} has the token {token!r:.120} twice; every token has one row: copy it again")
-        found[token] = place
-    return found
