@@ -38,13 +38,12 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "materialized": ("one_layer", jax.jit(materialize, static_argnums=1)(variables, Supermask())),
         "dense": ("dense", initialize(model_of("dense", size), 0)),
     }
-    searchers = {name: _searcher(model_of(weights, size)) for name, (weights, _) in kinds.items()}
-    sides = {name: partial(searcher, kinds[name][1], source) for name, searcher in searchers.items()}
-    seconds = in_turn(sides, 1 if quick else 5)
     line, batch = (
-        {name: _allocated(searcher, kinds[name][1], some) for name, searcher in searchers.items()}
+        {name: _compiled(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
         for some in (source[:1, :9], source)
     )
+    sides = {name: partial(searcher, kinds[name][1], source) for name, searcher in batch.items()}
+    seconds = in_turn(sides, 1 if quick else 5)
     with tempfile.TemporaryDirectory() as folder:
         ticket = Path(folder) / "ticket.safetensors"
         tickets.save(ticket, random_ticket(size))
@@ -62,13 +61,14 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     }
 
 
-def _row(what: str, sizes: dict[str, int]) -> dict[str, Any]:
+def _row(what: str, searchers: dict[str, Any]) -> dict[str, Any]:
+    sizes = {name: _allocated(searcher) for name, searcher in searchers.items()}
     return {"allocated": what, **sizes, "ratio": sizes["packed"] / sizes["materialized"]}
 
 
-def _allocated(searcher: Any, variables: dict[str, Any], source: np.ndarray) -> int:
+def _allocated(searcher: Any) -> int:
     """The arguments, the results and what is needed meanwhile."""
-    sizes = searcher.lower(variables, source).compile().memory_analysis()
+    sizes = searcher.memory_analysis()
     return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
 
@@ -76,12 +76,12 @@ def _process(mode: str, stages: Stages) -> dict[str, Any]:
     return {"peak_bytes": mode, **{stage: each["peak_bytes"] for stage, each in stages.items()}}
 
 
-def _searcher(config: ModelConfig) -> Any:
+def _compiled(config: ModelConfig, variables: dict[str, Any], source: np.ndarray) -> Any:
     def searcher(variables: dict[str, Any], source: jax.Array) -> Any:
         longest = int(1.2 * source.shape[1] + 10)
         return search(config, variables, source, beam=BEAM, max_length=longest, length_penalty=1.0)
 
-    return jax.jit(searcher)
+    return jax.jit(searcher).lower(variables, source).compile()
 
 
 def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
