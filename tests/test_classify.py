@@ -19,7 +19,7 @@ from tokenizers import ByteLevelBPETokenizer
 from one_layer.classify import classify, classify_lines
 from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
-from one_layer.data.vocabulary import BOS, EOS, SPECIALS
+from one_layer.data.vocabulary import BOS, EOS, SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.evaluate import evaluate
 from one_layer.models import ModelConfig
@@ -271,6 +271,15 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
 def test_what_no_classification_can_have_is_refused(changes, message, folder):
     with pytest.raises(UserError, match=message):
         resolve(values(folder, **changes))
+
+
+def test_labels_of_another_task_are_refused(folder):
+    config = resolve(values(folder)).data
+    words = Vocabulary((*SPECIALS, "fine", "poor"))
+    assert corpora.load(config, (words, Vocabulary((*SPECIALS, "negative", "positive"))), training=False).valid
+    for strange in (("positive", "negative"), ("negative", "positive", "neither")):
+        with pytest.raises(UserError, match=f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
+            corpora.load(config, (words, Vocabulary((*SPECIALS, *strange))), training=False)
 
 
 def test_a_file_that_is_not_there_is_named(folder):
