@@ -233,8 +233,10 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     for again in (corpora.load(stored), corpora.load(stored)):
         assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in one.train.source]
         assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
-    short = corpora.load(data(sets, source="labelled", max_length=5)).valid.source
-    assert [len(ids) for ids in short] == [5, 5, 5] and all(ids[-1] == EOS for ids in short)
+    cut = corpora.load(data(sets, source="labelled", max_length=5))
+    assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
+    assert any("; 15 texts have all the 5 tokens that data.max_length allows" in line for line in cut.report)
+    assert any("; 0 texts have all the 175 tokens that data.max_length allows" in line for line in one.report)
 
 
 def test_a_data_set_of_tfds_trains(sets, tmp_path):

@@ -228,8 +228,10 @@ def _fit_for_training(assets: TextAssets, source: TokenStore, target: TokenStore
     if not kept.any():
         raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
     source, target = source.select(kept), target.select(kept)
-    described = _describe(assets, "train", source, target)
-    return Prepared(assets, source, target, [described if assets.labelled else f"{described}; {left_out}"])
+    if assets.labelled:  # no text is ever left out
+        full = np.count_nonzero(source.lengths == max_length)
+        left_out = f"{full:,} texts have all the {max_length} tokens that data.max_length allows: longer ones were cut"
+    return Prepared(assets, source, target, [f"{_describe(assets, 'train', source, target)}; {left_out}"])
 
 
 def _scored_split(config: DataConfig, assets: TextAssets, raw: Pairs) -> Split:
