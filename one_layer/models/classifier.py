@@ -32,7 +32,8 @@ class Classifier(nn.Module):
         self.drop = Drop(c.dropout)
         self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
-        self.head_output = Projection(c.labels, "trained", c.supermask, True, c.dtype)
+        # Of logits that bfloat16 rounds, two are often the same, and the first label would win.
+        self.head_output = Projection(c.labels, "trained", c.supermask, True, "float32")
 
     def __call__(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch labels"]:
         """Logits of texts that begin with `<s>`, padded with 1 on the right.
@@ -41,7 +42,7 @@ class Classifier(nn.Module):
         """
         x = self.encoder(self._input(source), keys_that_count(source))
         hidden = jnp.tanh(self.head_dense(x[:, 0]))
-        return self.head_output(hidden).astype(jnp.float32)
+        return self.head_output(hidden)
 
     def _input(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch length d"]:
         """Embeddings plus positions. Those of a table were trained with embeddings that nobody scaled."""
