@@ -34,9 +34,7 @@ class TrainConfig:
     epochs: int = 0
     evaluate_every: int = 0  # updates between evaluations and checkpoints; 0: once an epoch
     patience: int = 0  # evaluations without a better score before training stops
-    select: str = (
-        "bleu"  # what makes a checkpoint the best on valid: "bleu" (tokenised), "nll", or a classifier's score
-    )
+    select: str = "bleu"  # of valid, what the best checkpoint has: bleu (tokenised), nll, or a classifier's score
     log_every: int = 50  # updates between lines of metrics
     keep_last: int = 1  # checkpoints
     keep_best: int = 1  # checkpoints of the best validation scores
