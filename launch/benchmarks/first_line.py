@@ -3,8 +3,8 @@
     python -m launch.benchmarks.first_line TICKET MODE INPUT STARTED
 
 MODE is `packed` or `materialized`, STARTED the time in seconds at which the process was begun. Prints a JSON object: `imported`,
-`loaded` and `translated`, each with `seconds` since then and
-`peak_bytes`, the greatest resident size so far (0 where the system is not Linux).
+`loaded` and `translated`, each with `seconds` since then and `peak_bytes`, the greatest resident size so far (0 where the system is
+not Linux).
 """
 
 from __future__ import annotations

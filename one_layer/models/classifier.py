@@ -1,7 +1,8 @@
 """The classifier: an encoder of one text or two, and a trained head on its first token (paper A, section 4; Liu et al. 2019).
 
 The text begins with `<s>`, whose last hidden vector goes through a dense layer, a tanh and an output layer, as in RoBERTa
-(arXiv 1907.11692). Of a masked model the head alone is trained as weights; the encoder is one random layer under L masks.
+(arXiv 1907.11692), but without dropout between them. Of a masked model the head alone is trained as weights; the encoder is one
+random layer under L masks.
 """
 
 from __future__ import annotations
