@@ -110,9 +110,7 @@ def get_config() -> ConfigDict:
     train.epochs = 0
     train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once an epoch
     train.patience = 0  # evaluations without a better score before training stops; 0: never
-    train.select = (
-        "bleu"  # the best checkpoint has the best validation bleu (tokenised), nll, or accuracy, f1, matthews
-    )
+    train.select = "bleu"  # of valid, what the best checkpoint has: bleu (tokenised), nll, accuracy, f1 or matthews
     train.log_every = 50
     train.keep_last = 1  # checkpoints, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # checkpoints of the best validation scores; --checkpoint=average-best:N needs N of them

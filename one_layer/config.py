@@ -37,7 +37,8 @@ class ModelConfig:
     `decoder_layers` 0 makes a classifier: its target types are the labels, after the four special ones that every vocabulary has,
     and it gives logits of the labels alone, by a trained head. `positions`: `sinusoidal`, or, in a classifier, `frozen`: a fixed
     table of `max_positions`, to which embeddings are added as they are, not scaled by √d. `embedding_norm`: LayerNorm of the sum,
-    in a classifier (both as RoBERTa has it; Liu et al. 2019, arXiv 1907.11692). `activation` of feed-forward networks: relu or gelu.
+    in a classifier (both as RoBERTa has it; Liu et al. 2019, arXiv 1907.11692). `activation` of feed-forward networks: relu or gelu,
+    the exact one, by the error function.
     `weights`: `dense` (fully weighted), `one_layer` (one random layer a stack, L masks) or `multi_layer` (L random layers).
     `sharing`, among the layers of a stack: `weights` (one_layer), `none`, or `masks` (L random layers under one mask).
     `selection`, `keep`, `threshold`, `dynamic_scale`: how scores become masks, see `one_layer.supermask.Supermask`; a keep of 1

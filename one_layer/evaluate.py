@@ -64,6 +64,7 @@ def _splits(corpus: corpora.Corpus, name: str) -> dict[str, corpora.Split]:
     known = {"valid": corpus.valid, **corpus.tests}
     if name in known:
         return {name: known[name]}
-    if name == "test":
+    if name == "test" and corpus.tests:
         return corpus.tests
-    raise UserError(f"--split={name!r} is unknown; this run has {', '.join(known)} (and test: all test sets)")
+    every = " (and test: all test sets)" if corpus.tests else ", and no test set: data.tests is empty"
+    raise UserError(f"--split={name!r} is unknown; this run has {', '.join(known)}{every}")

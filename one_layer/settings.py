@@ -34,9 +34,7 @@ class TrainConfig:
     epochs: int = 0
     evaluate_every: int = 0  # updates between evaluations and checkpoints; 0: once an epoch
     patience: int = 0  # evaluations without a better score before training stops
-    select: str = (
-        "bleu"  # what makes a checkpoint the best on valid: "bleu" (tokenised), "nll", or a classifier's score
-    )
+    select: str = "bleu"  # of valid, what the best checkpoint has: bleu (tokenised), nll, or a classifier's score
     log_every: int = 50  # updates between lines of metrics
     keep_last: int = 1  # checkpoints
     keep_best: int = 1  # checkpoints of the best validation scores
@@ -114,16 +112,16 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     if not _fits(seed, int) or not 0 <= seed < 2**32:
         raise UserError(f"seed is {seed!r}; it must be a whole number from 0 to 2**32 - 1")
     data = {name: tuple(v) if isinstance(v, list) else v for name, v in config["data"].items()}
-    model = _resolved_model(config["model"])
+    model, task = _resolved_model(config["model"]), config.get("task", "translation")
+    records: dict[str, Any] = {
+        "data": _record(DataConfig, "data", data),
+        "optim": _record(OptimConfig, "optim", config["optim"]),
+        "train": _record(TrainConfig, "train", config["train"]),
+        "evaluation": _record(EvaluationConfig, "evaluation", config["evaluation"]),
+    }
+    plain = {name: dict(vars(record)) for name, record in records.items()}
     run = RunConfig(
-        model=model,
-        data=_record(DataConfig, "data", data),
-        optim=_record(OptimConfig, "optim", config["optim"]),
-        train=_record(TrainConfig, "train", config["train"]),
-        evaluation=_record(EvaluationConfig, "evaluation", config["evaluation"]),
-        task=config.get("task", "translation"),
-        seed=seed,
-        raw={**config, "model": model},
+        model=model, **records, task=task, seed=seed, raw={"task": task, "seed": seed, "model": model, **plain}
     )
     _check_together(run)
     return run

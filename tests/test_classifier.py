@@ -63,6 +63,12 @@ def test_logits_are_those_of_the_description(case):
     np.testing.assert_allclose(logits, expected, rtol=2e-5, atol=2e-5)
 
 
+def test_logits_are_not_rounded_to_bfloat16():
+    config = PLAIN.replace(dtype="bfloat16")
+    logits = np.asarray(jit(build(config).apply)(initialize(config, 7), TEXTS))
+    assert logits.dtype == np.float32 and np.any(logits != logits.astype(jnp.bfloat16).astype(np.float32))
+
+
 def test_pads_and_other_texts_change_nothing(case):
     _, variables, apply = case
     logits = np.asarray(apply(variables, TEXTS))

@@ -19,7 +19,7 @@ from tokenizers import ByteLevelBPETokenizer
 from one_layer.classify import classify, classify_lines
 from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
-from one_layer.data.vocabulary import BOS, EOS, SPECIALS
+from one_layer.data.vocabulary import BOS, EOS, SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.evaluate import evaluate
 from one_layer.models import ModelConfig
@@ -233,8 +233,10 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     for again in (corpora.load(stored), corpora.load(stored)):
         assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in one.train.source]
         assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
-    short = corpora.load(data(sets, source="labelled", max_length=5)).valid.source
-    assert [len(ids) for ids in short] == [5, 5, 5] and all(ids[-1] == EOS for ids in short)
+    cut = corpora.load(data(sets, source="labelled", max_length=5))
+    assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
+    assert any("; 15 texts have all the 5 tokens that data.max_length allows" in line for line in cut.report)
+    assert any("; 0 texts have all the 175 tokens that data.max_length allows" in line for line in one.report)
 
 
 def test_a_data_set_of_tfds_trains(sets, tmp_path):
@@ -271,6 +273,15 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
 def test_what_no_classification_can_have_is_refused(changes, message, folder):
     with pytest.raises(UserError, match=message):
         resolve(values(folder, **changes))
+
+
+def test_labels_of_another_task_are_refused(folder):
+    config = resolve(values(folder)).data
+    words = Vocabulary((*SPECIALS, "fine", "poor"))
+    assert corpora.load(config, (words, Vocabulary((*SPECIALS, "negative", "positive"))), training=False).valid
+    for strange in (("positive", "negative"), ("negative", "positive", "neither")):
+        with pytest.raises(UserError, match=f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
+            corpora.load(config, (words, Vocabulary((*SPECIALS, *strange))), training=False)
 
 
 def test_a_file_that_is_not_there_is_named(folder):

@@ -65,6 +65,8 @@ def test_every_float32_reads_back_to_the_same_bits(tmp_path):
     ("text", "message"),
     [
         ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' is not `N d`"),
+        ("1 ²\nein 1\n", "line 1: .* is not `N d`"),
+        ("9" * 5000 + " 4\n", "line 1: .* is not `N d`"),
         ("1 3\nein 1 2 3\n", "vectors of 3 features, but model.d_model is 4"),
         ("2 4\nein 1 2 3 4\n", "says that it has 2 vectors, but has 1"),
         ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3: a token and 3 numbers, where 4"),

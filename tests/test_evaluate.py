@@ -118,6 +118,13 @@ def test_splits_that_are_not_there(workdir):
         evaluate(restore_run(workdir, "last"), "tset", workdir)
 
 
+def test_a_run_without_test_sets_has_none_to_score(workdir, monkeypatch):
+    load = corpora.load
+    monkeypatch.setattr(corpora, "load", lambda *given, **named: dataclasses.replace(load(*given, **named), tests={}))
+    with pytest.raises(UserError, match=r"--split='test' is unknown; .* valid, and no test set: data\.tests is empty"):
+        evaluate(restore_run(workdir, "last"), "test", workdir)
+
+
 def changed_word(text):
     """The same number of types, one of them another word."""
     first, _, rest = text.partition("\n")

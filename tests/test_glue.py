@@ -113,6 +113,19 @@ def test_what_has_no_agreed_label_and_a_few_broken_lines_are_left_out_and_counte
         ),
         ("mnli", '{"premise": "a", "hypothesis": "b", "label": 0}\n{"premise\n', r"file, line 2: JSONDecodeError"),
         ("mnli", '{"premise\n', r"file, line 1: .*; each line needs a JSON object"),
+        ("sst2", '{"a":' * 100_000 + "\n", r"file, line 1: .*; each line needs a JSON object"),
+        (
+            "sst2",
+            '{"sentence": "a", "label": 1}\n[1]\n',
+            r"file, line 2: TypeError.* in '\[1\]'; each line needs texts",
+        ),
+        ("sst2", '{"sentence": null, "label": 1}\n', r"file, line 1: ValueError\('None is no text'\)"),
+        ("sst2", '{"sentence": "\\ud800", "label": 1}\n', r"file, line 1: ValueError.*ud800.* is no text"),
+        (
+            "sst2",
+            rows((1, "a", "b"), (0, "c", "d")),
+            r"file, line 1: '1\\ta\\tb' is neither a header of sst2 nor 2 columns",
+        ),
         ("sst2", '{"premise": "a", "hypothesis": "b", "label": 0}\n', r"file has no sentence among premise"),
     ],
 )

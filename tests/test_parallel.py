@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from one_layer.data.parallel import chunks, cores, in_order
+from one_layer.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,6 +23,8 @@ def test_results_come_in_order_and_errors_are_raised() -> None:
         assert list(in_order(math.factorial, numbers, processes)) == [math.factorial(number) for number in numbers]
         with pytest.raises(ValueError, match="factorial"):
             list(in_order(math.factorial, [3, -1, 2], processes))
+    with pytest.raises(UserError, match="one of 2 processes was killed"):
+        list(in_order(os._exit, [1, 1, 1], 2))
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]] and list(chunks([], 2)) == []
 
 

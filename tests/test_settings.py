@@ -242,8 +242,14 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     run = tiny.run()
     write_config(tmp_path, run)
     older = read_config(tmp_path)
-    for name in ("selection", "sharing", "init_qk_gain"):
-        del older["model"][name]
+    for section, names in {
+        "model": ("selection", "sharing", "init_qk_gain"),
+        "data": ("labels", "bpe_kind", "vocabulary", "tests"),
+        "train": ("keep_best",),
+        "optim": ("weight_decay",),
+    }.items():
+        for name in names:
+            del older[section][name]
     (tmp_path / "config.json").write_text(json.dumps(older))
     assert check_workdir(tmp_path, run)
     older["model"]["selection"] = "score"

@@ -174,6 +174,12 @@ def _from_ids(
 
 
 def _assets(config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary], codes: str | None) -> TextAssets:
+    if config.labels and vocabularies[1].tokens != (known := _labels(config)).tokens:
+        names = " ".join(vocabularies[1].tokens[len(SPECIALS) :])
+        raise UserError(
+            f"the labels of this model are {names:.200}, but {config.labels} has {' '.join(known.tokens[len(SPECIALS) :])}; "
+            "give the run or ticket as it was written"
+        )
     return TextAssets(*vocabularies, *config.preprocessing(codes))
 
 
@@ -191,13 +197,16 @@ def _codes(config: DataConfig, codes: str | None) -> str | None:
 def _build_vocabularies(config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
     if config.labels:
-        labels = Vocabulary(SPECIALS + task_named(config.labels).labels)
         texts = config.preprocessing(None)[0].texts(train[0])
-        return given or Vocabulary.build(texts, config.min_count), labels
+        return given or Vocabulary.build(texts, config.min_count), _labels(config)
     if config.joined_vocabulary:
         joined = given or Vocabulary.build(chain(*train), config.min_count)
         return joined, joined
     return given or Vocabulary.build(train[0], config.min_count), Vocabulary.build(train[1], config.min_count)
+
+
+def _labels(config: DataConfig) -> Vocabulary:
+    return Vocabulary(SPECIALS + task_named(config.labels).labels)
 
 
 def _encode(config: DataConfig, assets: TextAssets, pairs: ManyPairs) -> tuple[TokenStore, TokenStore]:
@@ -219,8 +228,10 @@ def _fit_for_training(assets: TextAssets, source: TokenStore, target: TokenStore
     if not kept.any():
         raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
     source, target = source.select(kept), target.select(kept)
-    described = _describe(assets, "train", source, target)
-    return Prepared(assets, source, target, [described if assets.labelled else f"{described}; {left_out}"])
+    if assets.labelled:  # no text is ever left out
+        full = np.count_nonzero(source.lengths == max_length)
+        left_out = f"{full:,} texts have all the {max_length} tokens that data.max_length allows: longer ones were cut"
+    return Prepared(assets, source, target, [f"{_describe(assets, 'train', source, target)}; {left_out}"])
 
 
 def _scored_split(config: DataConfig, assets: TextAssets, raw: Pairs) -> Split:

@@ -57,7 +57,7 @@ def read_embeddings(
     lines = stream_lines(path)
     first = next(lines)
     header = first.split(" ")
-    if len(header) != 2 or not all(number.isdigit() for number in header):
+    if len(header) != 2 or not all(map(_is_number, header)):
         raise UserError(f"{path}, line 1: {first[:60]!r} is not `N d`, the numbers of tokens and of features")
     count, found_features = map(int, header)
     _check_features(found_features, features, str(path))
@@ -80,6 +80,10 @@ def write_embeddings(path: str | Path, tokens: Sequence[str], rows: Float32[np.n
         file.write(f"{len(tokens)} {rows.shape[1]}\n".encode())
         for token, row in zip(tokens, rows, strict=True):
             file.write(f"{token} {' '.join(map('{:.9g}'.format, row.tolist()))}\n".encode())
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
 
 
 def _check_features(found: int, wanted: int, name: str) -> None:

@@ -113,7 +113,7 @@ def read_examples(task: Task, path: str | Path) -> Examples:
         except IndexError:
             malformed.append(number)
             continue
-        except (KeyError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise UserError(
                 f"{path}, line {number}: {error!r} in {line[:60]!r}; each line needs texts and a label"
             ) from None
@@ -167,8 +167,10 @@ def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
     texts = len(task.columns)
     if task.bare and len(cells) > max(task.bare):
         return _columns(list(task.bare)), 0
+    # What stands behind a pair is its number; what stands behind one text makes it a pair, of another task.
+    enough = len(cells) > 2 if texts == 2 else len(cells) == 2
     for label, rest in ((0, range(1, texts + 1)), (texts, range(texts))):
-        if len(cells) > texts and _is_label(task, cells[label]):
+        if enough and _is_label(task, cells[label]):
             return _columns([label, *rest]), 0
     raise UserError(
         f"{name}, line 1: {line[:60]!r} is neither a header of {task.name} nor {texts + 1} columns with a label first or last"
@@ -186,10 +188,19 @@ def _columns(places: list[int]) -> Row:
 def _from_json(task: Task, line: str, name: str) -> Row:
     try:
         known = list(json.loads(line))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{name}, line 1: {error}; each line needs a JSON object") from None
     keys = [_present(names, known, name) for names in (_LABEL, *task.columns)]
-    return lambda line: [json.loads(line)[key] for key in keys]
+
+    def row(line: str) -> list[Any]:
+        record = json.loads(line)
+        label, *texts = [record[key] for key in keys]
+        for text in texts:
+            if not isinstance(text, str) or any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise ValueError(f"{text!r:.60} is no text")
+        return [label, *texts]
+
+    return row
 
 
 def _present(names: tuple[str, ...], known: list[str], name: str) -> str:

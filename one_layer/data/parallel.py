@@ -9,8 +9,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
+
+from one_layer.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,11 +27,21 @@ def cores() -> int:
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
     """`map(function, items)` in `processes` fresh processes (1: in this one), which run ahead by one item only.
 
-    So no more items are in memory than are being worked on, however many there are.
+    So no more items are in memory than are being worked on, however many there are. Raises: UserError where a process is killed.
     """
     if processes == 1:
         yield from map(function, items)
         return
+    try:
+        yield from _in_processes(function, items, processes)
+    except BrokenProcessPool:
+        raise UserError(
+            f"one of {processes} processes was killed, as systems do where memory runs out; make memory free, or let fewer cores be used "
+            "(taskset)"
+        ) from None
+
+
+def _in_processes(function: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
         waiting: deque[Future[Result]] = deque()

@@ -14,11 +14,17 @@ _BLOCK = 1 << 20  # bytes
 class Spill:
     """Lines that are written once and read as often as needed, each time from the first.
 
-    They lie where the system keeps temporary files (TMPDIR says where). Raises: UserError where there is no room.
+    They lie where the system keeps temporary files (TMPDIR says where). Raises: UserError where there is no place or no room.
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        try:
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise UserError(
+                f"there is no folder for temporary files ({error.strerror or error}); let the variable TMPDIR name one that can be "
+                "written to"
+            ) from None
         self._lines = 0
 
     def write(self, lines: Iterable[str]) -> None:

@@ -1,7 +1,8 @@
 """The classifier: an encoder of one text or two, and a trained head on its first token (paper A, section 4; Liu et al. 2019).
 
 The text begins with `<s>`, whose last hidden vector goes through a dense layer, a tanh and an output layer, as in RoBERTa
-(arXiv 1907.11692). Of a masked model the head alone is trained as weights; the encoder is one random layer under L masks.
+(arXiv 1907.11692), but without dropout between them. Of a masked model the head alone is trained as weights; the encoder is one
+random layer under L masks.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Classifier(nn.Module):
         self.drop = Drop(c.dropout)
         self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
-        self.head_output = Projection(c.labels, "trained", c.supermask, True, c.dtype)
+        # Of logits that bfloat16 rounds, two are often the same, and the first label would win.
+        self.head_output = Projection(c.labels, "trained", c.supermask, True, "float32")
 
     def __call__(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch labels"]:
         """Logits of texts that begin with `<s>`, padded with 1 on the right.
@@ -41,7 +43,7 @@ class Classifier(nn.Module):
         """
         x = self.encoder(self._input(source), keys_that_count(source))
         hidden = jnp.tanh(self.head_dense(x[:, 0]))
-        return self.head_output(hidden).astype(jnp.float32)
+        return self.head_output(hidden)
 
     def _input(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch length d"]:
         """Embeddings plus positions. Those of a table were trained with embeddings that nobody scaled."""
