@@ -137,7 +137,7 @@ class _Trained(NamedTuple):
 
     tables: tuple[Rows, ...]
     vocabularies: tuple[Vocabulary, Vocabulary]
-    languages: tuple[str, str]
+    languages: tuple[str, ...]
     step: int
 
 
@@ -152,13 +152,16 @@ def _restore(path: str) -> _Trained:
         restored = restore_run(folder, "best")
     except UserError as error:
         raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
-    return _Trained(run_tables(restored), restored.assets.vocabularies, restored.assets.languages, restored.step)
+    tables = run_tables(restored)
+    languages = restored.assets.languages[: len(tables)]  # of a classifier its texts' alone
+    return _Trained(tables, restored.assets.vocabularies, languages, restored.step)
 
 
 def _of_run(model: ModelConfig, restore: Callable[[str], _Trained], side: Side) -> Table:
     path = _path(model.embedding_path, side)
     run = restore(path)
-    serving = _serving(run.tables[0] is run.tables[-1], run.languages, side, path)
+    shared = len(run.tables) == 2 and run.tables[0] is run.tables[1]
+    serving = _serving(shared, run.languages, side, path)
     name = f"{path} (its {run.languages[serving]} table, update {run.step})"
     check_vectors(run.tables[serving], model.d_model, name)
     return Table(name, _places(run.vocabularies[serving]), run.tables[serving])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -57,7 +58,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
         "allocated": [_row("line", line), _row("batch", batch)],
         "processes": processes,
-        "process_ratio": processes[0]["translated"] / processes[1]["translated"],
+        "process_ratio": processes[0]["translated"] / (processes[1]["translated"] or math.nan),
     }
 
 
