@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import re
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -91,7 +92,7 @@ def _ticket() -> None:
     else:
         from one_layer.inspection import describe, inspect
 
-        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")))
+        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")), flush=True)
 
 
 def _restored() -> RestoredRun:
@@ -130,12 +131,19 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
 
 
 def run() -> None:
-    """Entry point: a user's mistake ends with one line and exit code 2."""
+    """Entry point: a user's mistake ends with one line and exit code 2; Ctrl-C and a reader that has gone as a shell counts them."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         app.run(main, flags_parser=_parse)
     except UserError as error:
         sys.exit(_say(error))
+    except KeyboardInterrupt:
+        goes_on = "; the same command goes on from the last checkpoint" if _MODE.value == "train" else ""
+        print(f"interrupted{goes_on}", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:  # `| head` has what it wanted; Python would complain of it once more when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
             raise  # about no file, and so no place that a user could choose better

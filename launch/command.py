@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Callable
 
@@ -16,6 +17,9 @@ def run(main: Callable[[], None]) -> None:
         main()
     except UserError as error:
         _end(str(error))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)  # as a shell counts it
     except OSError as error:
         _end(
             f"{error.filename or 'a file'}: {error.strerror or error}; give folders and files that can be read and written"
