@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import signal
 import sys
@@ -24,6 +25,13 @@ def run(main: Callable[[], None]) -> None:
         _end(
             f"{error.filename or 'a file'}: {error.strerror or error}; give folders and files that can be read and written"
         )
+
+
+def positive(text: str) -> int:
+    """An option's whole number of at least 1. Raises: ArgumentTypeError, which argparse makes a sentence of, for another."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
 
 
 def _end(sentence: str) -> None:
