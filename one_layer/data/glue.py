@@ -113,7 +113,7 @@ def read_examples(task: Task, path: str | Path) -> Examples:
         except IndexError:
             malformed.append(number)
             continue
-        except (KeyError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise UserError(
                 f"{path}, line {number}: {error!r} in {line[:60]!r}; each line needs texts and a label"
             ) from None
@@ -167,9 +167,11 @@ def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
     texts = len(task.columns)
     if task.bare and len(cells) > max(task.bare):
         return _columns(list(task.bare)), 0
-    for label, rest in ((0, range(1, texts + 1)), (texts, range(texts))):
-        if len(cells) > texts and _is_label(task, cells[label]):
-            return _columns([label, *rest]), 0
+    # Behind `label a b` an id may stand; a label that is not the last column's, CoLA's say, is of another layout.
+    if len(cells) > texts and _is_label(task, cells[0]):
+        return _columns([0, *range(1, texts + 1)]), 0
+    if len(cells) == texts + 1 and _is_label(task, cells[texts]):
+        return _columns([texts, *range(texts)]), 0
     raise UserError(
         f"{name}, line 1: {line[:60]!r} is neither a header of {task.name} nor {texts + 1} columns with a label first or last"
     )
@@ -186,10 +188,18 @@ def _columns(places: list[int]) -> Row:
 def _from_json(task: Task, line: str, name: str) -> Row:
     try:
         known = list(json.loads(line))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{name}, line 1: {error}; each line needs a JSON object") from None
     keys = [_present(names, known, name) for names in (_LABEL, *task.columns)]
-    return lambda line: [json.loads(line)[key] for key in keys]
+
+    def row(line: str) -> list[Any]:
+        given = json.loads(line)
+        values = [given[key] for key in keys] if isinstance(given, dict) else []
+        if not values or not all(isinstance(text, str) for text in values[1:]):
+            raise TypeError("no object with texts")
+        return values
+
+    return row
 
 
 def _present(names: tuple[str, ...], known: list[str], name: str) -> str:
