@@ -119,7 +119,7 @@ def _set_up() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
+    logging.getLogger("absl").setLevel(logging.CRITICAL)  # Orbax warns of what is meant, and raises what it logs
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
 
