@@ -140,7 +140,7 @@ def run() -> None:
     except KeyboardInterrupt:
         goes_on = "; the same command goes on from the last checkpoint" if _MODE.value == "train" else ""
         print(f"interrupted{goes_on}", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
+        os._exit(128 + signal.SIGINT)  # Python's own end crashes where XLA still computes
     except BrokenPipeError:  # `| head` has what it wanted; Python would complain of it once more when it flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)

@@ -244,6 +244,7 @@ def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli
     train_on = Trainer._interval
     with monkeypatch.context() as patched:
         patched.setattr(Trainer, "_interval", interval)
+        patched.setattr(os, "_exit", sys.exit)
         code, out, err = cli(*tiny.arguments(tmp_path))
     assert code == 128 + signal.SIGINT and out == "" and "Traceback" not in err
     assert err.endswith("interrupted; the same command goes on from the last checkpoint\n")
