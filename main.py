@@ -30,7 +30,9 @@ _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for insta
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_enum("mode", "train", _MODES, "What to do.")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
-_TICKET = flags.DEFINE_string("ticket", "", "A ticket to evaluate, translate with or inspect, instead of a checkpoint.")
+_TICKET = flags.DEFINE_string(
+    "ticket", "", "A ticket instead of a checkpoint: to evaluate, translate or classify with, or to inspect."
+)
 _TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
     "materialized",
