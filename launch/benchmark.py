@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import jax
 
 from configs.common import SIZES
+from launch import command
 from launch.benchmarks import data, decode, select, startup, ticket, train
 from one_layer.results import commit
 from one_layer.settings import flatten
@@ -68,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command.run(main)
