@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,4 +70,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("jax").setLevel(logging.WARNING)
     command.run(main)
