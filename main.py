@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import re
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -29,7 +30,9 @@ _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for insta
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_enum("mode", "train", _MODES, "What to do.")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
-_TICKET = flags.DEFINE_string("ticket", "", "A ticket to evaluate, translate with or inspect, instead of a checkpoint.")
+_TICKET = flags.DEFINE_string(
+    "ticket", "", "A ticket instead of a checkpoint: to evaluate, translate or classify with, or to inspect."
+)
 _TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
     "materialized",
@@ -91,7 +94,7 @@ def _ticket() -> None:
     else:
         from one_layer.inspection import describe, inspect
 
-        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")))
+        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")), flush=True)
 
 
 def _restored() -> RestoredRun:
@@ -118,7 +121,7 @@ def _set_up() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
+    logging.getLogger("absl").setLevel(logging.CRITICAL)  # Orbax warns of what is meant, and raises what it logs
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
 
@@ -130,12 +133,19 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
 
 
 def run() -> None:
-    """Entry point: a user's mistake ends with one line and exit code 2."""
+    """Entry point: a user's mistake ends with one line and exit code 2; Ctrl-C and a reader that has gone as a shell counts them."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         app.run(main, flags_parser=_parse)
     except UserError as error:
         sys.exit(_say(error))
+    except KeyboardInterrupt:
+        goes_on = "; the same command goes on from the last checkpoint" if _MODE.value == "train" else ""
+        print(f"interrupted{goes_on}", file=sys.stderr)
+        os._exit(128 + signal.SIGINT)  # Python's own end crashes where XLA still computes
+    except BrokenPipeError:  # `| head` has what it wanted; Python would complain of it once more when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
             raise  # about no file, and so no place that a user could choose better

@@ -1,4 +1,4 @@
-"""Every key that a translation config has, each declared here once, with its default. Other configs start from this one."""
+"""Every key that a config has, each declared here once, with its default. Other configs start from this one."""
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder

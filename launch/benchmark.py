@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import jax
 
 from configs.common import SIZES
+from launch import command
 from launch.benchmarks import data, decode, select, startup, ticket, train
 from one_layer.results import commit
 from one_layer.settings import flatten
@@ -68,4 +70,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    command.run(main)

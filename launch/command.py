@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
+import signal
 import sys
 from collections.abc import Callable
 
@@ -16,10 +18,20 @@ def run(main: Callable[[], None]) -> None:
         main()
     except UserError as error:
         _end(str(error))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)  # as a shell counts it
     except OSError as error:
         _end(
             f"{error.filename or 'a file'}: {error.strerror or error}; give folders and files that can be read and written"
         )
+
+
+def positive(text: str) -> int:
+    """An option's whole number of at least 1. Raises: ArgumentTypeError, which argparse makes a sentence of, for another."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
 
 
 def _end(sentence: str) -> None:

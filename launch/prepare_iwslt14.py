@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from launch.command import run
+from launch.command import positive, run
 from one_layer.data.archives import Archive, extract, fetch
 from one_layer.data.cleaning import LengthFilter
 from one_layer.data.manifest import write_manifest
@@ -146,9 +146,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--download", action="store_true", help="get de-en.tgz into the folder --out, if it is not there"
     )
-    parser.add_argument("--merges", type=int, default=10_000, help="of the BPE (default: %(default)s)")
+    parser.add_argument("--merges", type=positive, default=10_000, help="of the BPE (default: %(default)s)")
     parser.add_argument("--expect", default=",".join(map(str, PUBLISHED.values())), help="pairs of train, valid, test")
-    parser.add_argument("--processes", type=int, default=cores(), help="(default: all cores)")
+    parser.add_argument("--processes", type=positive, default=cores(), help="(default: all cores)")
     given = parser.parse_args(arguments)
     numbers = [number for number in given.expect.split(",") if number]
     if numbers and (len(numbers) != len(PUBLISHED) or not all(number.isdigit() for number in numbers)):

@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from launch.command import run
+from launch.command import positive, run
 from one_layer.data.archives import Archive, extract, fetch
 from one_layer.data.cleaning import LengthFilter
 from one_layer.data.manifest import tool_versions, write_manifest
@@ -246,8 +246,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--data_dir", default="", help="the folder where TFDS prepared it (default: TFDS's own)")
     parser.add_argument("--news_commentary", choices=list(NEWS_COMMENTARY), default="v9", help="(default: %(default)s)")
-    parser.add_argument("--merges", type=int, default=40_000, help="of the BPE (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=cores(), help="(default: all cores)")
+    parser.add_argument("--merges", type=positive, default=40_000, help="of the BPE (default: %(default)s)")
+    parser.add_argument("--processes", type=positive, default=cores(), help="(default: all cores)")
     given = parser.parse_args(arguments)
     if given.tfds:
         if given.archives or given.download:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from absl.testing import flagsaver
 
 import main
+from one_layer.train import Trainer
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,6 +221,35 @@ def test_translate_from_stdin(cli, workdir, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("der hund schläft .\n\nja\n".encode())))
     code, out, _ = cli("--mode=translate", f"--workdir={workdir}")
     assert not code and len(out.split("\n")) == 4 and out.split("\n")[1] == ""
+
+
+@pytest.mark.parametrize("mode", ["inspect", "translate"])
+def test_a_reader_that_stops_reading_ends_it_in_silence(cli, finished, monkeypatch, mode):
+    """As `| head -1` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"ja\n")))
+    monkeypatch.setattr(sys, "stdout", os.fdopen(writing, "w"))
+    code, _, err = cli(f"--mode={mode}", f"--ticket={finished / 'ticket.safetensors'}")
+    assert code == 128 + signal.SIGPIPE and err == ""
+    sys.stdout.close()
+
+
+def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli, finished, tmp_path, monkeypatch):
+    def interval(trainer, batches):
+        if trainer.progress.step:
+            raise KeyboardInterrupt
+        train_on(trainer, batches)
+
+    train_on = Trainer._interval
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "_interval", interval)
+        patched.setattr(os, "_exit", sys.exit)
+        code, out, err = cli(*tiny.arguments(tmp_path))
+    assert code == 128 + signal.SIGINT and out == "" and "Traceback" not in err
+    assert err.endswith("interrupted; the same command goes on from the last checkpoint\n")
+    assert not cli(*tiny.arguments(tmp_path))[0]
+    assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
 
 
 @pytest.mark.parametrize("damaged", [False, True])

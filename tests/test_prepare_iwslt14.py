@@ -150,3 +150,12 @@ def test_no_archive(tmp_path: Path) -> None:
         UserError, match=r"de-en\.tgz does not exist; put https://.*de-en\.tgz there, or add --download"
     ):
         iwslt14.main([f"--out={tmp_path}"])
+
+
+@pytest.mark.parametrize("option", ["--processes=0", "--merges=-1", "--merges=many"])
+def test_numbers_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        prepared(tmp_path, published(), option)
+    name, _, value = option.partition("=")
+    assert capsys.readouterr().err.endswith(f"argument {name}: '{value}' is no whole number of at least 1\n")
+    assert not (tmp_path / "out").exists()

@@ -167,11 +167,12 @@ def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
     texts = len(task.columns)
     if task.bare and len(cells) > max(task.bare):
         return _columns(list(task.bare)), 0
-    # What stands behind a pair is its number; what stands behind one text makes it a pair, of another task.
-    enough = len(cells) > 2 if texts == 2 else len(cells) == 2
-    for label, rest in ((0, range(1, texts + 1)), (texts, range(texts))):
-        if enough and _is_label(task, cells[label]):
-            return _columns([label, *rest]), 0
+    # What stands behind `label a b` is the pair's number; what stands behind one text makes it a pair, of another task. A label that is
+    # neither first nor last, CoLA's say, is of another layout.
+    if (len(cells) > 2 if texts == 2 else len(cells) == 2) and _is_label(task, cells[0]):
+        return _columns([0, *range(1, texts + 1)]), 0
+    if len(cells) == texts + 1 and _is_label(task, cells[texts]):
+        return _columns([texts, *range(texts)]), 0
     raise UserError(
         f"{name}, line 1: {line[:60]!r} is neither a header of {task.name} nor {texts + 1} columns with a label first or last"
     )
