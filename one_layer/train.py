@@ -106,7 +106,7 @@ class Trainer:
             buckets=data.buckets,
             seed=run.seed,
         )
-        log.info(self.batches.describe())
+        log.info(self.batches.describe(of_labels=model.classifies))
         self.epoch_updates = self.batches.batches_per_epoch
         self.updates = min(run.train.updates or sys.maxsize, (run.train.epochs or sys.maxsize) * self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates

@@ -115,13 +115,14 @@ class TrainingBatches:
         )
         return 1.0 - float(self._source.lengths.sum()) / places, 1.0 - float(self._target.lengths.sum()) / places
 
-    def describe(self) -> str:
-        """One line for people."""
+    def describe(self, of_labels: bool = False) -> str:
+        """One line for people; of labels, which are no sequences, no padding is told."""
         shapes = ", ".join(f"{rows}x{width}" for rows, width in zip(self.rows, self.widths, strict=True))
         source, target = self.padding_share
         return (
             f"batches: {self.batches_per_epoch:,} updates an epoch; {len(self.widths)} shapes (pairs x padded length): {shapes}; "
-            f"padding {100 * source:.1f} % of the source, {100 * target:.1f} % of the target"
+            f"padding {100 * source:.1f} % of the source"
+            + ("" if of_labels else f", {100 * target:.1f} % of the target")
         )
 
     def __len__(self) -> int:
