@@ -42,8 +42,6 @@ def test_decode(measured):
     line, batch = measured["allocated"]
     for mode in ("packed", "materialized", "dense"):
         assert measured["bytes"][mode] < line[mode] < batch[mode]
-    for row in measured["processes"]:
-        assert row["imported"] <= row["loaded"] <= row["translated"]
 
 
 @pytest.mark.parametrize("measured", ["ticket"], indirect=True)

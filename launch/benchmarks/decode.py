@@ -28,8 +28,8 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     """Sentences a second of beam search, beam 5, 32 sentences of 24 tokens, to the maximal length: random models seldom end.
 
     `allocated` are the bytes that XLA has at once, weights included, for one line of 8 words and for all 32, and `ratio` that of
-    packed to materialized. `processes`: the peak of a whole process, Python, JAX and its compiler included, after its imports, its
-    loading of a ticket and its translating of one line of 8 words.
+    packed to materialized. `processes` (not if quick): the peak of a whole process, Python, JAX and its compiler included, after its
+    imports, its loading of a ticket and its translating of one line of 8 words.
     """
     source = random_batch()["source"][0]
     variables = initialize(model_of("one_layer", size), 0)
@@ -45,21 +45,23 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     )
     sides = {name: partial(searcher, kinds[name][1], source) for name, searcher in batch.items()}
     seconds = in_turn(sides, 1 if quick else 5)
-    with tempfile.TemporaryDirectory() as folder:
-        ticket = Path(folder) / "ticket.safetensors"
-        tickets.save(ticket, random_ticket(size))
-        processes = [
-            _process(mode, first_line(ticket, mode, " ".join(made_up_words(8)), Path(folder) / mode)) for mode in MODES
-        ]
     return {
         "sentences": PAIRS,
         "beam": BEAM,
         "sentences_per_second": {name: PAIRS / each for name, each in seconds.items()},
         "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
         "allocated": [_row("line", line), _row("batch", batch)],
-        "processes": processes,
-        "process_ratio": processes[0]["translated"] / (processes[1]["translated"] or math.nan),
+        **({} if quick else _processes(size)),
     }
+
+
+def _processes(size: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        ticket, words = Path(folder) / "ticket.safetensors", " ".join(made_up_words(8))
+        tickets.save(ticket, random_ticket(size))
+        found = [_process(mode, first_line(ticket, mode, words, Path(folder) / mode)) for mode in MODES]
+    packed, materialized = (process["translated"] for process in found)
+    return {"processes": found, "process_ratio": packed / (materialized or math.nan)}
 
 
 def _row(what: str, searchers: dict[str, Any]) -> dict[str, Any]:
