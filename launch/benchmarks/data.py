@@ -57,7 +57,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "needed_per_second": need,
         "share": need / rate,
         "bytes": {"files": files, "private": private},
-        "preparation": prepare(200 if quick else 10_000),
+        "preparation": prepare(200 if quick else 60_000),
     }
 
 
