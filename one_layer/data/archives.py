@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,19 +76,24 @@ def sha256(path: Path) -> str:
 def extract(archive: Path, names: Sequence[str], folder: Path) -> list[Path]:
     """The members of a .tgz whose last path component is one of `names`, as files of these names in `folder`.
 
-    Files get their names only when the whole archive was read and is sound.
+    Files get their names only when the whole archive was read and is sound; else nothing is left of them.
     Raises UserError for an archive that is cut short or damaged, and for one without such a member.
     """
     parts = {name: folder / f"{name}.part" for name in names}
     folder.mkdir(parents=True, exist_ok=True)
     try:
         found = _copy_members(archive, parts)
+        if missing := sorted(parts.keys() - found):
+            raise UserError(f"{archive} holds no file {missing[0]}; is this the published archive?")
+        for name, part in parts.items():
+            os.replace(part, folder / name)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{archive} is not a whole .tgz archive ({error}); download it again") from None
-    if missing := sorted(parts.keys() - found):
-        raise UserError(f"{archive} holds no file {missing[0]}; is this the published archive?")
-    for name, part in parts.items():
-        os.replace(part, folder / name)
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()  # where nothing came into it
     return [folder / name for name in names]
 
 
@@ -107,7 +113,6 @@ def _copy_members(archive: Path, wanted: dict[str, Path]) -> set[str]:
 
 
 def _download(archive: Archive, part: Path) -> None:
-    part.parent.mkdir(parents=True, exist_ok=True)
     problems = []
     for url in archive.urls:
         try:
@@ -130,6 +135,7 @@ def _copy_from(url: str, part: Path) -> None:
         if error.code == 416:  # nothing is left to send: what is there may be whole, and is checked
             return
         raise
+    part.parent.mkdir(parents=True, exist_ok=True)
     with response, part.open("ab" if response.status == 206 else "wb") as file:
         log.info("%s -> %s", url, part)
         length = response.headers.get("Content-Length")
