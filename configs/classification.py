@@ -8,7 +8,6 @@ from configs import common, paper
 
 # name: (d_model, ffn, heads, layers). RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A), and what a CPU trains.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
-KEEPS = paper.KEEPS
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
 
 

@@ -1,8 +1,7 @@
-"""Pre-trained tables from a run, a fairseq checkpoint or a RoBERTa: the right rows, fixed in training, and what is wrong said."""
+"""Pre-trained tables from a run or a RoBERTa: the right rows, fixed in training, as text and back, and what is wrong said."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 
@@ -11,51 +10,22 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from one_layer import embedding_sources, tickets
-from one_layer.data.assets import TextAssets, load_text_assets
+from one_layer import tickets
+from one_layer.data.assets import load_text_assets
 from one_layer.data.embeddings import read_embeddings, write_embeddings
-from one_layer.data.preprocess import Preprocessing
 from one_layer.data.vocabulary import SPECIALS, Vocabulary
 from one_layer.embedding_sources import embedding_rows, run_tables, table_sides
 from one_layer.errors import UserError
 from one_layer.frozen import FILE
 from one_layer.layers import materialize
-from one_layer.models import ModelConfig, pretrained_tables
+from one_layer.models import pretrained_tables
 from one_layer.restore import restore_run
 from one_layer.settings import resolve
 from one_layer.train import train
 from tests import tiny
+from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
 
-GERMAN, ENGLISH = Vocabulary.build(["ein haus ein baum"]), Vocabulary.build(["a house or a tree"])
-WORDS = {"de": GERMAN, "en": ENGLISH}
 SHORT = {"train.updates": 4, "data.tests": ()}
-
-
-def assets(source="de", target="en", vocabularies=WORDS) -> TextAssets:
-    sides = [Preprocessing(language) for language in (source, target)]
-    return TextAssets(vocabularies[source], vocabularies[target], *sides)
-
-
-def config(source, path, vocabulary="", text=None, **changes) -> ModelConfig:
-    sizes = map(len, (text or assets()).vocabularies)
-    where = {"embedding_source": source, "embedding_path": str(path), "embedding_vocabulary": str(vocabulary)}
-    small = {"d_model": 6, "ffn": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
-    return ModelConfig(*sizes, **{**small, **where, **changes})
-
-
-def rows_from(source, path, vocabulary="", text=None, **changes) -> dict[str, np.ndarray]:
-    model = config(source, path, vocabulary, text, **changes)
-    return embedding_rows(model, table_sides(model, text or assets()))
-
-
-def normal(count, features=6, seed=0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((count, features)).astype(np.float32)
-
-
-def same_bits(ours, theirs) -> None:
-    ours, theirs = np.asarray(ours), np.asarray(theirs)
-    assert ours.dtype == theirs.dtype == np.float32 and ours.shape == theirs.shape
-    np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
 
 
 # --- a run
@@ -132,144 +102,6 @@ def test_the_special_rows_come_along_and_the_count_is_said(dense, caplog):
     same_bits(found["source_embedding"][: len(SPECIALS)], table[: len(SPECIALS)])
     assert "source_embedding: 5 of 6 types found in" in caplog.text
     assert "4 of the 4 special ones among them; the other 1 are drawn" in caplog.text
-
-
-# --- fairseq's checkpoints. The state is given; torch is tested below.
-
-
-def fairseq_files(folder, monkeypatch, state, options=None, dictionaries=WORDS) -> str:
-    for language, vocabulary in dictionaries.items():
-        vocabulary.save(folder / f"dict.{language}.txt")
-    monkeypatch.setattr(embedding_sources, "read_checkpoint", lambda path: (state, options or {}))
-    return str(folder / "model.pt")
-
-
-def state_of(source=GERMAN, target=ENGLISH) -> dict[str, np.ndarray]:
-    return {
-        "encoder.embed_tokens.weight": normal(len(source), seed=1),
-        "decoder.embed_tokens.weight": normal(len(target), seed=2),
-        "decoder.output_projection.weight": normal(len(target), seed=3),
-    }
-
-
-@pytest.mark.parametrize("options", [{}, {"source_lang": "de", "target_lang": "en"}])
-def test_a_checkpoint_s_encoder_serves_its_source_language(tmp_path, monkeypatch, options):
-    state = state_of()
-    found = rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state, options))
-    same_bits(found["source_embedding"], state["encoder.embed_tokens.weight"])
-    same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
-
-
-def test_a_checkpoint_of_the_other_direction_serves_the_other_way_round(tmp_path, monkeypatch):
-    state = state_of(ENGLISH, GERMAN)
-    path = fairseq_files(tmp_path, monkeypatch, state, {"source_lang": "en", "target_lang": "de"})
-    found = rows_from("fairseq", path, tmp_path / "dict.{language}.txt")
-    same_bits(found["source_embedding"], state["decoder.embed_tokens.weight"])
-    same_bits(found["target_embedding"], state["encoder.embed_tokens.weight"])
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_joined_table_serves_both_sides_and_any_language(tmp_path, monkeypatch, shared):
-    joined = Vocabulary.build(["ein haus a house"])
-    table = normal(len(joined))
-    state = {f"{stack}.embed_tokens.weight": table.copy() for stack in ("encoder", "decoder")}
-    options = {"source_lang": "fr", "target_lang": "en"}
-    path = fairseq_files(tmp_path, monkeypatch, state, options, dict.fromkeys(WORDS, joined))
-    found = rows_from("fairseq", path, text=assets(vocabularies=dict.fromkeys(WORDS, joined)), shared_embedding=shared)
-    assert set(found) == ({"shared_embedding"} if shared else {"source_embedding", "target_embedding"})
-    for rows in found.values():
-        same_bits(rows, table)
-
-
-def test_dictionaries_filled_up_with_made_up_words_count_their_rows(tmp_path, monkeypatch):
-    path = fairseq_files(tmp_path, monkeypatch, {**state_of(), "encoder.embed_tokens.weight": normal(8)})
-    (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\nmadeupword0000 0\n", "utf-8")
-    same_bits(rows_from("fairseq", path)["source_embedding"][4], normal(8)[4])
-    (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\n", "utf-8")
-    with pytest.raises(UserError, match=r"dict\.de\.txt has 7 types .* encoder\.embed_tokens\.weight 8 rows; give the"):
-        rows_from("fairseq", path)
-
-
-def test_masked_tables_of_the_paper_s_code_come_with_their_masks(tmp_path, monkeypatch):
-    state, scores = state_of(), normal(len(GERMAN), seed=9)
-    state["encoder.embed_tokens.scores"] = scores
-    options = {"prune_method": "super_mask", "prune_ratio": 0.25, "source_lang": "de", "target_lang": "en"}
-    path = fairseq_files(tmp_path, monkeypatch, state, options)
-    found = rows_from("fairseq", path)
-    kept = np.abs(scores) >= np.sort(np.abs(scores), axis=None)[int(0.75 * scores.size)]
-    np.testing.assert_array_equal(found["source_embedding"], state["encoder.embed_tokens.weight"] * kept)
-    same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
-    for change, message in {
-        "prune_ratio": "does not say what its masks keep",
-        "prune_method": "prune_method is",
-    }.items():
-        fairseq_files(tmp_path, monkeypatch, state, {**options, change: {"prune_method": "random"}.get(change)})
-        with pytest.raises(UserError, match=message):
-            rows_from("fairseq", path)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"decoder.embed_tokens.weight": None}, r"has no decoder\.embed_tokens\.weight \(looked for: encoder\.embed"),
-        ({"encoder.embed_tokens.weight": normal(7, 5)}, "vectors of 5 features, but model.d_model is 6"),
-        (
-            {"encoder.embed_tokens.weight": np.full((7, 6), np.inf, np.float32)},
-            "has inf in row 0 .*no number to compute with",
-        ),
-        ({"encoder.embed_tokens.weight": np.zeros((7, 6), int)}, "is int64 .*a table of vectors is needed"),
-    ],
-)
-def test_what_is_wrong_with_a_checkpoint(tmp_path, monkeypatch, change, message):
-    state = {name: array for name, array in {**state_of(), **change}.items() if array is not None}
-    with pytest.raises(UserError, match=rf"model\.pt.*{message}") as caught:
-        rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state))
-    assert "\n" not in str(caught.value)
-
-
-def test_another_dictionary_gives_nothing(tmp_path, monkeypatch):
-    path = fairseq_files(tmp_path, monkeypatch, state_of(), dictionaries={"de": Vocabulary.build(["un deux trois"])})
-    with pytest.raises(UserError, match=r"none of the 3 types of the model's vocabulary for source_embedding; give"):
-        rows_from("fairseq", path)
-    tmp_path.joinpath("dict.de.txt").unlink()
-    with pytest.raises(UserError, match=r"dict\.de\.txt does not exist"):
-        rows_from("fairseq", path)
-
-
-@pytest.mark.parametrize("half", [False, True])
-def test_a_checkpoint_of_torch_is_read_without_running_anything_in_it(tmp_path, half):
-    torch = pytest.importorskip("torch", reason="fairseq's checkpoints are torch's: requirements-torch.txt")
-    for language, vocabulary in WORDS.items():
-        vocabulary.save(tmp_path / f"dict.{language}.txt")
-    kind = np.float16 if half else np.float32
-    state = {name: array.astype(kind) for name, array in state_of().items()}
-    options = argparse.Namespace(source_lang="de", target_lang="en")
-    tensors = {name: torch.from_numpy(array) for name, array in state.items()}
-    torch.save({"model": tensors, "args": options}, tmp_path / "model.pt")
-    found = rows_from("fairseq", tmp_path / "model.pt")
-    same_bits(found["source_embedding"], state["encoder.embed_tokens.weight"].astype(np.float32))
-    torch.save({"model": tensors, "args": options, "harm": Harm(tmp_path)}, tmp_path / "model.pt")
-    with pytest.raises(UserError, match="could run any program"):
-        rows_from("fairseq", tmp_path / "model.pt")
-    assert not (tmp_path / "harm").exists()
-
-
-class Harm:
-    """Makes a folder where it is unpickled as pickle would."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def __reduce__(self):
-        import os
-
-        return os.mkdir, (str(self.folder / "harm"),)
-
-
-def test_without_torch_the_line_that_installs_it_is_given(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(UserError, match=r"torch is not installed; \.venv/bin/pip install -r requirements-torch\.txt"):
-        rows_from("fairseq", tmp_path / "model.pt")
 
 
 # --- text (see test_embeddings.py)
