@@ -70,7 +70,8 @@ def load(
 
     `vocabularies` (source, target) and `codes` are those saved with a run; without them they are built from the
     training text. Training pairs with an empty side or a side longer than `max_length` are left out and counted in
-    the report; valid and test keep every pair, so that hypotheses fit the files line by line.
+    the report; valid and test keep every pair, so that hypotheses fit the files line by line. (Labelled texts are cut, not
+    left out, and those without an agreed label are in no part.)
     With `training=False` the training text is not even read: that split is empty, and what would be built from it
     must be given. Raises UserError for files that cannot be used and where no training pair is left.
     """
@@ -79,7 +80,7 @@ def load(
     source = open_source(config)
     if training:
         source.files(source.train)  # are they there? Better said now than when the rest is read
-    raw_valid, raw_tests = source.read(source.valid), {name: source.read(name) for name in source.tests}
+    raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
     train, report = Split(), []
     if training:
         prepared = _prepare(config, source, vocabularies, codes)
@@ -88,8 +89,8 @@ def load(
     else:
         assert vocabularies is not None
         assets = _assets(config, vocabularies, _codes(config, codes))
-    valid = _scored_split(config, assets, raw_valid)
-    tests = {name: _scored_split(config, assets, raw) for name, raw in raw_tests.items()}
+    splits = {name: _scored_split(config, assets, pairs) for name, pairs in raw.items()}
+    valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
     report += [_describe(assets, name, split.source, split.target) for name, split in {"valid": valid, **tests}.items()]
     report.append(_describe_vocabularies(assets))
     if isinstance(source, LabelledTexts):
