@@ -23,7 +23,7 @@ from ml_collections import config_flags
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
-    from one_layer.restore import RestoredRun
+    from one_layer.runs.restore import RestoredRun
 
 _MODES = ["train", "evaluate", "translate", "classify", "export", "inspect"]
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
@@ -52,15 +52,15 @@ def main(argv: list[str]) -> None:
     if _MODE.value == "train":
         _train(_workdir())
     elif _MODE.value == "evaluate":
-        from one_layer.evaluate import evaluate
+        from one_layer.runs.evaluate import evaluate
 
         evaluate(_restored(), _SPLIT.value, Path(_WORKDIR.value) if _WORKDIR.value else None)
     elif _MODE.value == "translate":
-        from one_layer.translate import translate
+        from one_layer.tasks.translation.serve import translate
 
         translate(_restored(), _INPUT.value, _OUTPUT.value)
     elif _MODE.value == "classify":
-        from one_layer.classify import classify
+        from one_layer.tasks.classification.serve import classify
 
         classify(_restored(), _INPUT.value, _OUTPUT.value)
     else:
@@ -74,8 +74,8 @@ def _workdir() -> Path:
 
 
 def _train(workdir: Path) -> None:
-    from one_layer.settings import resolve
-    from one_layer.train import train
+    from one_layer.runs.settings import resolve
+    from one_layer.training.train import train
 
     if _CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
@@ -87,26 +87,26 @@ def _train(workdir: Path) -> None:
 def _ticket() -> None:
     """Writes the ticket of a checkpoint into its folder, or says what is in one."""
     if _MODE.value == "export":
-        from one_layer.restore import restore_run
+        from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
         export(restore_run(_workdir(), _CHECKPOINT.value), _workdir() / "ticket.safetensors")
     else:
-        from one_layer.inspection import describe, inspect
+        from one_layer.tickets.inspection import describe, inspect
 
         print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")), flush=True)
 
 
 def _restored() -> RestoredRun:
     """What to score or translate with; where a config is given, searching as it says."""
-    from one_layer.settings import rescored
+    from one_layer.runs.settings import rescored
 
     if _TICKET.value:
         from one_layer.tickets import restore_ticket
 
         restored = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
     else:
-        from one_layer.restore import restore_run
+        from one_layer.runs.restore import restore_run
 
         restored = restore_run(_workdir(), _CHECKPOINT.value)
     if _CONFIG.value is None:

@@ -32,21 +32,21 @@ from ml_collections import config_flags
 
 from configs import common
 from launch import command
-from one_layer.checkpoints import Checkpoints
 from one_layer.data import corpus as corpora
-from one_layer.data.assets import TextAssets, save_text_assets
-from one_layer.data.text import read_lines
+from one_layer.data.text.assets import TextAssets, save_text_assets
+from one_layer.data.text.lines import read_lines
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.frozen import fingerprint, write_frozen
 from one_layer.importers import fairseq
 from one_layer.importers.fairseq_checkpoint import import_torch, read_checkpoint
 from one_layer.importers.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.importers.fairseq_options import read_options, write_options
-from one_layer.optim import optimizer
-from one_layer.restore import restore_run
-from one_layer.settings import RunConfig, resolve, write_config
-from one_layer.train import Progress
+from one_layer.runs.checkpoints import Checkpoints
+from one_layer.runs.frozen import fingerprint, write_frozen
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import RunConfig, resolve, write_config
+from one_layer.training.optimizer import optimizer
+from one_layer.training.train import Progress
 
 log = logging.getLogger(__name__)
 

@@ -21,13 +21,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch.command import positive, run
-from one_layer.data.archives import Archive, extract, fetch
-from one_layer.data.cleaning import LengthFilter
-from one_layer.data.manifest import write_manifest
-from one_layer.data.markup import segments, talk_lines
-from one_layer.data.parallel import chunks, cores, in_order
-from one_layer.data.preprocess import Preprocessing, learn_bpe
-from one_layer.data.text import read_lines
+from one_layer.data.preparation.archives import Archive, extract, fetch
+from one_layer.data.preparation.manifest import write_manifest
+from one_layer.data.preparation.markup import segments, talk_lines
+from one_layer.data.preparation.parallel import chunks, cores, in_order
+from one_layer.data.text.cleaning import LengthFilter
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 

@@ -30,15 +30,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch.command import positive, run
-from one_layer.data.archives import Archive, extract, fetch
-from one_layer.data.cleaning import LengthFilter
-from one_layer.data.manifest import tool_versions, write_manifest
-from one_layer.data.markup import segments
-from one_layer.data.parallel import cores
-from one_layer.data.preprocess import Preprocessing
-from one_layer.data.shards import ShardedPreparation
-from one_layer.data.text import read_lines, stream_parallel
-from one_layer.data.tfds_records import TfdsRecords
+from one_layer.data.preparation.archives import Archive, extract, fetch
+from one_layer.data.preparation.manifest import tool_versions, write_manifest
+from one_layer.data.preparation.markup import segments
+from one_layer.data.preparation.parallel import cores
+from one_layer.data.preparation.shards import ShardedPreparation
+from one_layer.data.sources.tfds_records import TfdsRecords
+from one_layer.data.text.cleaning import LengthFilter
+from one_layer.data.text.lines import read_lines, stream_parallel
+from one_layer.data.text.preprocess import Preprocessing
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 

@@ -9,12 +9,11 @@ import pytest
 from jaxtyping import install_import_hook
 
 import tests.typechecker  # noqa: F401  # the hook looks it up by name
+from tests import ROOT
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 install_import_hook("one_layer", "tests.typechecker.check")
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from one_layer.data.vocabulary import Vocabulary
+from one_layer.data.text.vocabulary import Vocabulary
 
 Sentences = list[np.ndarray]
 

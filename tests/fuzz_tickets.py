@@ -24,14 +24,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from one_layer import ticket_content, ticket_file, tickets
-from one_layer.config import ModelConfig
-from one_layer.data.assets import TextAssets
+from one_layer import tickets
 from one_layer.data.config import DataConfig
-from one_layer.data.preprocess import LABEL, Preprocessing
-from one_layer.data.vocabulary import Vocabulary
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import LABEL, Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import initialize
+from one_layer.models.config import ModelConfig
+from one_layer.tickets import content as ticket_content
+from one_layer.tickets import file as ticket_file
 
 MOST_MEMORY = 32 * 2**20  # bytes that a mutant of a file of a few thousand may make Python and NumPy allocate
 CODES = "#version: 0.2\na b</w>\nc d\n"

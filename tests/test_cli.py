@@ -9,17 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from absl.testing import flagsaver
 
 import main
-from one_layer.train import Trainer
-from tests import tiny
+from one_layer.training.train import Trainer
+from tests import ROOT, tiny
 
-ROOT = Path(__file__).resolve().parent.parent
 TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
 FILES = {"train.de": "ein\nzwei\ndrei\n", "train.en": "one\ntwo\nthree\n", "valid.de": "ein\n", "valid.en": "one\n"}
 FILES |= {"test.de": "drei\n", "test.en": "three\n"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests import ROOT
 
 # From the bottom up. A module may import from the rows below its own, never from its own row or above it.
 # A new module goes into the lowest row that stands above everything it imports.
@@ -98,7 +98,7 @@ Imports = dict[str, set[str]]
 
 
 def short(module: str) -> str:
-    """`one_layer.data.toy` as the table above calls it: `data.toy`."""
+    """`one_layer.data.sources.toy.grammar` as the table above calls it: `data.toy`."""
     return module.removeprefix("one_layer.")
 
 
@@ -116,7 +116,7 @@ def imported(source: str, modules: set[str]) -> set[str]:
 
 
 def read_project(root: Path) -> Imports:
-    """What each module of the project imports, by full name: one_layer.data.toy, configs.toy, launch.benchmark, main."""
+    """What each module of the project imports, by full name: one_layer.data.sources.toy.grammar, configs.toy, launch.benchmark, main."""
     files = [
         root / "main.py",
         *(f for folder in ("one_layer", "configs", "launch") for f in (root / folder).rglob("*.py")),
@@ -240,14 +240,25 @@ def test_main_only_dispatches(project: Imports) -> None:
 
 
 def test_the_checks_see_what_they_are_there_for() -> None:
-    modules = {"one_layer", "one_layer.bleu", "one_layer.train", "one_layer.data", "one_layer.data.toy"}
+    modules = {
+        "one_layer",
+        "one_layer.tasks.translation.bleu",
+        "one_layer.training.train",
+        "one_layer.data",
+        "one_layer.data.sources.toy.grammar",
+    }
     text = "from one_layer import bleu\nfrom one_layer.data import toy\ndef f():\n    import jax.numpy\n    from . import train\n"
-    assert imported(text, modules) == {"one_layer.bleu", "one_layer.data.toy", "jax.numpy", "."}
+    assert imported(text, modules) == {
+        "one_layer.tasks.translation.bleu",
+        "one_layer.data.sources.toy.grammar",
+        "jax.numpy",
+        ".",
+    }
     assert upward({"bleu": {"train"}, "train": {"bleu"}}) == [
         "bleu imports train, which is not below it in tests/test_imports.py"
     ]
     assert upward({"data.toy": {"data.toy"}}) and upward({"bleu": {"no_such_module"}})
     with pytest.raises(CycleError):
         TopologicalSorter({"bleu": {"train"}, "train": {"bleu"}}).prepare()
-    hidden = {"one_layer.report": {"one_layer.metrics"}, "one_layer.metrics": {"jax.numpy", "json"}}
+    hidden = {"one_layer.report": {"one_layer.training.metrics"}, "one_layer.training.metrics": {"jax.numpy", "json"}}
     assert third_party(hidden, "report") == {"jax", "json"}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from configs import toy
-from one_layer.settings import RunConfig, resolve
-from one_layer.train import train
+from one_layer.runs.settings import RunConfig, resolve
+from one_layer.training.train import train
 
 UPDATES, EVERY = 12, 4
 CHANGES = {

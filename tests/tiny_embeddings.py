@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from one_layer.data.assets import TextAssets
-from one_layer.data.preprocess import Preprocessing
-from one_layer.data.vocabulary import Vocabulary
-from one_layer.embedding_sources import embedding_rows, table_sides
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig
 
 GERMAN, ENGLISH = Vocabulary.build(["ein haus ein baum"]), Vocabulary.build(["a house or a tree"])

@@ -12,12 +12,12 @@ import numpy as np
 
 from configs.common import SIZES
 from one_layer import tickets
-from one_layer.data.assets import TextAssets
-from one_layer.data.preprocess import Preprocessing
-from one_layer.data.vocabulary import Vocabulary
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, initialize
-from one_layer.optim import OptimConfig, optimizer
-from one_layer.step import train_step
+from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.training.step import train_step
 
 IWSLT14_VOCABULARIES = (8848, 6632)
 WMT14_VOCABULARIES = (41_000, 41_000)

@@ -43,8 +43,8 @@ def main(ticket: str, mode: str, lines: str, started: str) -> None:
     def done(stage: str) -> None:
         stages[stage] = {"seconds": time.time() - float(started), "peak_bytes": _peak_bytes()}
 
+    from one_layer.tasks.translation.serve import translate
     from one_layer.tickets import restore_ticket
-    from one_layer.translate import translate
 
     done("imported")
     restored = restore_ticket(ticket, packed=mode == "packed")

@@ -14,10 +14,10 @@ import numpy as np
 
 from launch.benchmarks.common import made_up_words
 from one_layer.data import corpus
-from one_layer.data.cleaning import LengthFilter
 from one_layer.data.config import DataConfig
-from one_layer.data.preprocess import Preprocessing, learn_bpe
-from one_layer.data.shards import ShardedPreparation
+from one_layer.data.preparation.shards import ShardedPreparation
+from one_layer.data.text.cleaning import LengthFilter
+from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 
 MERGES = 2_000
 LANGUAGES = ("de", "en")

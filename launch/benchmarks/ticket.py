@@ -9,7 +9,7 @@ from typing import Any
 
 from launch.benchmarks.common import in_turn, random_ticket
 from one_layer import tickets
-from one_layer.inspection import inspect
+from one_layer.tickets.inspection import inspect
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from configs.common import SIZES
 from launch.benchmarks.common import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, random_batch
-from one_layer.results import peak_memory_bytes
+from one_layer.training.results import peak_memory_bytes
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:

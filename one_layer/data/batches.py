@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int, Int32
 
+from one_layer.data.text.vocabulary import EOS, PAD
 from one_layer.data.tokens import TokenStore
-from one_layer.data.vocabulary import EOS, PAD
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:

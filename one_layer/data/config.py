@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from one_layer.data.glue import TASKS, task_named
-from one_layer.data.preprocess import BPE_KINDS, LABEL, Preprocessing
+from one_layer.data.text.preprocess import BPE_KINDS, LABEL, Preprocessing
 from one_layer.errors import UserError
+from one_layer.tasks.classification.glue import TASKS, task_named
 
 SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
 
@@ -23,7 +23,9 @@ class DataConfig:
 
     source: str = "toy"  # "toy": the embedded language; "text": parallel files; "fairseq": a data-bin folder; "tfds"
     tfds_name: str = ""  # "wmt14_translate/de-en", or, with `labels`, "glue/qqp"
-    labels: str = ""  # the task of one_layer.data.glue whose labelled texts these are; empty: pairs to translate
+    labels: str = (
+        ""  # the task of one_layer.tasks.classification.glue whose labelled texts these are; empty: pairs to translate
+    )
     seed: int = 1  # of the toy language's sentences
     toy_train: int = 20_000  # pairs
     toy_valid: int = 500

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.data import streaming
-from one_layer.data.assets import TextAssets, load_text_assets, save_text_assets
-from one_layer.data.bpe_learning import learn_bpe_from_counts
 from one_layer.data.config import DataConfig
-from one_layer.data.glue import task_named
-from one_layer.data.prepared import Prepared, content_key, make_prepared, open_prepared
-from one_layer.data.preprocess import check_codes
-from one_layer.data.sources import FairseqFolder, LabelledTexts, ManyPairs, Pairs, Source, open_source
-from one_layer.data.streaming import Shown
-from one_layer.data.text import read_lines
+from one_layer.data.preparation import streaming
+from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.preparation.streaming import Shown
+from one_layer.data.sources.sources import FairseqFolder, LabelledTexts, ManyPairs, Pairs, Source, open_source
+from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import check_codes
+from one_layer.data.text.vocabulary import SPECIALS, UNK, Vocabulary
+from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.data.vocabulary import SPECIALS, UNK, Vocabulary
-from one_layer.data.vocabulary_json import read_vocabulary_json
 from one_layer.errors import UserError
+from one_layer.tasks.classification.glue import task_named
 
 __all__ = ["Corpus", "DataConfig", "Split", "load", "load_text_assets", "save_text_assets"]
 

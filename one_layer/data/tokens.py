@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
 
-from one_layer.data.vocabulary import PAD
+from one_layer.data.text.vocabulary import PAD
 from one_layer.errors import UserError
 
 _CHUNK = 1 << 16  # sentences gathered at once where all are read

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from one_layer.data.text import read_lines
-from one_layer.data.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 
 _OVERWRITE = " #fairseq:overwrite"

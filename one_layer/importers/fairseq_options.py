@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.config import ModelConfig
 from one_layer.errors import UserError
 from one_layer.importers.fairseq import StateDict
+from one_layer.models.config import ModelConfig
 from one_layer.supermask import Supermask
 
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float32
 from safetensors import SafetensorError, safe_open
 
-from one_layer.data.embeddings import Table, check_vectors
-from one_layer.data.vocabulary_json import read_ids
+from one_layer.data.text.vocabulary_json import read_ids
 from one_layer.errors import UserError
+from one_layer.importers.text_embeddings import Table, check_vectors
 
 _FLOATS = ("F16", "BF16", "F32", "F64")
 

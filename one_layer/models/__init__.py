@@ -1,8 +1,8 @@
 """The models: what they are (`ModelConfig`), how they compute (`build`) and where their weights come from (`initialize`)."""
 
-from one_layer.config import ModelConfig
 from one_layer.models.classifier import Classifier
-from one_layer.models.transformer import Transformer, empty_cache
+from one_layer.models.config import ModelConfig
+from one_layer.models.translation import Transformer, empty_cache
 from one_layer.models.weights import initialize, pretrained_tables, random_collection, recipes, shapes
 
 __all__ = [

@@ -11,11 +11,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from one_layer.blocks import EncoderLayer
-from one_layer.config import PAD, ModelConfig
-from one_layer.layers import Drop, Embedding, Norm, Projection, embed
+from one_layer.layers.blocks import EncoderLayer
+from one_layer.layers.matrix import Drop, Embedding, Norm, Projection, embed
+from one_layer.layers.stack import Stack
+from one_layer.models.config import PAD, ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
-from one_layer.stack import Stack
 
 
 class Classifier(nn.Module):

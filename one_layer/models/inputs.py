@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.config import PAD, ModelConfig
-from one_layer.layers import sinusoids
+from one_layer.layers.matrix import sinusoids
+from one_layer.models.config import PAD, ModelConfig
 
 AnyArray = Array | np.ndarray
 
@@ -31,5 +31,5 @@ def keys_that_count(tokens: Int[AnyArray, "batch length"]) -> Bool[Array, "batch
 
 
 def kind_of_tables(config: ModelConfig) -> str:
-    """The kind, as `one_layer.layers.matrix` calls it, of what `embedding` says of."""
+    """The kind, as `one_layer.layers.matrix.matrix` calls it, of what `embedding` says of."""
     return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]

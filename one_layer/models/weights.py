@@ -16,8 +16,8 @@ import numpy as np
 from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
-from one_layer.config import PAD, ModelConfig
 from one_layer.initializers import Recipe
+from one_layer.models.config import PAD, ModelConfig
 
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 

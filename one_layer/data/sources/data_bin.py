@@ -1,0 +1,136 @@
+"""fairseq's `data-bin` folders: dictionaries, and sentences in pairs of .bin and .idx files, mapped and not copied.
+
+Both kinds of .idx are read, with numbers in little-endian order: the one that begins with MMIDIDX (`--dataset-impl mmap`) and
+the older that begins with TNTIDX (`lazy`, `cached`), whose .bin counts ids from 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from one_layer.data.text.vocabulary import EOS, Vocabulary
+from one_layer.data.tokens import TokenStore
+from one_layer.errors import UserError
+from one_layer.importers.fairseq_dictionary import read_dictionary
+
+_MAPPED, _OLDER = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
+_KINDS = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}  # fairseq's numbers
+_AGAIN = "copy it again, or make it again with fairseq-preprocess"
+
+
+class DataBin:
+    """A folder that fairseq-preprocess left, for one pair of languages in either direction."""
+
+    def __init__(self, folder: str | Path, languages: tuple[str, str]) -> None:
+        self._folder, self._languages = Path(folder), languages
+        if not self._folder.is_dir():
+            raise UserError(f"{folder} is not a folder; data.directory names what fairseq-preprocess left")
+        first, second = (read_dictionary(self._folder / f"dict.{language}.txt") for language in languages)
+        self.vocabularies = first, first if first == second else second
+
+    def read(self, split: str) -> tuple[TokenStore, TokenStore]:
+        """The sentences of source and target, checked against each other and against the dictionaries.
+
+        Raises: UserError for sides of unequal length, an id that the dictionary lacks, a sentence without eos at its end, and as
+        `read_indexed` does.
+        """
+        prefixes = [self._prefix(split, language) for language in self._languages]
+        source, target = map(read_indexed, prefixes)
+        if len(source) != len(target):
+            raise UserError(
+                f"{prefixes[0]}.idx counts {len(source):,} sentences, but {prefixes[1]}.idx {len(target):,}: each needs its "
+                "translation"
+            )
+        for prefix, store, vocabulary in zip(prefixes, (source, target), self.vocabularies, strict=True):
+            _check(prefix, store, vocabulary)
+        return source, target
+
+    def _prefix(self, split: str, language: str) -> Path:
+        names = ["-".join(self._languages), "-".join(reversed(self._languages))]
+        prefixes = [self._folder / f"{split}.{pair}.{language}" for pair in names]
+        for prefix in prefixes:
+            if _with(prefix, ".idx").is_file():
+                return prefix
+        if any(prefix.is_file() for prefix in prefixes):
+            raise UserError(
+                f"{self._folder} holds {split} as text (--dataset-impl raw): set data.source=text and give its files' names"
+            )
+        raise UserError(f"{prefixes[0]}.idx does not exist (nor {prefixes[1].name}.idx); {_AGAIN}")
+
+
+def read_indexed(prefix: Path) -> TokenStore:
+    """The sentences of `prefix`.bin, found by `prefix`.idx.
+
+    Raises: UserError naming the file that is missing, cut short or of another format, or the first sentence that `prefix`.idx
+    looks for behind the end of `prefix`.bin.
+    """
+    index, data = _with(prefix, ".idx"), _with(prefix, ".bin")
+    for path in (index, data):
+        if not path.is_file():
+            raise UserError(f"{path} does not exist; {_AGAIN}")
+    content = index.read_bytes()
+    magic = next((magic for magic in (_MAPPED, _OLDER) if content.startswith(magic)), None)
+    if magic is None:
+        raise UserError(f"{index} begins with {content[:9]!r}; fairseq's begin with {_MAPPED!r} or {_OLDER!r}")
+    try:
+        (version,) = struct.unpack_from("<Q", content, len(magic))
+        if version != 1:
+            raise UserError(f"{index} is of version {version}; version 1 is read")
+        kind, starts, lengths = (_mapped_index if magic == _MAPPED else _older_index)(content, len(magic) + 8)
+    except KeyError as error:
+        raise UserError(f"{index} has ids of kind {error}; known are {', '.join(map(str, _KINDS))}") from None
+    except (struct.error, ValueError, OverflowError) as error:  # they say so where there is less to read than asked for
+        raise error if isinstance(error, UserError) else UserError(f"{index} is cut short; {_AGAIN}") from None
+    held = data.stat().st_size // kind.itemsize
+    ends = starts + lengths
+    # A damaged start or length may be near 2⁶³, and their sum overflow.
+    wrong = np.flatnonzero((starts < 0) | (starts > held) | (lengths < 1) | (lengths > held - starts))
+    if len(wrong):
+        place = int(wrong[0])
+        raise UserError(
+            f"{index} looks for sentence {place + 1:,} at ids {starts[place]:,} to {ends[place]:,}, but {data.name} holds "
+            f"{held:,}; {_AGAIN}"
+        )
+    if not len(starts):
+        raise UserError(f"{index} counts no sentences; {_AGAIN}")
+    tokens = np.memmap(data, kind, "r", shape=(held,))
+    return TokenStore(np.asarray(tokens), starts, lengths, shift=int(content.startswith(_OLDER)))
+
+
+Index = tuple[np.dtype, np.ndarray, np.ndarray]  # of the ids; where each sentence starts, and how long it is, in ids
+
+
+def _mapped_index(content: bytes, place: int) -> Index:
+    code, count = struct.unpack_from("<BQ", content, place)
+    kind, place = np.dtype(_KINDS[code]), place + struct.calcsize("<BQ")
+    lengths = np.frombuffer(content, "<i4", count, place).astype(np.int64)
+    return kind, np.frombuffer(content, "<i8", count, place + 4 * count) // kind.itemsize, lengths
+
+
+def _older_index(content: bytes, place: int) -> Index:
+    code, _, count, dimensions = struct.unpack_from("<4Q", content, place)
+    kind, place = np.dtype(_KINDS[code]), place + struct.calcsize("<4Q")
+    _, offsets = np.frombuffer(content, "<i8", 2 * (count + 1), place).reshape(2, -1)  # of dimensions and of ids
+    np.frombuffer(content, "<i8", dimensions, place + 16 * (count + 1))  # the lengths once more: is the file whole?
+    return kind, offsets[:-1], np.diff(offsets)
+
+
+def _check(prefix: Path, store: TokenStore, vocabulary: Vocabulary) -> None:
+    """Refuses ids that would silently mean another token: one look at the whole file."""
+    least, greatest = (int(bound) - store.shift for bound in (store.tokens.min(), store.tokens.max()))
+    if least < 0 or greatest >= len(vocabulary):
+        raise UserError(
+            f"{prefix}.bin holds ids from {least} to {greatest:,}, but its dictionary has {len(vocabulary):,} tokens; give the "
+            "dict.txt that it was made with"
+        )
+    last = store.tokens[store.starts + store.lengths - 1].astype(np.int64) - store.shift
+    if len(wrong := np.flatnonzero(last != EOS)):
+        place = int(wrong[0])
+        raise UserError(f"{prefix}.bin: sentence {place + 1:,} does not end in </s>; preprocess with the eos appended")
+
+
+def _with(prefix: Path, ending: str) -> Path:
+    return prefix.with_name(prefix.name + ending)

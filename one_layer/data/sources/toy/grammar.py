@@ -1,0 +1,253 @@
+"""The toy language: a translation task from a small grammar, German-like on one side and English-like on the other.
+
+The grammar is synchronous: a construction is drawn once, as a `Clause`, and written out twice. What makes it worth
+learning is what the two languages do differently: gender, case and number on German articles and adjectives,
+verb-second main clauses, verb-final subordinate and relative clauses, separable verbs, tenses and modals that bracket
+the clause, `do` in English. Words with two translations (see toy_lexicon.py) are settled by another word, often far
+off: "macht ... auf" opens and "macht ... aus" turns off, "sie" is she or they by its verb, a "schloss" is visited
+(castle) or closed (lock). Every German sentence has exactly one translation, so that 100 BLEU can be reached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from one_layer.data.sources.toy.clause import (
+    NOTHING,
+    PRONOUNS,
+    Clause,
+    Phrase,
+    english_clause,
+    german_main,
+    german_verb_last,
+    join,
+)
+from one_layer.data.sources.toy.lexicon import (
+    ADJECTIVES,
+    ANIMATE,
+    CLEAR_WITHOUT_OBJECT,
+    CONJUNCTIONS,
+    DEFINITE,
+    DEFINITE_ENDINGS,
+    INDEFINITE,
+    INDEFINITE_ENDINGS,
+    INTRANSITIVE,
+    MODALS,
+    NOUNS,
+    PAST_ADVERBS,
+    PREPOSITIONS,
+    PRESENT_ADVERBS,
+    TRANSITIVE,
+    WITH_CLAUSE,
+    WITH_RECIPIENT,
+    Noun,
+)
+
+LENGTHS = range(3, 21)  # tokens a sentence, on both sides, full stop included
+SPLITS = ("train",) * 18 + ("valid", "test")  # where the next sentence goes: each split sees the same distribution
+
+T = TypeVar("T")
+
+
+class Draws:
+    """Random choices from raw Philox words, which no version of NumPy changes (the methods of Generator may)."""
+
+    def __init__(self, seed: int) -> None:
+        digest = hashlib.blake2b(f"{seed}/toy".encode(), digest_size=16).digest()
+        self._words = self._stream(np.random.Philox(key=int.from_bytes(digest, "little")))
+
+    @staticmethod
+    def _stream(philox: np.random.Philox) -> Iterator[int]:
+        while True:
+            yield from philox.random_raw(4096).tolist()
+
+    def below(self, bound: int) -> int:
+        """An integer in [0, bound)."""
+        return next(self._words) % bound
+
+    def chance(self, percent: int) -> bool:
+        return next(self._words) % 100 < percent
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[next(self._words) % len(options)]
+
+
+def noun_phrase(draws: Draws, noun: Noun, case: str, relative: bool) -> Phrase:
+    """`noun` with an article, perhaps an adjective and, where `relative` allows it, perhaps a relative clause."""
+    plural = case != "dative" and draws.chance(30)
+    definite = draws.chance(65)
+    form = "p" if plural else noun.gender
+    article = (DEFINITE if definite else INDEFINITE)[case][form]
+    ending = (DEFINITE_ENDINGS if definite else INDEFINITE_ENDINGS)[case][form]
+    stem, translation = adjective(draws, noun)
+    german = join(article, stem and stem + ending, noun.german_plural if plural else noun.german)
+    english = join(translation, noun.english_plural if plural else noun.english)
+    english = join("the" if definite else "" if plural else "an" if english[0] in "aeiou" else "a", english)
+    phrase = Phrase(german, english, plural, form == "m", definite)
+    return relative_clause(draws, noun, phrase) if relative and draws.chance(12) else phrase
+
+
+def adjective(draws: Draws, noun: Noun) -> tuple[str, str]:
+    """A German stem and its translation, which depends on the noun; both empty more often than not."""
+    if not draws.chance(30):
+        return "", ""
+    stem = draws.pick(tuple(ADJECTIVES))
+    translation = ADJECTIVES[stem][noun.kind != "person"]
+    return (stem, translation) if translation else ("", "")
+
+
+def relative_clause(draws: Draws, noun: Noun, head: Phrase) -> Phrase:
+    """`head` with a relative clause in which it is the subject ("der schläft") or the object ("den der mann sieht")."""
+    form = "p" if head.plural else noun.gender
+    who, whom = ("who", "whom") if noun.kind == "person" else ("that", "that")
+    if noun.kind in ANIMATE and draws.chance(60):
+        pronoun = Phrase(DEFINITE["nominative"][form], who, head.plural)
+        clause = replace(simple_clause(draws, relative=False), subject=pronoun)
+        other, lead = clause.object, NOTHING
+    else:
+        fitting = tuple(verb for verb in TRANSITIVE if noun.kind in verb.objects)
+        clause = modified(draws, Clause(subject(draws, relative=False), draws.pick(fitting)))
+        other, lead = clause.subject, Phrase(DEFINITE["accusative"][form], whom)
+    if not (head.shows_case or other.shows_case or other == NOTHING):
+        return head  # "die frau, die das kind sieht": who sees whom?
+    german = join(head.german, ",", lead.german, german_verb_last(clause), ",")
+    return replace(head, german=german, english=join(head.english, lead.english, english_clause(clause)))
+
+
+def of_kind(kinds: Sequence[str]) -> tuple[Noun, ...]:
+    return tuple(noun for noun in NOUNS if noun.kind in kinds)
+
+
+def subject(draws: Draws, relative: bool = True) -> Phrase:
+    if draws.chance(25):
+        return draws.pick(PRONOUNS)
+    return noun_phrase(draws, draws.pick(of_kind(ANIMATE)), "nominative", relative)
+
+
+def adverbial(draws: Draws) -> Phrase:
+    german, english, kinds = draws.pick(PREPOSITIONS)
+    phrase = noun_phrase(draws, draws.pick(of_kind(kinds)), "dative", relative=False)
+    words = f"{german} {phrase.german}".replace("in dem ", "im ")
+    return Phrase(words, f"{english} {phrase.english}")
+
+
+def simple_clause(draws: Draws, relative: bool = True) -> Clause:
+    """A clause with any verb but those that take another clause."""
+    who = subject(draws, relative)
+    kind = draws.below(10)
+    if kind < 3:
+        return modified(draws, Clause(who, draws.pick(INTRANSITIVE)))
+    verb = draws.pick(TRANSITIVE if kind < 9 else WITH_RECIPIENT)
+    noun = draws.pick(of_kind((draws.pick(verb.objects),)))
+    clause = Clause(who, verb, noun_phrase(draws, noun, "accusative", relative))
+    if verb in WITH_RECIPIENT:
+        recipient = noun_phrase(draws, draws.pick(of_kind(("person",))), "dative", relative=False)
+        clause = replace(clause, recipient=recipient)
+    return modified(draws, clause)
+
+
+def modified(draws: Draws, clause: Clause) -> Clause:
+    """`clause` in a tense or with a modal, perhaps with an adverb, a place and a negation."""
+    tense = draws.below(10)
+    if tense < 3:
+        clause = replace(clause, past=True)
+    elif tense < 5:
+        clause = replace(clause, modal=draws.pick(MODALS))
+    if draws.chance(30):
+        clause = replace(clause, adverb=draws.pick(PAST_ADVERBS if clause.past else PRESENT_ADVERBS))
+    if draws.chance(20 if clause.object == NOTHING else 10):
+        clause = replace(clause, place=adverbial(draws))
+    return replace(clause, negated=clause.object.definite and not clause.adverb.before_verb and draws.chance(12))
+
+
+def statement(draws: Draws) -> tuple[str, str]:
+    """One main clause; its adverb, or an object that shows its case, may take the subject's place at the front."""
+    clause = simple_clause(draws)
+    front = "subject"
+    if clause.adverb.german and draws.chance(50):
+        front = "adverb"
+    elif clause.object.shows_case and draws.chance(40):
+        front = "object"
+    return german_main(clause, front) + " .", english_clause(clause) + " ."
+
+
+def question(draws: Draws) -> tuple[str, str]:
+    """Yes or no?"""
+    clause = simple_clause(draws)
+    return german_main(clause, front="") + " ?", english_clause(clause, inverted=True) + " ?"
+
+
+def question_word(draws: Draws) -> tuple[str, str]:
+    """Who, where, what or whom?"""
+    asked = draws.below(3)
+    clause = simple_clause(draws)
+    if asked == 0:
+        clause = replace(clause, subject=Phrase("wer", "who"))
+        return german_main(clause) + " ?", english_clause(clause) + " ?"
+    word = ("wo", "where")
+    if asked == 1:
+        clause = replace(clause, place=NOTHING)
+    else:
+        verb = draws.pick(CLEAR_WITHOUT_OBJECT)
+        word = ("wen", "whom") if draws.pick(verb.objects) == "person" else ("was", "what")
+        clause = modified(draws, Clause(clause.subject, verb))
+    german, english = german_main(clause, front=""), english_clause(clause, inverted=True)
+    return f"{word[0]} {german} ?", f"{word[1]} {english} ?"
+
+
+def subordination(draws: Draws) -> tuple[str, str]:
+    """A main clause and a subordinate one, either first."""
+    main, side = simple_clause(draws, relative=False), simple_clause(draws, relative=False)
+    german, english = draws.pick(CONJUNCTIONS)
+    german, english = f"{german} {german_verb_last(side)}", f"{english} {english_clause(side)}"
+    if draws.chance(40):
+        return f"{german} , {german_main(main, front='')} .", f"{english} , {english_clause(main)} ."
+    return f"{german_main(main)} , {german} .", f"{english_clause(main)} {english} ."
+
+
+def reported(draws: Draws) -> tuple[str, str]:
+    """Somebody says, believes or knows that ..."""
+    main = Clause(subject(draws, relative=False), draws.pick(WITH_CLAUSE), past=draws.chance(30))
+    side = simple_clause(draws, relative=False)
+    german = f"{german_main(main)} , dass {german_verb_last(side)} ."
+    return german, f"{english_clause(main)} that {english_clause(side)} ."
+
+
+CONSTRUCTIONS = (statement,) * 8 + (question,) * 2 + (question_word,) * 3 + (subordination,) * 4 + (reported,) * 3
+
+
+def sentence(draws: Draws) -> tuple[str, str]:
+    """A German sentence and its English translation, of a length in LENGTHS on both sides."""
+    while True:
+        german, english = draws.pick(CONSTRUCTIONS)(draws)
+        for mark in (",", ".", "?"):  # where a relative clause ends together with the clause around it
+            german = german.replace(f", {mark}", mark)
+        if len(german.split()) in LENGTHS and len(english.split()) in LENGTHS:
+            return german, english
+
+
+def generate(
+    seed: int, train: int = 20_000, valid: int = 500, test: int = 500
+) -> dict[str, tuple[list[str], list[str]]]:
+    """The toy corpus: split name -> (German sentences, English sentences), tokens separated by single spaces.
+
+    A pure function of its arguments, on every version of Python and NumPy. No German sentence occurs twice, within a
+    split or across splits, and no split depends on the size of another.
+    """
+    draws = Draws(seed)
+    wanted = {"train": train, "valid": valid, "test": test}
+    corpus: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in wanted}
+    seen: set[str] = set()
+    while any(len(corpus[name][0]) < size for name, size in wanted.items()):
+        german, english = sentence(draws)
+        name = draws.pick(SPLITS)
+        if german not in seen and len(corpus[name][0]) < wanted[name]:
+            corpus[name][0].append(german)
+            corpus[name][1].append(english)
+        seen.add(german)  # even if its split is full, so that no split depends on the size of another
+    return corpus

@@ -1,0 +1,80 @@
+"""What a run needs to read and write text, kept in its folder: vocabularies, preprocessing and BPE codes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32
+
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+
+
+@dataclass(frozen=True)
+class TextAssets:
+    """Both languages' vocabulary and preprocessing."""
+
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    source_preprocessing: Preprocessing
+    target_preprocessing: Preprocessing
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """(source, target)."""
+        return self.source_vocabulary, self.target_vocabulary
+
+    def encode_source(self, line: str, longest: int) -> Int32[np.ndarray, " length"]:
+        """The ids of a prepared line; of labelled texts at most `longest`, see `Vocabulary.encode_texts`."""
+        if self.labelled:
+            return self.source_vocabulary.encode_texts(line, longest)
+        return self.source_vocabulary.encode(line)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the target is a label."""
+        return self.source_preprocessing.pairs
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """(source, target)."""
+        return self.source_preprocessing.language, self.target_preprocessing.language
+
+    @property
+    def codes(self) -> str | None:
+        """The BPE codes, which both languages share."""
+        return self.source_preprocessing.codes
+
+
+def save_text_assets(assets: TextAssets, folder: str | Path) -> None:
+    """Writes vocabulary.source.txt, vocabulary.target.txt and preprocessing.json (codes inside) into `folder`."""
+    folder = Path(folder)
+    assets.source_vocabulary.save(folder / "vocabulary.source.txt")
+    assets.target_vocabulary.save(folder / "vocabulary.target.txt")
+    sides = {"source": assets.source_preprocessing.to_dict(), "target": assets.target_preprocessing.to_dict()}
+    write_atomically(folder / "preprocessing.json", json.dumps(sides, ensure_ascii=False, indent=1) + "\n")
+
+
+def load_text_assets(folder: str | Path) -> TextAssets:
+    """Reads what `save_text_assets` wrote; equal vocabularies become one object.
+
+    Raises UserError for a missing or damaged file.
+    """
+    folder = Path(folder)
+    source = Vocabulary.load(folder / "vocabulary.source.txt")
+    target = Vocabulary.load(folder / "vocabulary.target.txt")
+    path = folder / "preprocessing.json"
+    try:
+        sides = json.loads("\n".join(read_lines(path)))
+        steps = [Preprocessing.from_dict(sides[side]) for side in ("source", "target")]
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is damaged ({error!r}): it must be as the training run wrote it") from None
+    except UserError as error:
+        raise error if str(path) in str(error) else UserError(f"{path}: {error}") from None
+    return TextAssets(source, source if source == target else target, *steps)

@@ -1,0 +1,245 @@
+"""Pre-trained tables from where `model.embedding_source` says, in the order of a model's vocabularies.
+
+Rows are matched by token string, special tokens among them where the source has them. Of a translation model that has a table
+for each language, the one of a side's language serves it, whichever way round that model translates.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.errors import UserError
+from one_layer.importers.fairseq import StateDict
+from one_layer.importers.fairseq_checkpoint import read_checkpoint
+from one_layer.importers.fairseq_dictionary import check_rows, read_dictionary
+from one_layer.importers.fairseq_options import read_supermask
+from one_layer.importers.roberta import roberta_positions, roberta_table
+from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
+from one_layer.layers.matrix import materialize
+from one_layer.models import ModelConfig
+from one_layer.models.config import PAD
+from one_layer.runs.restore import RestoredRun, restore_run
+
+log = logging.getLogger(__name__)
+
+Rows = Float32[np.ndarray, "vocab d"]
+
+
+class Side(NamedTuple):
+    """What a table of a model is for: a vocabulary, and its language or, of one table for both sides, languages."""
+
+    vocabulary: Vocabulary
+    languages: tuple[str, ...]
+
+
+def table_sides(model: ModelConfig, assets: TextAssets) -> dict[str, Side]:
+    """The tables of a model by their names."""
+    if model.classifies:
+        return {"source_embedding": Side(assets.source_vocabulary, assets.languages[:1])}
+    if model.shared_embedding:
+        return {"shared_embedding": Side(assets.target_vocabulary, assets.languages)}
+    names = ("source_embedding", "target_embedding")
+    pairs = zip(assets.vocabularies, assets.languages, strict=True)
+    return {name: Side(vocabulary, (language,)) for name, (vocabulary, language) in zip(names, pairs, strict=True)}
+
+
+def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, Rows]:
+    """The rows of `model.embedding_path` for every side, NaN where no token was found, and says how many were; {} without a path.
+
+    With frozen `model.positions` also those, under `position_embedding`. Raises: UserError, one sentence that names the file, for
+    what is missing, damaged, not a number, of another dimension than `model.d_model`, or without a single token of the vocabulary.
+    """
+    if not model.embedding_path:
+        return {}
+    languages = tuple(language for side in sides.values() for language in side.languages)
+    # A file or folder that serves both sides is read once.
+    tables: dict[str, Callable[[Side], Table]] = {
+        "run": partial(_of_run, model, cache(_restore)),
+        "fairseq": partial(_of_fairseq, model, cache(read_checkpoint), languages),
+        "roberta": partial(_of_roberta, model, cache(roberta_table)),
+    }
+    found = {}
+    for name, side in sides.items():
+        if model.embedding_source == "text":
+            where = _path(model.embedding_path, side)
+            rows, _ = read_embeddings(where, side.vocabulary, model.d_model)
+        else:
+            table = tables[model.embedding_source](side)
+            where, rows = table.name, table.rows_of(side.vocabulary)
+        _report(name, rows, where)
+        found[name] = rows
+    if model.positions == "frozen":
+        found["position_embedding"] = _positions(model)
+    return found
+
+
+def _positions(model: ModelConfig) -> Float32[np.ndarray, "positions d"]:
+    rows = roberta_positions(model.embedding_path, model.d_model)
+    if len(rows) != model.max_positions + PAD + 1:
+        raise UserError(
+            f"{model.embedding_path} has positions for {len(rows) - PAD - 1} tokens, but model.max_positions is {model.max_positions}; "
+            "make them equal"
+        )
+    return rows
+
+
+def run_tables(restored: RestoredRun) -> tuple[Rows, ...]:
+    """The tables that a run's model looks its tokens up in, trained, fixed, or W ⊙ M: the source's and the target's.
+
+    Of a classifier the source's alone; where one table serves both, it is there twice.
+    """
+    tables = {
+        collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
+        for collection, tree in restored.variables.items()
+    }
+    made = materialize(tables, restored.model.supermask)
+    found = {name: np.asarray(module["kernel"]) for tree in made.values() for name, module in tree.items()}
+    if restored.model.shared_embedding:
+        return found["shared_embedding"], found["shared_embedding"]
+    return tuple(found[name] for name in ("source_embedding", "target_embedding") if name in found)
+
+
+def _path(template: str, side: Side) -> str:
+    return template.replace("{language}", side.languages[0])
+
+
+def _report(name: str, rows: Rows, where: str) -> None:
+    """Says what was found. Raises: UserError where nothing was: special tokens tell of no vocabulary."""
+    found = ~np.isnan(rows[:, 0])
+    special = int(found[: len(SPECIALS)].sum())
+    if found.sum() == special:
+        raise UserError(
+            f"{where} has none of the {len(rows) - len(SPECIALS):,} types of the model's vocabulary for {name}; give embeddings of "
+            "the same language, tokens and BPE"
+        )
+    log.info(
+        "%s: %s of %s types found in %s, %d of the 4 special ones among them; the other %s are drawn",
+        name,
+        f"{found.sum():,}",
+        f"{len(rows):,}",
+        where,
+        special,
+        f"{len(rows) - found.sum():,}",
+    )
+
+
+class _Trained(NamedTuple):
+    """What a run has to give: its tables, and what their rows mean."""
+
+    tables: tuple[Rows, ...]
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    languages: tuple[str, ...]
+    step: int
+
+
+def _restore(path: str) -> _Trained:
+    folder = Path(path)
+    if not (folder / "config.json").is_file() or not any((folder / "checkpoints").glob("[0-9]*")):
+        raise UserError(
+            f"model.embedding_path is {path}, where there is no run with config.json and a checkpoint; give the folder of a run "
+            "that was trained, or another model.embedding_source"
+        )
+    try:
+        restored = restore_run(folder, "best")
+    except UserError as error:
+        raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
+    tables = run_tables(restored)
+    languages = restored.assets.languages[: len(tables)]  # of a classifier its texts' alone
+    return _Trained(tables, restored.assets.vocabularies, languages, restored.step)
+
+
+def _of_run(model: ModelConfig, restore: Callable[[str], _Trained], side: Side) -> Table:
+    path = _path(model.embedding_path, side)
+    run = restore(path)
+    shared = len(run.tables) == 2 and run.tables[0] is run.tables[1]
+    serving = _serving(shared, run.languages, side, path)
+    name = f"{path} (its {run.languages[serving]} table, update {run.step})"
+    check_vectors(run.tables[serving], model.d_model, name)
+    return Table(name, _places(run.vocabularies[serving]), run.tables[serving])
+
+
+def _of_fairseq(
+    model: ModelConfig,
+    read: Callable[[Path], tuple[StateDict, dict[str, object]]],
+    languages: tuple[str, ...],
+    side: Side,
+) -> Table:
+    path = Path(_path(model.embedding_path, side))
+    dictionary = Path(_path(model.embedding_vocabulary or str(path.with_name("dict.{language}.txt")), side))
+    state, options = read(path)
+    stated = (options.get("source_lang"), options.get("target_lang"))
+    theirs = tuple(map(str, stated)) if all(stated) else languages
+    names = [f"{stack}.embed_tokens" for stack in ("encoder", "decoder")]
+    _need([f"{name}.weight" for name in names], state, path)
+    shared = all(
+        np.array_equal(state[names[0] + kind], state.get(names[1] + kind, 0))
+        for kind in (".weight", ".scores")
+        if names[0] + kind in state
+    )
+    name = names[_serving(shared, theirs, side, str(path))]
+    rows = state[f"{name}.weight"]
+    check_vectors(rows, model.d_model, f"{path}: {name}.weight")
+    vocabulary = read_dictionary(dictionary)
+    check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
+    if f"{name}.scores" in state:
+        rows = _masked(rows, state[f"{name}.scores"], options, f"{path}: {name}")
+    return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
+
+
+def _need(names: list[str], state: StateDict, path: Path) -> None:
+    if missing := [name for name in names if name not in state]:
+        raise UserError(
+            f"{path} has no {' and no '.join(missing)} (looked for: {', '.join(names)}); give the checkpoint of a fairseq "
+            "Transformer for translation"
+        )
+
+
+def _masked(
+    weights: Float32[np.ndarray, "vocab d"],
+    scores: Float32[np.ndarray, "..."],
+    options: Mapping[str, object],
+    name: str,
+) -> Float32[np.ndarray, "vocab d"]:
+    """W ⊙ M of a table of the paper's code, which is what its model looks tokens up in."""
+    supermask = read_supermask(options)
+    if supermask is None or scores.shape != weights.shape:
+        raise UserError(
+            f"{name} has scores, but the checkpoint does not say what its masks keep of which weights; import it with "
+            "launch/import_fairseq.py and take the run as model.embedding_source=run"
+        )
+    return weights * np.asarray(supermask(scores, axis=0))
+
+
+def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side: Side) -> Table:
+    return read(_path(model.embedding_path, side), _path(model.embedding_vocabulary, side), model.d_model)
+
+
+def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> int:
+    """Which of the tables for the languages `theirs` serves a side: the one of its language, or the one that there is."""
+    if shared:
+        return 0
+    missing = [language for language in side.languages if language not in theirs]
+    if missing:
+        raise UserError(
+            f"{where} has tables for {' and '.join(theirs)}, and none for {missing[0]}; give a model of that language, or set "
+            "data.source_language and data.target_language to what the text is"
+        )
+    if len(side.languages) > 1:
+        raise UserError(
+            f"{where} has a table for each of its languages, but model.shared_embedding is one for both; turn that off, or give a "
+            "model with one table"
+        )
+    return theirs.index(side.languages[0])
+
+
+def _places(vocabulary: Vocabulary) -> dict[str, int]:
+    return {token: place for place, token in enumerate(vocabulary.tokens)}

@@ -1,0 +1,106 @@
+"""The translation model: an encoder, a decoder and their embeddings (paper A, section 4; Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from one_layer.layers.blocks import DecoderLayer, EncoderLayer
+from one_layer.layers.matrix import Drop, Embedding, embed
+from one_layer.layers.stack import Stack
+from one_layer.models.config import PAD, ModelConfig
+from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+
+Variables = dict[str, Any]
+
+
+class Transformer(nn.Module):
+    """`apply(variables, source, target_in)` gives logits; the methods `remember` and `step` decode token by token."""
+
+    config: ModelConfig
+
+    def setup(self) -> None:
+        c = self.config
+        kind = kind_of_tables(c)
+        if c.shared_embedding:
+            self.shared_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
+        else:
+            self.source_embedding = Embedding(c.source_vocab, c.d_model, kind, c.supermask)
+            self.target_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
+        self.drop = Drop(c.dropout)
+        self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
+        self.decoder = Stack(DecoderLayer, c, c.decoder_layers)
+
+    def __call__(
+        self, source: Int[AnyArray, "batch source"], target_in: Int[AnyArray, "batch target"]
+    ) -> Float[Array, "batch target vocab"]:
+        """Logits, float32. Token arrays are padded with 1 on either side; `target_in` starts with eos.
+
+        Dropout is on where the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
+        """
+        source_table, target_table = self._tables()
+        encoded = self._encode(source_table, source)
+        x = self._input(target_table, target_in, positions(target_in), target_in.shape[1])
+        length = target_in.shape[1]
+        past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(target_in)
+        x = self.decoder(x, encoded, past, keys_that_count(source), None)
+        return _logits(x, target_table)
+
+    def remember(self, source: Int[AnyArray, "batch source"]) -> None:
+        """Encodes `source` and writes every decoder layer's keys and values of it into the mutable collection `memory`."""
+        encoded = self._encode(self._tables()[0], source)
+        x = jnp.zeros((source.shape[0], 1, self.config.d_model), self.config.dtype)
+        self.decoder(x, encoded, jnp.ones((1, 1, 1, 1), bool), keys_that_count(source), None)
+
+    def step(
+        self, tokens: Int[AnyArray, "rows"], position: Int[Array, ""], source: Int[AnyArray, "batch source"]
+    ) -> Float[Array, "rows vocab"]:
+        """Logits of the tokens after `tokens`, which stand at `position` (0 for the first eos); rows is a multiple of batch.
+
+        Reads `memory` (see `remember`), reads and writes the mutable collection `cache` (see `empty_cache`).
+        """
+        _, target_table = self._tables()
+        length = self.variables["cache"]["decoder"]["layers"]["self_attention"]["keys"].shape[2]
+        x = self._input(target_table, tokens[:, None], jnp.full((1, 1), position + PAD + 1), length)
+        past = (jnp.arange(length) <= position)[None, None, None]
+        x = self.decoder(x, None, past, keys_that_count(source), position)
+        return _logits(x, target_table)[:, 0]
+
+    def _tables(self) -> tuple[Float[Array, "source d"], Float[Array, "target d"]]:
+        if self.config.shared_embedding:
+            table = self.shared_embedding()
+            return table, table
+        return self.source_embedding(), self.target_embedding()
+
+    def _encode(
+        self, table: Float[Array, "vocab d"], source: Int[AnyArray, "batch length"]
+    ) -> Float[Array, "batch length d"]:
+        x = self._input(table, source, positions(source), source.shape[1])
+        return self.encoder(x, keys_that_count(source))
+
+    def _input(
+        self,
+        table: Float[Array, "vocab d"],
+        tokens: Int[AnyArray, "batch length"],
+        positions: Int[Array, "#batch length"],
+        longest: int,
+    ) -> Float[Array, "batch length d"]:
+        """Scaled embeddings plus positions; a pad's position is the zero vector."""
+        x = embed(table, tokens) + position_table(longest, table.shape[1])[positions]
+        self.sow("intermediates", "input", x)
+        return self.drop(x.astype(self.config.dtype))
+
+
+def empty_cache(config: ModelConfig, rows: int, length: int) -> Variables:
+    """The collection `cache` for `Transformer.step`: zeros [rows, layers, length, heads, head size], for `length` tokens."""
+    shape = (rows, config.decoder_layers, length, config.heads, config.d_model // config.heads)
+    keys_and_values = {name: jnp.zeros(shape, config.dtype) for name in ("keys", "values")}
+    return {"decoder": {"layers": {"self_attention": keys_and_values}}}
+
+
+def _logits(x: Float[Array, "batch length d"], table: Float[Array, "vocab d"]) -> Float[Array, "batch length vocab"]:
+    """The tied output projection: the decoder's embedding with its mask."""
+    return jnp.einsum("bld,vd->blv", x, table.astype(x.dtype), preferred_element_type=jnp.float32)

@@ -1,0 +1,214 @@
+"""Beam search over any `tokens_to_logits` with a cache: pure, jit-able, fairseq's to the letter, quirks included.
+
+Continuations are ranked by cumulative log-probability; of the best 2·beam, an eos among the first `beam` finishes a
+hypothesis and the best `beam` others go on; a sentence stops when it has `beam` finished hypotheses, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+from one_layer.errors import UserError
+from one_layer.models.config import EOS, PAD
+
+Cache = Any
+TokensToLogits = Callable[[Array, Array, Cache], tuple[Array, Cache]]
+
+
+class Hypotheses(NamedTuple):
+    """Finished hypotheses, best first.
+
+    `tokens` [batch, beam, length], padded with 1, end in eos; the eos fed first is not among them. `lengths` [batch, beam]
+    count the eos; 0 where there is no hypothesis. `scores` [batch, beam] are Σ log p / length^penalty in nats, -inf where
+    there is no hypothesis, NaN where the logits of the sentence were not finite. `positional_scores` [batch, beam, length]
+    are the log p of each token, 0 after the eos. `count` [batch] says how many finished.
+    """
+
+    tokens: Int[Array, "batch beam length"]
+    lengths: Int[Array, "batch beam"]
+    scores: Float[Array, "batch beam"]
+    positional_scores: Float[Array, "batch beam length"]
+    count: Int[Array, "batch"]  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+
+
+class _Beams(NamedTuple):
+    """Sequences as far as they are, with the log-probability of each token and of all together."""
+
+    tokens: Int[Array, "batch beam length"]
+    positional: Float[Array, "batch beam length"]
+    scores: Float[Array, "batch beam"]
+
+
+class _Candidates(NamedTuple):
+    """The best continuations of a sentence, falling: cumulative log-probability, the beam continued, the token."""
+
+    scores: Float[Array, "batch best"]
+    parents: Int[Array, "batch best"]
+    tokens: Int[Array, "batch best"]
+
+
+class _State(NamedTuple):
+    step: Int[Array, ""]
+    last: Int[Array, "batch beam"]
+    alive: _Beams
+    finished: _Beams
+    lengths: Int[Array, "batch beam"]
+    done: Int[Array, "batch"]  # hypotheses finished
+    active: Bool[Array, "batch"]
+    broken: Bool[Array, "batch"]
+    cache: Cache
+
+
+def beam_search(
+    tokens_to_logits: TokensToLogits,
+    cache: Cache,
+    batch: int,
+    *,
+    beam: int = 5,
+    max_length: int,
+    limit: int | Int[Array, ""] | None = None,
+    length_penalty: float | Float[Array, ""] = 1.0,
+    active: Bool[Array, "batch"] | None = None,
+    eos: int = EOS,
+    pad: int = PAD,
+) -> Hypotheses:
+    """Searches for the `beam` best continuations of eos, for `batch` sentences at once; `beam` 1 is greedy search.
+
+    `tokens_to_logits(tokens [batch·beam], position [], cache)` gives the logits [batch·beam, vocab] of the next token and
+    the new cache; every leaf of the cache has the rows first and is reordered with the hypotheses. A hypothesis has at most
+    `max_length` tokens and eos; `limit`, which may be traced where `max_length` must be static, lowers that to a number from
+    1 to `max_length`. Sentences that are not `active` (the filling of a batch) take no part and get no hypothesis.
+
+    Source: Ott et al. 2019 (fairseq), as run for paper A, section 4. Raises: UserError for beam < 1, max_length < 1, or a
+    vocabulary without eos.
+    """
+    if beam < 1 or max_length < 1:
+        raise UserError(f"beam is {beam} and max_length {max_length}; both must be at least 1")
+    last_step = jnp.clip(jnp.int32(max_length if limit is None else limit), 1, max_length)
+
+    def searching(state: _State) -> Bool[Array, ""]:
+        return jnp.any(state.active) & (state.step <= last_step)
+
+    def advance(state: _State) -> _State:
+        logits, cache = tokens_to_logits(state.last.reshape(-1), state.step, state.cache)
+        log_p = _log_p(logits, batch, beam, eos)
+        state = _notice_nan(state, log_p)
+        best = _best(state.alive.scores, _allowed(log_p, state.step, last_step, eos, pad))
+        return _continue(_finish(state, best, length_penalty, eos), best, cache, eos)
+
+    end = jax.lax.while_loop(searching, advance, _start(cache, batch, beam, max_length, active, eos, pad))
+    order = jnp.argsort(-end.finished.scores, axis=1, stable=True)
+    found = jax.tree.map(lambda x: _take(x, order), end.finished)
+    scores = jnp.where(end.broken[:, None], jnp.nan, found.scores)
+    return Hypotheses(found.tokens, _take(end.lengths, order), scores, found.positional, end.done)
+
+
+def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array | None, eos: int, pad: int) -> _State:
+    empty = _Beams(
+        jnp.full((batch, beam, max_length + 1), pad, jnp.int32),
+        jnp.zeros((batch, beam, max_length + 1), jnp.float32),
+        jnp.full((batch, beam), -jnp.inf, jnp.float32),
+    )
+    return _State(
+        step=jnp.int32(0),
+        last=jnp.full((batch, beam), eos, jnp.int32),
+        # All beams start alike: only the first is expanded.
+        alive=empty._replace(scores=empty.scores.at[:, 0].set(0.0)),
+        finished=empty,
+        lengths=jnp.zeros((batch, beam), jnp.int32),
+        done=jnp.zeros(batch, jnp.int32),
+        active=jnp.ones(batch, bool) if active is None else jnp.asarray(active),
+        broken=jnp.zeros(batch, bool),
+        cache=cache,
+    )
+
+
+def _log_p(logits: Float[Array, "rows vocab"], batch: int, beam: int, eos: int) -> Float[Array, "batch beam vocab"]:
+    if logits.shape[1] <= eos:
+        raise UserError(f"there are logits for {logits.shape[1]} tokens, but eos is {eos}; the vocabulary must hold it")
+    return jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, beam, -1)
+
+
+def _notice_nan(state: _State, log_p: Float[Array, "batch beam vocab"]) -> _State:
+    """A NaN in a beam that counts ends its sentence; one in a stopped sentence must not spoil what was found before."""
+    nan = jnp.any(jnp.isnan(log_p), axis=2) & (state.alive.scores > -jnp.inf)
+    broken = state.broken | (jnp.any(nan, axis=1) & state.active)
+    return state._replace(broken=broken, active=state.active & ~broken)
+
+
+def _allowed(
+    log_p: Float[Array, "batch beam vocab"], step: Int[Array, ""], last_step: Int[Array, ""], eos: int, pad: int
+) -> Float[Array, "batch beam vocab"]:
+    """-inf for pad, for eos at the first step, and for all but eos at the last one. A NaN never wins."""
+    token = jnp.arange(log_p.shape[-1])
+    forbidden = (token == pad) | ((token == eos) & (step == 0)) | ((token != eos) & (step == last_step))
+    return jnp.where(forbidden | jnp.isnan(log_p), -jnp.inf, log_p)
+
+
+def _best(scores: Float[Array, "batch beam"], log_p: Float[Array, "batch beam vocab"]) -> _Candidates:
+    """The 2·beam best continuations; the lower beam, then the lower token, wins a tie.
+
+    One selection over all beams: taking the best of each beam first is no quicker on a CPU, and up to twice as slow.
+    """
+    batch, beam, vocab = log_p.shape
+    totals = (scores[:, :, None] + log_p).reshape(batch, beam * vocab)
+    # Without the barrier XLA takes the slices of these, of two lengths, straight from a sort of all continuations.
+    best, place = jax.lax.optimization_barrier(jax.lax.top_k(totals, min(2 * beam, beam * vocab - 1)))
+    return _Candidates(best, place // vocab, place % vocab)
+
+
+def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Array, ""], eos: int) -> _State:
+    """Moves those of the first `beam` candidates that end in eos to the free places among the finished, best first."""
+    beam = state.last.shape[1]
+    first = jax.tree.map(lambda x: x[:, :beam], best)
+    ends = (first.tokens == eos) & (first.scores > -jnp.inf) & state.active[:, None]
+    place = jnp.where(ends, state.done[:, None] + jnp.cumsum(ends, axis=1) - 1, beam)
+    chosen = place[:, None, :] == jnp.arange(beam)[None, :, None]  # [batch, place, candidate]
+    new, candidate = jnp.any(chosen, axis=2), jnp.argmax(chosen, axis=2)
+    extended = _extend(state, jax.tree.map(lambda x: _take(x, candidate), first))
+    length = state.step + 1
+    extended = extended._replace(scores=extended.scores / length.astype(jnp.float32) ** length_penalty)
+    done = jnp.minimum(state.done + jnp.sum(ends, axis=1), beam)
+    return state._replace(
+        finished=jax.tree.map(lambda x, old: jnp.where(_like(new, x), x, old), extended, state.finished),
+        lengths=jnp.where(new, length, state.lengths),
+        done=done,
+        active=state.active & (done < beam),
+    )
+
+
+def _continue(state: _State, best: _Candidates, cache: Cache, eos: int) -> _State:
+    """Goes on with the best `beam` candidates that are no eos, in order."""
+    batch, beam = state.last.shape
+    order = jnp.argsort(best.tokens == eos, axis=1, stable=True)[:, :beam]
+    goes_on = jax.tree.map(lambda x: _take(x, order), best)
+    # A vocabulary too small for `beam` others leaves an eos among them, which must lead nowhere.
+    goes_on = goes_on._replace(scores=jnp.where(goes_on.tokens == eos, -jnp.inf, goes_on.scores))
+    if beam > 1:  # a single beam is its own parent: nothing to reorder
+        rows = (jnp.arange(batch)[:, None] * beam + goes_on.parents).reshape(-1)
+        cache = jax.tree.map(lambda leaf: leaf[rows], cache)
+    return state._replace(step=state.step + 1, last=goes_on.tokens, alive=_extend(state, goes_on), cache=cache)
+
+
+def _extend(state: _State, chosen: _Candidates) -> _Beams:
+    """The parents' sequences with one token more."""
+    here = jnp.arange(state.alive.tokens.shape[2]) == state.step
+    gained = chosen.scores - _take(state.alive.scores, chosen.parents)
+    return _Beams(
+        jnp.where(here, chosen.tokens[:, :, None], _take(state.alive.tokens, chosen.parents)),
+        jnp.where(here, gained[:, :, None], _take(state.alive.positional, chosen.parents)),
+        chosen.scores,
+    )
+
+
+def _take(x: Shaped[Array, "batch many *rest"], places: Int[Array, "batch some"]) -> Shaped[Array, "batch some *rest"]:
+    return jnp.take_along_axis(x, places.reshape(*places.shape, *[1] * (x.ndim - 2)), axis=1)
+
+
+def _like(flags: Bool[Array, "batch beam"], x: Shaped[Array, "batch beam *rest"]) -> Bool[Array, "batch beam *ones"]:
+    return flags.reshape(*flags.shape, *[1] * (x.ndim - 2))

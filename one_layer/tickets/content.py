@@ -1,0 +1,226 @@
+"""What a ticket is, and how the tensors and the metadata of its file are made of it and read from a stranger's.
+
+In the file, roles name everything, and no module paths: renaming a module leaves old tickets as good as they were.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, UInt8
+
+from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
+from one_layer.initializers import SCHEMES, Recipe
+from one_layer.models import ModelConfig, recipes, shapes
+from one_layer.supermask import kept_count
+from one_layer.tickets import file as ticket_file
+from one_layer.tickets.file import TicketFile, damaged
+from one_layer.tickets.settings import Settings, read_json, read_settings, read_text, write_settings, write_text
+
+Path = tuple[str, ...]
+Shape = tuple[int, ...]
+
+# Roles of the modules that have no matrix; a matrix has its role in its recipe.
+_NORMS = {
+    (stack, "layers", f"{block}_norm", "layer_norm"): f"{stack}/{block}/norm"
+    for stack, blocks in {
+        "encoder": ("self_attention", "ffn"),
+        "decoder": ("self_attention", "cross_attention", "ffn"),
+    }.items()
+    for block in blocks
+}
+
+_OF_CLASSIFIERS = {
+    ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
+    ("position_embedding",): "encoder/position",
+}
+
+METADATA = {"format", "version", "codecs", "seed", "step", "model", "data", "evaluation", "text", "random"}
+
+_FEW = 2**27  # weights that the smallest of files may ask for: 512 MiB
+_MOST = 2**33  # and that none may
+_WEIGHTS_A_BIT = 32  # between the two, so many for every bit of the file: masks that keep 0.4 % need a bit for 27
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A random matrix that the seed gives, or those of a stack; `checksum`: BLAKE2b (128 bits, hexadecimal) of its bytes."""
+
+    recipe: Recipe
+    checksum: str
+    weights: Float32[Array | np.ndarray, "*layers rows columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ticket(Settings):
+    """A trained model, with what it takes to translate with it and to score it.
+
+    `masks`: packed bits in C order over fan_in and fan_out, the first one lowest in its byte; every layer's start with a byte, so
+    that the shape is [layers, bytes], or [bytes] for a table's and for the one mask of layers that share it. Keys are the module's
+    path and "mask" (set where the mask is not 0) or, under `signed_threshold`, "sign" (set where it is -1).
+    `drawn`, by the module's path: the random weights that the seed gives. `arrays`, by collection and path: all other variables,
+    trained, fixed, or random but of no seed.
+    """
+
+    assets: TextAssets
+    masks: dict[Path, UInt8[np.ndarray, "..."]]
+    drawn: dict[Path, Drawn]
+    arrays: dict[Path, Float32[np.ndarray, "..."]]
+
+
+def checksum(weights: Float32[np.ndarray, "..."]) -> str:
+    """BLAKE2b (128 bits, hexadecimal) of the numbers, low byte first, in C order."""
+    return hashlib.blake2b(np.ascontiguousarray(weights, "<f4").data, digest_size=16).hexdigest()
+
+
+def to_bytes(ticket: Ticket) -> tuple[bytes, dict[str, int]]:
+    """The file, the same for the same ticket, and the bytes of every tensor in it.
+
+    Raises: UserError where `from_file` would not take it back.
+    """
+    roles = _roles(ticket.config)
+    text, tensors = write_text(ticket.assets)
+    levels = dict.fromkeys(tensors, 19)  # they are small, and what repeats itself in them is far apart
+    tensors |= {f"{path[0]}/{roles[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
+    tensors |= {f"{path[-1]}/{roles[path[:-1]]}": bits for path, bits in ticket.masks.items()}
+    drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
+    random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
+    stored, codecs = ticket_file.coded(tensors, levels)
+    metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
+    content = ticket_file.to_bytes(metadata, stored)
+    from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})
+    return content, {name: array.nbytes for name, array in stored.items()}
+
+
+def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticket:
+    """The ticket in a file. Random matrices are taken from `drawn`, by seed and recipe, or drawn and added to it.
+
+    Raises: UserError for whatever in the file does not go together, before anything large is made.
+    """
+    settings = read_settings(file.metadata)
+    config, known = settings.config, shapes(settings.config)
+    _check_size(known, file)
+    roles = _roles(config)
+    found = _read_recipes(file, roles, known)
+    assets, used = read_text(file, config)
+    masks: dict[Path, np.ndarray] = {}
+    arrays: dict[Path, np.ndarray] = {}
+    for path, shape in known.items():
+        collection, *module, leaf = path
+        role = roles[tuple(module)]
+        if leaf == "scores":
+            each = _read_masks(file, role, shape, config)
+            masks |= {(*module, kind): bits for kind, bits in each.items()}
+            used |= {f"{kind}/{role}" for kind in each}
+        elif collection != "random" or tuple(module) not in found:
+            arrays[path] = file.tensor(f"{collection}/{role}/{leaf}", "float32", shape)
+            used.add(f"{collection}/{role}/{leaf}")
+    if strange := sorted(file.tensors.keys() - used):
+        raise damaged(f"its model has no place for the tensor {strange[0]}")
+    if strange := sorted(file.metadata.keys() - METADATA):
+        raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
+    weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
+    return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
+
+
+def _roles(config: ModelConfig) -> dict[Path, str]:
+    """The role of every module that has variables, by its path."""
+    return {module: recipe.role for module, recipe in recipes(config).items()} | _NORMS | _OF_CLASSIFIERS
+
+
+def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:
+    """Refuses a model that is out of proportion to its file."""
+    weights = sum(math.prod(shape) for shape in known.values())
+    if weights > _MOST or weights > max(_FEW, 8 * file.size * _WEIGHTS_A_BIT):
+        raise UserError(f"its model has {weights:,} weights, of which {file.size:,} bytes of data cannot tell")
+
+
+def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:
+    """The packed masks of scores of this shape: bits beyond the last weight are 0, as many are set as the selection says."""
+    size = math.prod(shape[-2:])
+    packed = (*shape[:-2], -(-size // 8))
+    signed = config.selection == "signed_threshold"
+    bits = {
+        kind: file.tensor(f"{kind}/{role}", "uint8", packed) for kind in (("mask", "sign") if signed else ("mask",))
+    }
+    mask = bits["mask"]
+    if size % 8 and np.any(mask[..., -1] >> size % 8):
+        raise damaged(f"mask/{role} has bits beyond its last weight")
+    if signed and np.any(bits["sign"] & ~mask):
+        raise damaged(f"sign/{role} has bits where the mask is 0")
+    if config.selection in ("magnitude", "score"):
+        kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, config.keep)
+        if np.any(kept != wanted):
+            raise damaged(
+                f"mask/{role} keeps {np.ravel(kept)[0]:,} weights where model.keep {config.keep} keeps {wanted:,}"
+            )
+    return bits
+
+
+def _read_recipes(file: TicketFile, roles: dict[Path, str], known: dict[Path, Shape]) -> dict[Path, tuple[Recipe, str]]:
+    """The recipes and checksums of the random matrices that the seed gives, by the paths of their modules."""
+    modules = {roles[path[1:-1]]: path[1:-1] for path in known if path[0] == "random"}
+    entries = read_json(file.metadata, "random")
+    found = {}
+    for entry in entries if isinstance(entries, list) else [None]:
+        recipe, checksum = _recipe(entry)
+        if recipe.role not in modules or modules[recipe.role] in found:
+            raise damaged(
+                f"its metadata 'random' have {recipe.role!r:.120}, of which its model has no more than one, or none"
+            )
+        module = modules[recipe.role]
+        if recipe.whole_shape != known["random", *module, "kernel"]:
+            wanted = list(known["random", *module, "kernel"])
+            raise damaged(f"its recipe makes {recipe.role} {list(recipe.whole_shape)}, but its model has {wanted}")
+        found[module] = recipe, checksum
+    return found
+
+
+def _recipe(entry: Any) -> tuple[Recipe, str]:
+    """A recipe and the checksum of what it gives. Raises: UserError for one that nothing can be drawn by."""
+    fields = {each.name for each in dataclasses.fields(Recipe)} | {"checksum"}
+    if not isinstance(entry, dict) or entry.keys() != fields:
+        raise damaged("its metadata 'random' are no list of recipes")
+    e = entry
+    if e["scheme"] not in SCHEMES:
+        raise damaged(f"its recipes have the scheme {e['scheme']!r:.120}; known are {', '.join(SCHEMES)}")
+    sensible = (
+        isinstance(e["role"], str)
+        and isinstance(e["checksum"], str)
+        and isinstance(e["shape"], list)
+        and len(e["shape"]) == 2
+        and all(map(_counts, e["shape"]))
+        and isinstance(e["scale"], (int, float))
+        and 0.0 < e["scale"] <= 2.0**32
+        and (e["fan_in"] is None or _counts(e["fan_in"]))
+        and (e["layers"] is None or _counts(e["layers"]))
+        and (e["zero_row"] is None or (type(e["zero_row"]) is int and 0 <= e["zero_row"] < e["shape"][0]))
+    )
+    if not sensible:
+        raise damaged("its metadata 'random' have a recipe that nothing can be drawn by")
+    return Recipe(**{name: e[name] for name in fields - {"checksum"}} | {"shape": tuple(e["shape"])}), e["checksum"]
+
+
+def _counts(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= 2**40
+
+
+def _draw(seed: int, recipe: Recipe, expected: str, drawn: dict[tuple[int, Recipe], Drawn]) -> Drawn:
+    """The matrix, which must have the checksum `expected`; from `drawn` where it is there."""
+    if (seed, recipe) not in drawn:
+        weights = recipe.draw(seed)
+        drawn[seed, recipe] = Drawn(recipe, checksum(weights), jnp.asarray(weights))
+    if drawn[seed, recipe].checksum != expected:
+        raise UserError(
+            f"the seed {seed} does not give the {recipe.role} that it was made with: another generator made this ticket; export it "
+            "from its run with this version"
+        )
+    return drawn[seed, recipe]

@@ -1,0 +1,251 @@
+"""The container of a ticket: a safetensors file of bytes and float32 arrays, with text about them and a digest over all of it.
+
+TICKET.md has the format. A ticket is a file from a stranger: its header is read here by hand, under limits, and nothing is
+allocated for what the file only claims to have. The digest finds damage, not malice: whoever wants to can make one that fits, so
+that what is read here is well-formed, and still has to be checked for sense.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from one_layer.errors import UserError
+from one_layer.tickets import codecs
+
+FORMAT, VERSION = "one_layer ticket", "1"
+
+_DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype("uint8"), "F32": np.dtype("<f4")}
+_NAMES = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
+_LONGEST_NAME, _MOST_AXES, _LONGEST_HEADER = 100, 4, 2**20
+_LARGEST = 2**32  # bytes of a file
+
+Tensors = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class TicketFile:
+    """What a file holds: `metadata`, and `tensors` as they are stored, of which some are coded (see `tensor`)."""
+
+    size: int  # bytes of data
+    metadata: dict[str, str]
+    tensors: dict[str, np.ndarray]
+    coded: dict[str, tuple[str, tuple[int, ...]]]  # codec, and the shape of the uint8 tensor before
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a tensor, decoded, and None where there is none of this name."""
+        if name in self.coded:
+            return self.coded[name][1]
+        return self.tensors[name].shape if name in self.tensors else None
+
+    def tensor(self, name: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        """A tensor, decoded, read-only. Raises: UserError where there is none, or one of another shape or dtype."""
+        found = self.shape(name)
+        if found is None:
+            raise damaged(f"it lacks the tensor {name!r}, which its model needs")
+        if found != shape or self.tensors[name].dtype != dtype:
+            raise damaged(
+                f"{name} is {self.tensors[name].dtype} {list(found)}, but its model's is {dtype} {list(shape)}"
+            )
+        if name not in self.coded:
+            return self.tensors[name]
+        try:
+            content = codecs.decode(self.coded[name][0], self.tensors[name].tobytes(), math.prod(shape))
+        except UserError as error:
+            raise damaged(f"{name}: {error}") from None
+        return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def damaged(problem: str) -> UserError:
+    """The error that says of a file what is wrong with it."""
+    return UserError(f"{problem}; the file is damaged, or no ticket: copy it again, or export it from its run")
+
+
+def coded(tensors: Tensors, levels: Mapping[str, int]) -> tuple[dict[str, np.ndarray], str]:
+    """The tensors as they are stored, and the metadata `codecs` that goes with them.
+
+    uint8 tensors are coded where that saves 5 %, by zstd at level 1 or what `levels` says.
+    """
+    stored, entries = {}, {}
+    for name, tensor in tensors.items():
+        stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
+        codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
+        if codec:
+            stored[name] = np.frombuffer(code, np.uint8)
+            entries[name] = {"codec": codec, "shape": list(tensor.shape)}
+    return stored, json.dumps(entries, sort_keys=True)
+
+
+def to_bytes(metadata: Mapping[str, str], stored: Tensors) -> bytes:
+    """A file, the same for the same content; to the metadata are added the format, its version and the digest."""
+    whole = {"format": FORMAT, "version": VERSION, **metadata}
+    whole["digest"] = _digest(whole, stored)
+    names = sorted(stored, key=lambda name: (stored[name].dtype == np.uint8, name))  # floats first: they stay aligned
+    header: dict[str, Any] = {"__metadata__": dict(sorted(whole.items()))}
+    end = 0
+    for name in names:
+        begin, end = end, end + stored[name].nbytes
+        header[name] = {"dtype": _code(stored[name]), "shape": list(stored[name].shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *(stored[name].tobytes() for name in names)])
+
+
+def read(path: Path) -> TicketFile:
+    """Reads and checks a file. Raises: UserError for whatever is not one whole ticket of this version."""
+    return from_bytes(_content(path))
+
+
+def from_bytes(content: bytes) -> TicketFile:
+    """Checks the content of a file. Raises: UserError as `read` does."""
+    header, data = _split(content)
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise damaged("its header has no metadata")
+    if metadata.get("format") != FORMAT:
+        raise UserError("it is a safetensors file, but no ticket; give one that one_layer exported")
+    if metadata.get("version") != VERSION:
+        raise UserError(
+            f"it is a ticket of version {metadata.get('version')!r:.20}; this program reads version {VERSION}: use the one that "
+            "wrote it, or a later one"
+        )
+    tensors = _tensors(header, data)
+    digest = metadata.pop("digest", "")
+    if digest != _digest(metadata, tensors):
+        raise damaged("its digest is not that of its content")
+    return TicketFile(len(data), metadata, tensors, _coded(metadata, tensors))
+
+
+def parse(text: str | bytes, what: str) -> Any:
+    """The value of a JSON text with every name once; `what` is what an error calls it."""
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+        json.dumps(
+            value, ensure_ascii=False, allow_nan=False
+        ).encode()  # fails for NaN, infinity and halves of surrogates
+    except UserError as error:
+        raise damaged(f"{what} {error}") from None
+    except (ValueError, RecursionError):  # also for what is no UTF-8, and whole numbers of thousands of digits
+        raise damaged(f"{what} is no JSON that can be read") from None
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise UserError(f"has the name {next(name for name in names if names.count(name) > 1)!r:.120} twice")
+    return found
+
+
+def _content(path: Path) -> bytes:
+    """The whole file, which is no larger than it was when it was opened."""
+    try:
+        if not path.is_file():
+            raise UserError("there is no such file; give one that --mode=export wrote")
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > _LARGEST:
+                raise damaged(f"it has {size:,} bytes; no ticket has more than {_LARGEST:,}")
+            return file.read(size)
+    except OSError as error:
+        raise UserError(f"it cannot be read: {error.strerror or error}") from None
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Header and data."""
+    length = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or 8 + length > len(content):
+        raise damaged(f"it ends within its header: it has {len(content):,} bytes")
+    if length > _LONGEST_HEADER:
+        raise damaged(f"its header has {length:,} bytes; no ticket's has more than {_LONGEST_HEADER:,}")
+    header = parse(content[8 : 8 + length], "its header")
+    if not isinstance(header, dict):
+        raise damaged("its header is no JSON object")
+    return header, memoryview(content)[8 + length :]
+
+
+def _tensors(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray]:
+    """The arrays that the header describes: every byte of the data belongs to exactly one."""
+    described = sorted((_described(name, entry), name) for name, entry in header.items())
+    tensors, place = {}, 0
+    for (begin, end, code, shape), name in described:
+        if begin != place:
+            raise damaged(f"{name} starts at byte {begin:,} of the data, where {place:,} is next")
+        if end > len(data):
+            raise damaged(f"it ends within {name}: the header speaks of more bytes than there are")
+        tensors[name] = np.frombuffer(data[begin:end], _DTYPES[code]).reshape(shape)
+        place = end
+    if place != len(data):
+        raise damaged(f"{len(data) - place:,} bytes follow the last tensor")
+    return tensors
+
+
+def _described(name: str, entry: Any) -> tuple[int, int, str, tuple[int, ...]]:
+    """First and last byte, dtype and shape of an entry of the header, which go together."""
+    if len(name) > _LONGEST_NAME or not _NAMES.fullmatch(name):
+        raise damaged(f"its header names a tensor {name!r:.120}")
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise damaged(f"its header does not say dtype, shape and data_offsets of {name}")
+    code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if code not in ("U8", "F32"):
+        raise damaged(f"{name} is of the dtype {code!r:.20}; a ticket's tensors are U8 and F32")
+    if not (_whole(shape) and len(shape) <= _MOST_AXES and _whole(offsets) and len(offsets) == 2):
+        raise damaged(f"its header gives {name} no shape or no place that can be")
+    if offsets[1] - offsets[0] != math.prod(shape) * _DTYPES[code].itemsize:
+        raise damaged(f"{name} of the shape {shape} has {offsets[1] - offsets[0]:,} bytes")
+    return offsets[0], offsets[1], code, tuple(shape)
+
+
+def _coded(metadata: Mapping[str, str], tensors: Tensors) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Which tensors are coded, how, and what shapes they have decoded."""
+    entries = parse(metadata.get("codecs", ""), "its metadata 'codecs'")
+    if not isinstance(entries, dict):
+        raise damaged("its metadata 'codecs' is no JSON object")
+    for name, entry in entries.items():
+        known = isinstance(entry, dict) and entry.keys() == {"codec", "shape"} and isinstance(entry["codec"], str)
+        if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
+            raise damaged(f"its metadata 'codecs' names {name!r:.120}, which is no coded tensor")
+        if not known or not _whole(entry["shape"]) or len(entry["shape"]) > _MOST_AXES:
+            raise damaged(f"its metadata 'codecs' does not say codec and shape of {name}")
+    return {name: (entry["codec"], tuple(entry["shape"])) for name, entry in entries.items()}
+
+
+def _whole(values: Any) -> bool:
+    """Whether this is a list of whole numbers from 0 to 2^40."""
+    return isinstance(values, list) and all(type(value) is int and 0 <= value <= 2**40 for value in values)
+
+
+def _code(tensor: np.ndarray) -> str:
+    return "U8" if tensor.dtype == np.uint8 else "F32"
+
+
+def _digest(metadata: Mapping[str, str], tensors: Tensors) -> str:
+    """BLAKE2b (256 bits, hexadecimal) of all that a file holds, in an order and in pieces that leave no room for another reading."""
+    digest = hashlib.blake2b(digest_size=32)
+
+    def add(piece: bytes | np.ndarray) -> None:
+        size = piece.nbytes if isinstance(piece, np.ndarray) else len(piece)
+        digest.update(size.to_bytes(8, "little"))
+        digest.update(piece.data if isinstance(piece, np.ndarray) else piece)
+
+    digest.update(len(metadata).to_bytes(8, "little"))
+    for key in sorted(metadata):
+        add(key.encode())
+        add(metadata[key].encode())
+    digest.update(len(tensors).to_bytes(8, "little"))
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        for text in (name, _code(tensor), ",".join(map(str, tensor.shape))):
+            add(text.encode())
+        add(tensor)
+    return digest.hexdigest()

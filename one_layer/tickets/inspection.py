@@ -1,0 +1,171 @@
+"""What is inside a ticket: every matrix's recipe, what its masks take and keep, and how much of it they have in common.
+
+Independent masks that keep p and q of the same weights have pq / (p + q - pq) of what either keeps in common (their Jaccard index),
+and L masks leave none but Π(1 - p_l) of the weights unused. Trained masks that overlap more, or use less, share something.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from one_layer.models import recipes
+from one_layer.models.config import ModelConfig
+from one_layer.tickets import content as ticket_content
+from one_layer.tickets import load
+from one_layer.tickets.content import Ticket
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Of the masks over one matrix: the mean Jaccard index over pairs of them, and the share of the weights that any of them keeps."""
+
+    jaccard: float
+    used: float
+    independent_jaccard: float
+    independent_used: float
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix and its masks; none, and no densities, where it is not masked. Sizes in bytes, `bound` is H(density) bits a weight."""
+
+    role: str
+    recipe: str
+    shape: tuple[int, int]
+    density: tuple[float, ...]
+    packed: int
+    stored: int
+    bound: float
+    overlap: Overlap | None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A ticket's matrices; the bytes of the whole file, and of them those of masks, other arrays and text."""
+
+    config: ModelConfig
+    seed: int
+    step: int
+    matrices: tuple[Matrix, ...]
+    total: int
+    arrays: int
+    text: int
+
+
+def inspect(ticket: Ticket | str | Path) -> Inspection:
+    """Looks into a ticket, or the file of one. Raises: UserError as `one_layer.tickets.ticket.load` does."""
+    ticket = ticket if isinstance(ticket, Ticket) else load(ticket)
+    content, sizes = ticket_content.to_bytes(ticket)
+    matrices = []
+    for module, recipe in recipes(ticket.config).items():
+        drawn = ticket.drawn.get(module)
+        if drawn or (*module, "mask") in ticket.masks:
+            masks = {kind: ticket.masks[*module, kind] for kind in ("mask", "sign") if (*module, kind) in ticket.masks}
+            stored = sum(sizes[f"{kind}/{recipe.role}"] for kind in masks)
+            made = f"{drawn.recipe.scheme} × {drawn.recipe.scale:.4g}" if drawn else "stored"
+            shared = ticket.config.sharing == "weights"
+            matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared))
+    masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "text/")))
+    text = sum(size for name, size in sizes.items() if name.startswith("text/"))
+    arrays = sum(sizes.values()) - masks_and_text
+    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), len(content), arrays, text)
+
+
+def describe(inspection: Inspection) -> str:
+    """A table for people: a row a matrix, the sums, and what both say."""
+    config = inspection.config
+    head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
+    rows = [head]
+    for matrix in inspection.matrices:
+        overlap = matrix.overlap
+        shares = (
+            (overlap.jaccard, overlap.independent_jaccard, overlap.used, overlap.independent_used) if overlap else ()
+        )
+        rows.append(
+            [
+                matrix.role,
+                " × ".join(map(str, matrix.shape)),
+                matrix.recipe,
+                _kept(matrix.density),
+                f"{matrix.stored:,}",
+                f"{matrix.bound:,.0f}",
+                *(f"{share:.1%}" for share in shares),
+                *[""] * (4 - len(shares)),
+            ]
+        )
+    masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
+    rest = inspection.total - masks - inspection.arrays - inspection.text
+    return "\n".join(
+        [
+            f"{config.weights} {_kind(config)} layers, d_model {config.d_model}, ffn "
+            f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, update {inspection.step}",
+            f"masks by {config.selection}, keep {config.keep:g}; embedding {config.embedding}",
+            "",
+            *_aligned(rows),
+            "",
+            f"{inspection.total:,} bytes: masks {masks:,} (bound {bound:,.0f}), other arrays {inspection.arrays:,}, vocabularies and "
+            f"codes {inspection.text:,}, header {rest:,}",
+            "kept by layer: per cent of the weights. bound: bytes at H(kept) bits a weight, for independent bits. Jaccard: what two",
+            "layers' masks have in common of what either keeps, the mean over pairs. used: by any layer. indep.: of independent masks.",
+        ]
+    )
+
+
+def _kind(config: ModelConfig) -> str:
+    if config.classifies:
+        return f"classifier of {config.labels} labels, {config.encoder_layers}"
+    return f"model of {config.encoder_layers}+{config.decoder_layers}"
+
+
+def _kept(density: tuple[float, ...]) -> str:
+    """Per cent by layer, and once where all are alike."""
+    each = [f"{100 * share:.1f}" for share in density]
+    return " ".join(each) if len(set(each)) > 1 or len(each) < 2 else f"{len(each)} × {each[0]}"
+
+
+def _matrix(
+    role: str, recipe: str, shape: tuple[int, ...], masks: dict[str, np.ndarray], stored: int, shared: bool
+) -> Matrix:
+    size = math.prod(shape)
+    rows = {kind: bits.reshape(-1, bits.shape[-1]) for kind, bits in masks.items()}
+    density = [int(ones) / size for ones in _ones(rows["mask"])] if masks else []
+    negative = [int(ones) / size for ones in _ones(rows["sign"])] if "sign" in masks else [0.0] * len(density)
+    bound = sum(_entropy(p - minus, minus, 1 - p) for p, minus in zip(density, negative, strict=True)) * size / 8
+    packed = sum(bits.nbytes for bits in masks.values())
+    overlap = _overlap(rows["mask"], density, size) if shared and len(density) > 1 else None
+    return Matrix(role, recipe, (shape[0], shape[1]), tuple(density), packed, stored, bound, overlap)
+
+
+def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> Overlap:
+    jaccard, independent = [], []
+    for one, other in combinations(range(len(masks)), 2):
+        p, q = density[one], density[other]
+        either = int(_ones(masks[one] | masks[other]))
+        jaccard.append(int(_ones(masks[one] & masks[other])) / either if either else 1.0)
+        independent.append(p * q / (p + q - p * q) if p or q else 1.0)
+    used = int(_ones(np.bitwise_or.reduce(masks))) / size
+    return Overlap(
+        float(np.mean(jaccard)), used, float(np.mean(independent)), 1.0 - math.prod(1.0 - p for p in density)
+    )
+
+
+def _ones(bits: UInt8[np.ndarray, "*rows bytes"]) -> Any:
+    """The number of bits that are set in every row."""
+    return np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
+
+
+def _entropy(*probabilities: float) -> float:
+    """In bits."""
+    return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,164 @@
+"""The part of a ticket that is no array: which model it is, and how text is read, written and scored."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from one_layer.data.config import DataConfig
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.lines import split_lines
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.errors import UserError
+from one_layer.models.config import ModelConfig
+from one_layer.runs.settings import EvaluationConfig, resolve
+from one_layer.tickets.file import TicketFile, damaged, parse
+
+Tensors = dict[str, np.ndarray]
+
+NAMES = ("seed", "step", "model", "data", "evaluation")  # of the metadata
+
+_LONGEST_TEXT = 2**24  # bytes
+_LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
+_KEY = re.compile("[a-z0-9_]{1,40}")
+_LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
+# The most that settings may be which decide what an evaluation takes in memory and time.
+_LIMITS = {
+    "data": {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6},
+    "evaluation": {
+        "beam": 1000,
+        "valid_beam": 1000,
+        "max_length_a": 100,
+        "max_length_b": 10_000,
+        "max_tokens": 2**24,
+        "buckets": 1000,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A model, the seed of its random weights and the update that its masks are of; where its test text is, and the search."""
+
+    config: ModelConfig
+    seed: int
+    step: int
+    data: DataConfig
+    evaluation: EvaluationConfig
+
+
+def write_settings(settings: Settings) -> dict[str, str]:
+    """The metadata: a JSON text a name."""
+    sections = {name: dataclasses.asdict(getattr(settings, name)) for name in ("data", "evaluation")}
+    values = {"seed": settings.seed, "step": settings.step, "model": dataclasses.asdict(settings.config), **sections}
+    return {name: json.dumps(values[name]) for name in NAMES}
+
+
+def read_settings(metadata: dict[str, str]) -> Settings:
+    """What `write_settings` wrote. Raises: UserError for what is missing, of another type or out of range."""
+    sections = {name: read_json(metadata, name) for name in ("model", "data", "evaluation")}
+    for name, section in sections.items():
+        if not isinstance(section, dict) or not all(_KEY.fullmatch(key) and _plain(section[key]) for key in section):
+            raise damaged(f"its metadata {name!r} is no flat JSON object of short values")
+    sizes = [sections["model"].pop(f"{side}_vocab", None) for side in ("source", "target")]
+    seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
+    if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
+        raise damaged("its seed, its step or the sizes of its vocabularies are no whole numbers")
+    # How the model was trained is nothing to a ticket, and stands here for what `resolve` wants besides.
+    task = "translation" if sections["model"].get("decoder_layers") else "classification"
+    run = resolve({**sections, "task": task, "seed": seed, "optim": {}, "train": {"epochs": 1, "select": "nll"}})
+    for name, limits in _LIMITS.items():
+        for key, most in limits.items():
+            if (value := getattr(getattr(run, name), key)) > most:
+                raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
+    _check_files(run.data)
+    return Settings(run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
+
+
+def read_json(metadata: dict[str, str], name: str) -> Any:
+    """The value of the metadata `name`. Raises: UserError where there is none."""
+    if name not in metadata:
+        raise damaged(f"it lacks the metadata {name!r}")
+    return parse(metadata[name], f"its metadata {name!r}")
+
+
+def write_text(assets: TextAssets) -> tuple[str, Tensors]:
+    """The metadata `text`, and the tensors of vocabularies and BPE codes: what both sides have in common once."""
+    sides: dict[str, dict[str, Any]] = {}
+    texts: dict[str, str] = {}
+    for side in ("source", "target"):
+        fields = getattr(assets, f"{side}_preprocessing").to_dict()
+        fields["vocabulary"] = getattr(assets, f"{side}_vocabulary").text
+        for kind in ("vocabulary", "codes"):
+            if fields[kind] is not None:
+                name = (
+                    f"text/source_{kind}" if texts.get(f"text/source_{kind}") == fields[kind] else f"text/{side}_{kind}"
+                )
+                texts[name], fields[kind] = fields[kind], name
+        sides[side] = fields
+    return json.dumps(sides), {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}
+
+
+def read_text(file: TicketFile, config: ModelConfig) -> tuple[TextAssets, set[str]]:
+    """What `write_text` wrote, and the names of its tensors. Raises: UserError for what does not go together."""
+    sides = read_json(file.metadata, "text")
+    if not isinstance(sides, dict) or sides.keys() != {"source", "target"}:
+        raise damaged("its metadata 'text' does not describe source and target")
+    vocabularies, preprocessing, used = [], [], set()
+    for side, types in (("source", config.source_vocab), ("target", config.target_vocab)):
+        if not isinstance(sides[side], dict) or "vocabulary" not in sides[side]:
+            raise damaged(f"its metadata 'text' names no vocabulary of the {side}")
+        fields = dict(sides[side])
+        vocabulary, codes = fields.pop("vocabulary"), fields.get("codes")
+        vocabularies.append(_vocabulary(file, vocabulary, types))
+        used.add(vocabulary)
+        if codes is not None:
+            fields["codes"] = _text(file, codes)
+            used.add(codes)
+        preprocessing.append(Preprocessing.from_dict(fields))
+        if not _LANGUAGE.fullmatch(preprocessing[-1].language):
+            raise damaged(f"its language of the {side} is {preprocessing[-1].language!r:.120}")
+    source, target = vocabularies
+    return TextAssets(source, source if source == target else target, *preprocessing), used
+
+
+def _vocabulary(file: TicketFile, name: Any, types: int) -> Vocabulary:
+    text = _text(file, name)
+    lines = text.count("\n") + len(SPECIALS)  # counted before anything is made of them
+    vocabulary = Vocabulary.parse(split_lines(text.encode(), name), name) if lines == types else None
+    if vocabulary is None or len(vocabulary) != types:
+        raise damaged(f"{name} has {lines:,} types, special ones included, but its model's table {types:,} rows")
+    return vocabulary
+
+
+def _text(file: TicketFile, name: Any) -> str:
+    shape = file.shape(name) if isinstance(name, str) and name.startswith("text/") else None
+    if shape is None or len(shape) != 1 or shape[0] > _LONGEST_TEXT:
+        raise damaged(f"its metadata 'text' names {name!r:.120}, which is no text of at most {_LONGEST_TEXT:,} bytes")
+    try:
+        return file.tensor(name, "uint8", shape).tobytes().decode()
+    except UnicodeDecodeError:
+        raise damaged(f"{name} is not UTF-8") from None
+
+
+def _plain(value: Any) -> bool:
+    """Whether this is a value as sections have it, short enough to be spoken of."""
+    if isinstance(value, list):
+        return len(value) <= _LONGEST_LIST and all(isinstance(each, str) and _plain(each) for each in value)
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_STRING
+    return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= _LARGEST_NUMBER)
+
+
+def _check_files(data: DataConfig) -> None:
+    """Refuses names of text that lead out of the folder where it is, for hypotheses are written under these names too."""
+    names = [data.train, data.valid, *data.tests, *(f"x.{language}" for language in data.languages)]
+    for name in names:
+        if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
+            raise UserError(f"its data have the name {name!r:.120}; in a ticket, names of text lead to no other folder")

@@ -1,0 +1,208 @@
+"""The whole trained model as a seed and one bit per weight: a ticket, in one file that needs nothing else.
+
+Frozen random weights "can be characterized using only a random number generator and its seed" (Shen et al. 2021, arXiv 2012.15045,
+section 1), and at inference scores are dropped for the masks made of them (arXiv 2109.03939, section 3). So a matrix of the network
+is a recipe and a mask. A ticket holds these, whatever else is in the network, and what it takes to read and write text. TICKET.md
+has the format.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, UInt8
+
+from one_layer.data.config import DataConfig
+from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.initializers import Recipe
+from one_layer.models import recipes, shapes
+from one_layer.models.config import ModelConfig
+from one_layer.runs.restore import RestoredRun
+from one_layer.runs.settings import EvaluationConfig, resolve
+from one_layer.supermask import Supermask, unpack
+from one_layer.tickets import content as ticket_content
+from one_layer.tickets import file as ticket_file
+from one_layer.tickets.content import Drawn, Ticket, checksum
+
+__all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
+
+log = logging.getLogger(__name__)
+
+ModulePath = tuple[str, ...]
+Variables = dict[str, Any]
+Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by "mask" and "sign"
+
+
+def from_run(restored: RestoredRun) -> Ticket:
+    """The ticket of a checkpoint. Raises: UserError for scores that are no numbers."""
+    run = restored.run
+    arguments = (restored.model, run.seed, restored.variables, restored.assets)
+    return make(*arguments, data=run.data, evaluation=run.evaluation, step=restored.step)
+
+
+def export(restored: RestoredRun, path: Path) -> int:
+    """Writes the ticket of a checkpoint and says how large it is, in bytes, which it returns too. Raises: UserError as `save` does."""
+    sizes = save(path, from_run(restored))
+    masked = sum(math.prod(shape) for name, shape in shapes(restored.model).items() if name[-1] == "scores")
+    bits = f", {8 * sizes['total'] / masked:.3f} bits a masked weight" if masked else ""
+    log.info("%s: %s bytes%s", path, f"{sizes['total']:,}", bits)
+    return sizes["total"]
+
+
+def restore_ticket(path: str | Path, packed: bool = False) -> RestoredRun:
+    """What `one_layer.runs.restore.restore_run` makes of a folder, from a ticket alone. Raises: UserError as `load` does."""
+    ticket = load(path)
+    model = {name: value for name, value in vars(ticket.config).items() if not name.endswith("_vocab")}
+    raw = {"model": model, "data": vars(ticket.data), "evaluation": vars(ticket.evaluation), "seed": ticket.seed}
+    raw["task"] = "classification" if ticket.config.classifies else "translation"
+    run = resolve({**raw, "optim": {}, "train": {"epochs": 1, "select": "nll"}})  # how it was trained matters no more
+    return RestoredRun(run, ticket.config, ticket.assets, variables(ticket, packed), ticket.step, str(path))
+
+
+def make(
+    config: ModelConfig,
+    seed: int,
+    variables: Variables,
+    assets: TextAssets,
+    *,
+    data: DataConfig | None = None,
+    evaluation: EvaluationConfig | None = None,
+    step: int = 0,
+) -> Ticket:
+    """The ticket of a model's variables as training leaves them, scores and all.
+
+    Random weights are compared with those that the seed gives, and kept where they are others (an imported model's). Raises:
+    UserError for scores that are no numbers.
+    """
+    flat, known = _flatten(variables), recipes(config)
+    assert {path: leaf.shape for path, leaf in flat.items()} == shapes(config), "variables of another model"
+    masks: dict[ModulePath, np.ndarray] = {}
+    drawn: dict[ModulePath, Drawn] = {}
+    arrays: dict[ModulePath, np.ndarray] = {}
+    for path, leaf in flat.items():
+        module = path[1:-1]
+        if path[-1] == "scores":
+            masks |= {(*module, kind): bits for kind, bits in _pack(leaf, config.supermask).items()}
+        elif path[0] == "random" and _same(weights := known[module].draw(seed), np.asarray(leaf)):
+            drawn[module] = Drawn(known[module], checksum(weights), leaf)
+        else:
+            arrays[path] = np.asarray(leaf)
+    settings = (config, seed, step, data or DataConfig(), evaluation or EvaluationConfig())
+    return Ticket(*settings, assets=assets, masks=masks, drawn=drawn, arrays=arrays)
+
+
+def variables(ticket: Ticket, packed: bool = False) -> Variables:
+    """The variables of the network, by which it gives the logits that it gave by those that the ticket was made of.
+
+    With `packed` the masks stay bits, in the collection `packed`: memory for one random layer and a bit for every masked weight.
+    Else every W ⊙ M is made, once, into `materialized`, as `one_layer.layers.matrix.materialize` does: memory as of a dense model.
+    """
+    flat: dict[ModulePath, Array] = {path: jnp.asarray(array) for path, array in ticket.arrays.items()}
+    flat |= {("random", *module, "kernel"): jnp.asarray(drawn.weights) for module, drawn in ticket.drawn.items()}
+    masks: dict[ModulePath, Bits] = {}
+    for path, array in ticket.masks.items():
+        masks.setdefault(path[:-1], {})[path[-1]] = jnp.asarray(array)
+    for module, bits in masks.items():
+        fixed = next(path for path in (("frozen", *module, "kernel"), ("random", *module, "kernel")) if path in flat)
+        if packed:
+            flat |= {("packed", *module, kind): _a_row_each(each, flat[fixed].shape) for kind, each in bits.items()}
+        else:
+            axis = 0 if module[-1].endswith("embedding") else -1
+            flat["materialized", *module, "kernel"] = _product(flat.pop(fixed), bits, ticket.config.supermask, axis)
+    return {"params": {}, "random": {}, **_nest(flat)}
+
+
+def save(path: str | Path, ticket: Ticket) -> dict[str, int]:
+    """Writes the ticket. Returns the bytes of every tensor in the file, and of the whole file as `total`.
+
+    Raises: UserError for what `load` would refuse, such as vocabularies of other sizes than the model's tables.
+    """
+    content, sizes = ticket_content.to_bytes(ticket)
+    write_atomically(path, content)
+    return {**sizes, "total": len(content)}
+
+
+def load(path: str | Path) -> Ticket:
+    """Reads a ticket and draws its random weights. Raises: UserError, one sentence, for a file that is no whole ticket."""
+    return load_many([path])[0]
+
+
+def load_many(paths: Iterable[str | Path]) -> list[Ticket]:
+    """Reads several tickets. Those of one seed have the random matrices of equal recipes in common: in memory they are there once.
+
+    Raises: UserError as `load` does.
+    """
+    drawn: dict[tuple[int, Recipe], Drawn] = {}
+    found = []
+    for path in paths:
+        try:
+            found.append(ticket_content.from_file(ticket_file.read(Path(path)), drawn))
+        except UserError as error:
+            raise UserError(f"the ticket {path} cannot be used: {error}") from None
+    return found
+
+
+def _pack(scores: Float32[Array | np.ndarray, "*layers rows columns"], supermask: Supermask) -> dict[str, np.ndarray]:
+    """The masks of the scores as bits, layer by layer: `mask`, and `sign` where masks have some."""
+    plain = Supermask(
+        supermask.keep, supermask.selection, supermask.threshold
+    )  # what multiplies a mask follows from it
+    rows: dict[str, list[np.ndarray]] = {"mask": [], "sign": []}
+    for layer in scores.reshape(-1, *scores.shape[-2:]):
+        mask = np.asarray(plain(layer))
+        if np.isnan(mask).any():
+            raise UserError("the scores are not numbers: no mask can be made of this checkpoint; take another")
+        for kind, chosen in (("mask", mask != 0), ("sign", mask < 0)):
+            rows[kind].append(np.packbits(chosen, bitorder="little"))
+    kinds = ("mask", "sign") if supermask.selection == "signed_threshold" else ("mask",)
+    return {kind: np.stack(rows[kind]) if scores.ndim == 3 else rows[kind][0] for kind in kinds}
+
+
+def _same(ours: Float32[np.ndarray, "..."], theirs: Float32[np.ndarray, "..."]) -> bool:
+    """Whether two arrays have the same bits."""
+    return np.array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+
+
+@partial(jax.jit, static_argnames=("supermask", "axis"))
+def _product(
+    weights: Float[Array, "*drawn rows columns"], bits: Bits, supermask: Supermask, axis: int
+) -> Float[Array, "*layers rows columns"]:
+    """W ⊙ M, in every layer where W or M has layers."""
+
+    def product(weights: Array, bits: Bits) -> Array:
+        mask = unpack(bits["mask"], weights.shape)
+        if "sign" in bits:
+            mask = mask * (1.0 - 2.0 * unpack(bits["sign"], weights.shape))
+        return weights * supermask.scaled(mask, axis)
+
+    axes = (0 if weights.ndim == 3 else None, 0 if bits["mask"].ndim == 2 else None)
+    return product(weights, bits) if axes == (None, None) else jax.vmap(product, in_axes=axes)(weights, bits)
+
+
+def _a_row_each(bits: UInt8[Array, "*rows bytes"], shape: tuple[int, ...]) -> UInt8[Array, "*layers bytes"]:
+    """The bits of weights of this shape, a row for every layer, also where all layers share one mask."""
+    return jnp.tile(bits, (shape[0], 1)) if len(shape) == 3 and bits.ndim == 1 else bits
+
+
+def _flatten(tree: Variables) -> dict[ModulePath, Any]:
+    return {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _nest(flat: dict[ModulePath, Any]) -> Variables:
+    tree: Variables = {}
+    for path, leaf in flat.items():
+        branch = tree
+        for name in path[:-1]:
+            branch = branch.setdefault(name, {})
+        branch[path[-1]] = leaf
+    return tree

@@ -1,0 +1,99 @@
+"""`result.json`: what a run was, what it scored, what it cost and what it was measured on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+
+from one_layer import tickets
+from one_layer.data.corpus import Corpus
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.models.accounting import account
+from one_layer.runs import evaluate
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import RunConfig
+from one_layer.tasks.translation.generate import prepared
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Spent(Protocol):
+    """What training says of itself; `one_layer.training.train.Progress` has it."""
+
+    step: int
+    seconds: float
+    tokens: int
+    best: float | None
+    started: str
+
+
+def write(
+    run: RunConfig, corpus: Corpus, workdir: Path, spent: Spent, epoch_updates: int, overrides: list[str]
+) -> dict[str, Any]:
+    """Scores the best checkpoint on every test set and writes `result.json` and `hypotheses-SPLIT.txt`; its ticket, if it is masked."""
+    best = restore_run(workdir, "best")
+    scorer, variables = evaluate.scorer(run, best.model), prepared(best.model, best.variables)
+    tests = {}
+    for name, split in corpus.tests.items():
+        tests[name], lines = scorer.score(variables, corpus, split, name)
+        write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in lines))
+    counted = account(best.model, best.variables)
+    if best.model.masked:
+        try:
+            counted["bytes"]["ticket_file"] = tickets.export(best, workdir / "ticket.safetensors")
+        except UserError as error:  # of settings that no ticket takes; the run itself is done and has a result
+            log.warning("no ticket was written: %s", error)
+    result = {
+        "config": run.raw,
+        "overrides": overrides,
+        "seed": run.seed,
+        "task": run.task,
+        "test": tests,
+        "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
+        "steps": spent.step,
+        "epochs": spent.step / epoch_updates,
+        "train_seconds": spent.seconds,
+        "train_tokens": spent.tokens,
+        "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
+        **counted,
+        "peak_memory_bytes": peak_memory_bytes(),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "commit": commit(),
+        "started": spent.started,
+    }
+    write_atomically(workdir / "result.json", json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def peak_memory_bytes() -> int:
+    """The accelerator's peak use where it says so, else the greatest resident size of this process."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    if "peak_bytes_in_use" in statistics:
+        return int(statistics["peak_bytes_in_use"])
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size if sys.platform == "darwin" else size * 1024
+
+
+def commit() -> str | None:
+    """The commit of the code that ran, with `+` where files differ from it; None outside a repository."""
+
+    def git(*words: str) -> str:
+        here = Path(__file__).resolve().parent
+        return subprocess.run(
+            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

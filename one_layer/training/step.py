@@ -1,0 +1,78 @@
+"""One update: the gradient of the summed loss over an update's micro-batches, divided by its targets, through the optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from one_layer.layers.matrix import materialize
+from one_layer.models import ModelConfig, build
+from one_layer.models.config import PAD
+from one_layer.tasks.losses import label_nll, label_smoothed_nll
+
+Tree = Any
+Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
+
+_SUMS = ("loss", "nll", "targets", "tokens")
+
+
+def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int) -> Step:
+    """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), donating the first two.
+
+    `fixed` are the other collections of the model, `random` and, where there is one, `frozen`.
+    A batch has `source`, `target_in` and `target`, [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's
+    `number` and the micro-batch alone. `sums` are over the update: `loss` and `nll` in nats, the number of `targets` (tokens, or a
+    classifier's texts) that gradients are divided by, the `tokens` (of these texts), and the gradient's `norm`.
+    """
+    model = build(config)
+
+    def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
+        variables, rngs = {**trained, **fixed}, {"dropout": key}
+        logits: Any
+        if config.classifies:
+            logits = model.apply(variables, batch["source"], rngs=rngs)
+            sums = label_nll(logits, batch["target"], smoothing)
+            tokens = jnp.sum((batch["source"] != PAD) & (batch["target"][:, :1] != PAD), dtype=jnp.float32)
+        else:
+            logits = model.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
+            sums = label_smoothed_nll(logits, batch["target"], smoothing)
+            tokens = sums[2]
+        return sums[0], dict(zip(_SUMS, (*sums, tokens), strict=True))
+
+    def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
+        """Summed over the micro-batches, one at a time."""
+        one = jax.grad(loss, has_aux=True)
+        micro_batches = len(batch["source"])
+        if micro_batches == 1:
+            return one(trained, fixed, {name: array[0] for name, array in batch.items()}, key)
+
+        def add(total: Tree, item: tuple[dict[str, Array], Int[Array, ""]]) -> tuple[Tree, None]:
+            micro_batch, index = item
+            return jax.tree.map(jnp.add, total, one(trained, fixed, micro_batch, jax.random.fold_in(key, index))), None
+
+        zeros = jax.tree.map(jnp.zeros_like, (trained, {name: jnp.float32(0) for name in _SUMS}))
+        return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
+
+    def step(
+        params: Tree, moments: Tree, fixed: dict[str, Tree], batch: dict[str, Array], number: Int[Array, ""]
+    ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
+        def select(params: Tree) -> tuple[Tree, Tree]:
+            variables = materialize({"params": params, **fixed}, config.supermask)
+            return variables, {name: variables.pop(name) for name in fixed}
+
+        # Every mask is selected once an update, before the layers are scanned: in the scan each would wait for the one
+        # before it, and what the backward pass needs of it would be copied.
+        trained, pull_back, rest = jax.vjp(select, params, has_aux=True)
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        gradients, sums = gradient(trained, rest, batch, key)
+        (gradients,) = pull_back(gradients)
+        gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
+        changes, moments = optimizer.update(gradients, moments, params)
+        return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.tree.norm(gradients)}
+
+    return jax.jit(step, donate_argnums=(0, 1))

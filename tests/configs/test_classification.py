@@ -1,0 +1,51 @@
+"""The configs of labelled texts: every argument is the run that it names, and the figures are what the paper compares."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from configs import classification, mnli, paper, qqp, sst2
+from one_layer.models import build
+from one_layer.runs.settings import flatten, resolve
+from one_layer.tasks.classification.glue import TASKS
+
+# Liu et al. 2019 (arXiv 1907.11692): d, ffn, heads, layers.
+ROBERTA = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24)}
+
+
+@pytest.mark.parametrize("module", [qqp, mnli, sst2])
+@pytest.mark.parametrize(
+    "argument", ["one_layer_base", "one_layer_large", "multi_layer_base", "dense_base", "dense_cpu"]
+)
+def test_every_argument_is_the_run_that_it_names(module, argument):
+    run = resolve(module.get_config(argument).to_dict())
+    task = TASKS[module.__name__.removeprefix("configs.")]
+    size = argument.rpartition("_")[2]
+    model = run.model_config(50_265, 4 + len(task.labels))
+    assert run.task == "classification" and run.data.labels == task.name and run.data.tfds_name == f"glue/{task.name}"
+    assert model.classifies and model.labels == len(task.labels) and argument == f"{model.weights}_{size}"
+    if size in ROBERTA:
+        assert (model.d_model, model.ffn, model.heads, model.encoder_layers) == ROBERTA[size]
+        assert (model.embedding, model.positions, model.activation) == ("frozen", "frozen", "gelu")
+        assert run.data.bpe_kind == "byte-level" and run.data.max_length <= model.max_positions == 512
+    logits, variables = jax.eval_shape(build(model).init_with_output, jax.random.key(0), jnp.ones((2, 7), jnp.int32))
+    assert logits.shape == (2, model.labels)
+    kernel = variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"] if model.masked else None
+    assert kernel is None or kernel.ndim == (2 if model.weights == "one_layer" else 3)
+
+
+@pytest.mark.parametrize("module", [qqp, mnli])
+def test_a_figure_is_every_keep_of_both_widths_and_the_dense_encoder(module):
+    runs, base = module.sweep(), flatten(module.get_config().to_dict())
+    assert len(runs) == 2 * len(paper.KEEPS) + 1 and all(set(run) <= set(base) for run in runs)
+    assert sorted({run.get("model.keep") for run in runs} - {None}) == list(paper.KEEPS)
+    assert [run["model.weights"] for run in runs if "model.weights" in run] == ["dense"]
+    assert {run.get("model.d_model") for run in runs} == {None, 1024}
+
+
+@pytest.mark.parametrize("argument", ["", "one_layer", "one_layer_", "sparse_base", "dense_small", "base"])
+def test_an_unknown_argument_is_refused(argument):
+    with pytest.raises(ValueError, match=r"qqp.py:.* is unknown; give dense_, .* and one of base, large, cpu"):
+        classification.get_config("qqp", argument, 1)

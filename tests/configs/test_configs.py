@@ -1,0 +1,76 @@
+"""Every config with every argument resolves, and every size is a model."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from configs import common, multi30k, toy
+from one_layer.errors import UserError
+from one_layer.models import build
+from one_layer.runs.settings import resolve
+
+# The design's table: d, ffn, heads, layers of each stack.
+TABLE = {
+    "tiny": (128, 256, 4, 4),
+    "small": (512, 1024, 4, 6),
+    "base": (512, 2048, 8, 6),
+    "wide": (1024, 2048, 4, 6),
+    "wider": (1024, 4096, 16, 6),
+    "deep": (512, 1024, 4, 12),
+    "deeper": (512, 2048, 8, 12),
+}
+WEIGHTS = ("dense", "one_layer", "multi_layer")
+
+
+def test_the_sizes_are_the_table():
+    assert common.SIZES == TABLE
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_toy_configs(weights):
+    run = resolve(toy.get_config(weights).to_dict())
+    assert run.model["weights"] == weights and run.data.source == "toy"
+    assert resolve(toy.get_config().to_dict()).model["weights"] == "one_layer"
+
+
+@pytest.mark.parametrize("size", TABLE)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_multi30k_configs(weights, size):
+    config = multi30k.get_config(f"{weights}_{size}")
+    with pytest.raises(UserError, match=r"data\.directory is empty"):
+        resolve(config.to_dict())
+    config.data.directory = "somewhere"
+    run = resolve(config.to_dict())
+    model = run.model_config(30, 30)
+    assert model.weights == weights and run.data.languages == ("en", "de")
+    found = (model.d_model, model.ffn, model.heads, model.encoder_layers)
+    assert found == TABLE[size] and model.decoder_layers == model.encoder_layers
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_size_is_a_model(name):
+    """Shapes alone: nothing is drawn or computed."""
+    config = common.get_config()
+    config.train.updates = 1
+    common.set_size(config, name)
+    model = build(resolve(config.to_dict()).model_config(50, 60))
+    tokens = jnp.ones((2, 7), jnp.int32)
+    logits, variables = jax.eval_shape(model.init_with_output, jax.random.key(0), tokens, tokens)
+    assert logits.shape == (2, 7, 60)
+    d, ffn, _, layers = TABLE[name]
+    scores = variables["params"]["encoder"]["layers"]["ffn_in"]["scores"]
+    kernel = variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"]
+    assert scores.shape == (layers, d, ffn) and kernel.shape == (d, ffn)
+
+
+@pytest.mark.parametrize("argument", ["", "dense", "one_layer_", "sparse_tiny", "dense_huge", "tiny"])
+def test_an_unknown_multi30k_argument_is_refused(argument):
+    with pytest.raises(ValueError, match="is unknown; give dense_, one_layer_ or multi_layer_ and one of tiny, small"):
+        multi30k.get_config(argument)
+
+
+def test_an_unknown_toy_argument_is_refused():
+    with pytest.raises(ValueError, match=r"toy.py:sparse is unknown; there are one_layer, multi_layer, dense"):
+        toy.get_config("sparse")

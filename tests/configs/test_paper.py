@@ -1,0 +1,131 @@
+"""The paper's rows and figures as configs: every argument resolves, and every override names a key that there is."""
+
+from __future__ import annotations
+
+import pytest
+from ml_collections import ConfigDict
+
+from configs import common, iwslt14, paper, wmt14
+from one_layer.runs.settings import flatten, resolve
+from tests.configs.test_configs import TABLE
+
+ROWS = {
+    iwslt14: [
+        "dense_small",
+        "one_layer_small",
+        *(f"one_layer_{size}_pretrained" for size in ("small", "wide", "deep")),
+    ],
+    wmt14: ["dense_base", "one_layer_base", *(f"one_layer_{size}_pretrained" for size in ("base", "wider", "deeper"))],
+}
+ARGUMENTS = [
+    *((module, argument) for module, arguments in ROWS.items() for argument in arguments),
+    *((module, f"{weights}_{module.SIZES[1]}") for module in ROWS for weights in paper.WEIGHTS),
+    (iwslt14, "multi_layer_deep_frozen"),
+    (wmt14, "one_layer_base_xavier_frozen_pretrained"),
+]
+FIGURES = [(module, number) for module in ROWS for number in module.FIGURES]
+
+
+def short(value) -> str:
+    """How a test's name gives a module or an argument."""
+    return getattr(value, "__name__", str(value)).removeprefix("configs.")
+
+
+def resolved(config: ConfigDict):
+    config.data.directory = "somewhere"
+    return resolve(config.to_dict())
+
+
+@pytest.mark.parametrize(("module", "argument"), ARGUMENTS, ids=short)
+def test_every_argument_is_the_run_that_it_names(module, argument):
+    run = resolved(module.get_config(argument))
+    model = run.model_config(50, 50)
+    size = next(part for part in argument.split("_") if part in TABLE)
+    assert (
+        argument.startswith(model.weights)
+        and (model.d_model, model.ffn, model.heads, model.encoder_layers) == TABLE[size]
+    )
+    assert model.decoder_layers == model.encoder_layers and model.keep == 0.5
+    expected = "trained" if model.weights == "dense" else "frozen" if "frozen" in argument else "masked"
+    assert model.embedding == expected
+    assert bool(run.model["embedding_path"]) == ("pretrained" in argument)
+    if "pretrained" in argument:  # footnote 4: fairseq's models, and of wide, which it has not, a dense run's dump
+        assert run.model["embedding_source"] == ("run" if size == "wide" else "fairseq")
+    assert (model.init_scheme == "xavier_uniform") == ("xavier" in argument)
+    assert not model.shared_embedding, "Table 1 counts a table for each side"
+
+
+@pytest.mark.parametrize("module", ROWS, ids=short)
+def test_the_default_is_the_row_of_random_embeddings(module):
+    assert module.get_config().to_dict() == module.get_config(ROWS[module][1]).to_dict()
+
+
+@pytest.mark.parametrize("module", ROWS, ids=short)
+def test_masked_models_train_as_the_dense_one_does(module):
+    """Paper A, implementation details: the hyperparameters are those of the fully weighted Transformer."""
+    dense, masked = (flatten(module.get_config(argument).to_dict()) for argument in ROWS[module][:2])
+    assert {name for name in dense if dense[name] != masked[name]} == {"model.weights"}
+
+
+@pytest.mark.parametrize(
+    ("module", "languages", "devices"), [(iwslt14, ("de", "en"), 1), (wmt14, ("en", "de"), 8)], ids=short
+)
+def test_every_device_of_the_paper_is_a_micro_batch(module, languages, devices):
+    run = resolved(module.get_config())
+    assert run.data.languages == languages
+    assert run.optim.accumulate == devices and run.data.max_tokens == devices * 4096
+
+
+@pytest.mark.parametrize(("module", "number"), FIGURES, ids=short)
+def test_the_runs_of_a_figure_are_its_arguments_at_every_keep_and_seed(module, number):
+    known = flatten(common.get_config().to_dict()).keys()
+    found = []
+    for overrides in module.sweep(number):
+        assert overrides.keys() <= known
+        config = module.get_config()
+        config.update_from_flattened_dict(overrides)
+        resolved(config)
+        config.data.directory = ""
+        found.append(flatten(config.to_dict()))
+    expected = []
+    for argument in module.FIGURES[number]:
+        for keep in (0.5,) if argument.startswith("dense") else paper.KEEPS:
+            for seed in module.SEEDS:
+                config = module.get_config(argument)
+                config.model.keep, config.seed = keep, seed
+                expected.append(flatten(config.to_dict()))
+    assert found == expected
+    assert all(found.count(each) == 1 for each in found), "no run is made twice"
+
+
+def test_the_figures_need_every_kind_of_variant():
+    arguments = "_".join(sum(iwslt14.FIGURES.values(), ()))
+    assert all(name in arguments for name in (*paper.WEIGHTS, *paper.VARIANTS, *iwslt14.SIZES))
+    assert len(iwslt14.sweep(2)) == 3 * (2 * len(paper.KEEPS) + 1)
+    assert iwslt14.sweep() == iwslt14.sweep(2)
+
+
+UNKNOWN = [
+    "",
+    "dense",
+    "one_layer_",
+    "one_layer_base",
+    "sparse_small",
+    "small",
+    "dense_small_frozen",
+    "one_layer_small_",
+]
+
+
+@pytest.mark.parametrize("argument", [*UNKNOWN, "one_layer_small_xavier_xavier"])
+def test_an_unknown_argument_is_refused(argument):
+    with pytest.raises(
+        ValueError, match=rf"configs/iwslt14.py:{argument} is unknown; give dense_, .* small, wide, deep, .*_xavier"
+    ):
+        iwslt14.get_config(argument)
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_a_figure_that_the_corpus_has_not_is_refused(number):
+    with pytest.raises(ValueError, match=rf"configs/wmt14.py has no sweep for figure {number}; it has 2, 3"):
+        wmt14.sweep(number)

@@ -1,0 +1,161 @@
+"""The store of prepared text: made once, found again, made anew when what it came from changes, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from one_layer.data import corpus as corpora
+from one_layer.data.corpus import Corpus, DataConfig, load
+from one_layer.errors import UserError
+
+GERMAN = ["das ist ein haus", "ja", "", "nein nein nein nein nein nein"]
+ENGLISH = ["this is a house", "yes", "no", "no"]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> DataConfig:
+    for name in ("train", "valid", "test"):
+        write(tmp_path, name, GERMAN, ENGLISH)
+    return DataConfig(
+        source="text", directory=str(tmp_path), store=str(tmp_path / "store"), max_length=6, lowercase=True
+    )
+
+
+def write(folder: Path, name: str, german: list[str], english: list[str]) -> None:
+    for language, lines in {"de": german, "en": english}.items():
+        (folder / f"{name}.{language}").write_text("".join(line + "\n" for line in lines))
+
+
+def kept(config: DataConfig) -> list[str]:
+    return sorted(os.listdir(config.store))
+
+
+def same(one: Corpus, other: Corpus) -> bool:
+    sides = [(one.train.source, other.train.source), (one.train.target, other.train.target)]
+    return (
+        one.report == other.report
+        and one.vocabularies == other.vocabularies
+        and one.codes == other.codes
+        and all(len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in sides)
+    )
+
+
+def test_a_store_gives_the_corpus_that_the_text_gives_without_reading_it_again(
+    config: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for keys in ({}, {"bpe_merges": 4, "joined_vocabulary": True}, {"prepared": True}):
+        here = replace(config, **keys)  # type: ignore[arg-type]
+        direct, first = load(replace(here, store="")), load(here)
+        with monkeypatch.context() as patch:
+            patch.setattr(corpora, "_from_text", None)
+            second = load(here)
+            resumed = load(here, first.vocabularies, first.codes)
+        assert same(direct, first) and same(direct, second) and same(direct, resumed)
+        assert (second.source_vocabulary is second.target_vocabulary) == here.joined_vocabulary
+        assert isinstance(second.train.target.tokens.base, np.memmap) and second.train.source.tokens.dtype == np.uint16
+    assert len(kept(config)) == 3
+
+
+def test_content_decides_and_time_does_not(config: DataConfig, tmp_path: Path) -> None:
+    load(config)
+    os.utime(tmp_path / "train.de", (1, 1))
+    (tmp_path / "train.de").rename(tmp_path / "news.de")
+    (tmp_path / "train.en").rename(tmp_path / "news.en")
+    load(replace(config, train="news", tests=("valid",)))
+    assert len(kept(config)) == 1
+    before = (tmp_path / "news.de").stat()
+    write(tmp_path, "news", [GERMAN[1], GERMAN[0], *GERMAN[2:]], ENGLISH)  # as long, as old, other text
+    os.utime(tmp_path / "news.de", ns=(before.st_atime_ns, before.st_mtime_ns))
+    changed = load(replace(config, train="news"))
+    assert len(kept(config)) == 2 and changed.source_vocabulary.decode(changed.train.source[0]) == "ja"
+
+
+def test_options_and_codes_decide(config: DataConfig, tmp_path: Path) -> None:
+    codes = tmp_path / "code"
+    codes.write_text("#version: 0.2\nh a\n")
+    others = [{"max_length": 9}, {"min_count": 2}, {"lowercase": False}, {"bpe_codes": str(codes)}, {"tokenize": True}]
+    for count, keys in enumerate(others, start=1):
+        load(replace(config, **keys))  # type: ignore[arg-type]
+        assert len(kept(config)) == count
+    codes.write_text("#version: 0.2\nn e\n")
+    load(replace(config, bpe_codes=str(codes)))
+    assert len(kept(config)) == len(others) + 1
+
+
+def test_a_run_that_goes_on_keeps_its_vocabulary_when_the_text_changes(config: DataConfig, tmp_path: Path) -> None:
+    first = load(config)
+    write(tmp_path, "train", ["ganz neu", "ja"], ["quite new", "yes"])
+    for _ in range(2):
+        again = load(config, first.vocabularies, first.codes)
+        assert (
+            again.vocabularies == first.vocabularies and again.source_vocabulary.decode(again.train.source[1]) == "ja"
+        )
+        assert len(kept(config)) == 2
+    assert load(config).vocabularies != first.vocabularies
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_training_text_of_unequal_length(config: DataConfig, tmp_path: Path, prepared: bool) -> None:
+    write(tmp_path, "train", GERMAN, ENGLISH[:2])
+    with pytest.raises(UserError, match=r"train\.de has 4 lines, but .*train\.en has 2: parallel files"):
+        load(replace(config, prepared=prepared))
+    assert not Path(config.store).exists()
+
+
+def test_what_breaks_off_leaves_nothing(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("one_layer.data.preparation.store.save_text_assets", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            load(config)
+    assert kept(config) == []
+    load(config)
+    assert len(kept(config)) == 1
+
+
+def test_of_two_that_make_it_at_once_the_first_decides(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = corpora._from_text
+
+    def slowly(*arguments: object) -> object:
+        with monkeypatch.context() as patch:
+            patch.setattr(corpora, "_from_text", make)
+            load(config)  # the other process
+        return make(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(corpora, "_from_text", slowly)
+    corpus = load(config)
+    assert len(kept(config)) == 1 and same(corpus, load(replace(config, store="")))
+
+
+@pytest.mark.parametrize("name", ["source.tokens.npy", "target.lengths.npy", "manifest.json", "vocabulary.target.txt"])
+def test_a_damaged_store_is_named(config: DataConfig, name: str) -> None:
+    load(config)
+    (path,) = Path(config.store).glob(f"*/{name}")
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(UserError, match=name.replace(".", r"\.")):
+        load(config)
+
+
+def test_a_store_with_another_vocabulary_is_named(config: DataConfig) -> None:
+    load(config)
+    (path,) = Path(config.store).glob("*/vocabulary.source.txt")
+    path.write_text("".join(line + "\n" for line in path.read_text().split("\n")[:-3]))
+    with pytest.raises(UserError, match=r"holds other vocabularies than those it was made with; delete the folder"):
+        load(config)
+
+
+def test_where_a_store_cannot_be_is_said_before_the_work(
+    config: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "_from_text", None)
+    with pytest.raises(UserError, match=r"data\.store: .* cannot be written to .*; give another folder"):
+        load(replace(config, store=str(tmp_path / "train.de" / "store")))
+    with pytest.raises(UserError, match=r"data\.store keeps what is made of text"):
+        DataConfig(store="store")

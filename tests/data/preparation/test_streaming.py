@@ -1,0 +1,188 @@
+"""The training text piece by piece: the same as all at once, in any number of processes, and nothing left behind by a kill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer.data.corpus import Corpus, DataConfig, load
+from one_layer.data.preparation import spill, streaming
+from one_layer.data.preparation.spill import Spill
+from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from tests import ROOT
+
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)
+WORDS = st.lists(st.sampled_from(["das", "Haus", "neu,", "naïve", "a-b", "„ja“", "\u2028", "\x07", "@@", " "]))
+RAW = [
+    ("Das ist ein Haus.", "That's a house."),
+    ("Er sagt: „Ja!“", "He says: 'yes!'"),
+    ("", "Nothing."),
+    ("Das Haus ist neu und neu\u2028und neu.", "The house is new."),
+    ("Nein, nein!\x07", "No, no!"),
+] * 5
+WAYS: list[dict[str, Any]] = [
+    {"tokenize": True, "lowercase": True, "bpe_merges": 9, "joined_vocabulary": True},
+    {"tokenize": True, "split_hyphens": True, "min_count": 2},
+    {"bpe_merges": 5},
+    {"lowercase": True, "bpe_codes": "code"},
+    {"bpe_codes": "code", "bpe_kind": "byte-level"},
+    {},
+    {"tokenize": True, "prepared": True},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    write(folder, "valid", RAW[:2])
+    (folder / "code").write_text("#version: 0.2\nu s</w>\nn e\n")
+    (folder / "code.bytes").write_text("#version: 0.2\nu s\nn e\n")
+    return folder
+
+
+def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
+    for side, language in enumerate(("de", "en")):
+        (folder / f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in pairs), "utf-8")
+
+
+def config_of(folder: Path, way: dict[str, Any]) -> DataConfig:
+    codes = "code.bytes" if way.get("bpe_kind") else "code"
+    keys = way | ({"bpe_codes": str(folder / codes)} if "bpe_codes" in way else {})
+    return DataConfig(source="text", directory=str(folder), tests=("valid",), **keys)
+
+
+def at_once(config: DataConfig, pairs: list[tuple[str, str]]) -> tuple[list[Vocabulary], str | None, list[list[Any]]]:
+    """Vocabularies, codes and ids of all the text, made in memory step by step."""
+    codes = Path(config.bpe_codes).read_text() if config.bpe_codes else None
+    sides = [list(side) for side in zip(*pairs, strict=True)]
+    if not config.prepared:
+        sides = [step.words(side) for step, side in zip(config.preprocessing(None), sides, strict=True)]
+        if config.bpe_merges:
+            codes = learn_bpe(chain(*sides), config.bpe_merges)
+        sides = [step.subwords(side) for step, side in zip(config.preprocessing(codes), sides, strict=True)]
+    joined = [sides[0] + sides[1]] * 2 if config.joined_vocabulary else sides
+    vocabularies = [Vocabulary.build(side, config.min_count) for side in joined]
+    ids = [[v.encode(line).tolist() for line in side] for v, side in zip(vocabularies, sides, strict=True)]
+    kept = [place for place in range(len(pairs)) if min(len(ids[0][place]), len(ids[1][place])) > 1]
+    return vocabularies, codes, [[side[place] for place in kept] for side in ids]
+
+
+def of(corpus: Corpus) -> tuple[list[Vocabulary], str | None, list[list[Any]]]:
+    sides = corpus.train.source, corpus.train.target
+    return list(corpus.vocabularies), corpus.codes, [[ids.tolist() for ids in side] for side in sides]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_piece_by_piece_is_all_at_once(folder: Path, way: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_CHUNK", 3)
+    monkeypatch.setattr(spill, "_BLOCK", 16)
+    config = config_of(folder, way)
+
+    @settings(deadline=None, max_examples=15)
+    @given(st.lists(st.tuples(WORDS, WORDS), max_size=8))
+    def check(more: list[tuple[list[str], list[str]]]) -> None:
+        pairs = RAW + [(" ".join(source), " ".join(target)) for source, target in more]
+        write(folder, "train", pairs)
+        corpus = load(config)
+        assert of(corpus) == at_once(config, pairs)
+        assert [v.counts for v in corpus.vocabularies] == [v.counts for v in at_once(config, pairs)[0]]
+
+    check()
+
+
+def test_processes_change_nothing_and_keep_the_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, "train", RAW)
+    monkeypatch.setattr(streaming, "_CHUNK", 2)
+    monkeypatch.setattr(streaming, "_FEW", {True: 0, False: 0})
+    monkeypatch.setattr(streaming, "cores", lambda: 2)
+    config = config_of(folder, WAYS[0])
+    assert of(load(config)) == at_once(config, RAW)
+
+
+def test_unequal_sides_are_found_before_anything_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, "train", RAW)
+    (folder / "train.en").write_text("one\ntwo\n")
+    monkeypatch.setattr(streaming, "words", None)
+    with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2: parallel files"):
+        load(config_of(folder, WAYS[0]))
+
+
+class Long:
+    """Lines that are made when they are asked for: 10 MB in all."""
+
+    def __iter__(self) -> Iterator[str]:
+        for number in range(2000):
+            yield f"{number} {'x' * 99} {'Y' * 4900}"
+
+
+def test_memory_holds_a_few_pairs_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_CHUNK", 20)
+    monkeypatch.setattr(spill, "_BLOCK", 1 << 16)
+    steps = Preprocessing("de", lowercase=True), Preprocessing("en")
+    tracemalloc.start()
+    try:
+        first, counts = streaming.words((Long(), Long()), 2000, steps)
+        second = streaming.subwords(first, 2000, steps)
+        assert sum(map(len, second[1])) == sum(map(len, Long())) > 10e6 and len(counts) == 2003
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4e6
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(LINE, max_size=4), max_size=5), st.integers(1, 40))
+def test_lines_come_back_as_often_as_they_are_asked_for(parts: list[list[str]], block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spill, "_BLOCK", block)
+        lines = Spill()
+        for part in parts:
+            lines.write(part)
+        whole = list(chain(*parts))
+        assert list(zip(lines, lines, strict=True)) == [(line, line) for line in whole]
+        lines.write(["one more"])
+        assert list(lines) == [*whole, "one more"] and len(lines) == len(whole) + 1
+
+
+def test_a_killed_process_leaves_no_file(tmp_path: Path) -> None:
+    program = (
+        "from one_layer.data.preparation.spill import Spill\n"
+        "lines = Spill(); lines.write(['x' * 9999] * 9); print(len(lines), flush=True); input()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={"TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout and process.stdout.readline() == b"9\n"
+    process.kill()
+    process.communicate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_there_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    with pytest.raises(UserError, match=r"no folder for temporary files .*No such file.*TMPDIR"):
+        Spill()
+
+
+def test_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full, where every write fails for want of room, on this system")
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full.open("wb", buffering=0))
+    with pytest.raises(UserError, match=r"folder for temporary files, .*No space left.*TMPDIR"):
+        Spill().write(["a line"])

@@ -1,0 +1,135 @@
+"""Data sets of TFDS: written by TFDS, read and trained from without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tensorflow_datasets as tfds
+
+from one_layer.data.corpus import DataConfig, load
+from one_layer.data.sources.tfds_records import TfdsRecords
+from one_layer.data.sources.toy import grammar as toy
+from one_layer.errors import UserError
+from one_layer.training.train import train
+from tests import tfds_sets, tiny
+
+TOY = toy.generate(1, train=60, valid=12, test=8)
+NAME = "tiny_translate"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy language's pairs of the tiny run, as a data set; one English line of the test has two lines."""
+    folder = tmp_path_factory.mktemp("tfds")
+    test = TOY["test"][0], [*TOY["test"][1][:-1], "two\nlines"]
+    tfds_sets.write_translation(folder, NAME, {"train": TOY["train"], "validation": TOY["valid"], "test": test})
+    return folder
+
+
+def config(folder: Path, **keys: object) -> DataConfig:
+    known = {"source": "tfds", "tfds_name": NAME, "directory": str(folder), "valid": "validation"}
+    return DataConfig(**{**known, **keys})  # type: ignore[arg-type]
+
+
+def test_the_pairs_are_those_that_were_written(folder: Path) -> None:
+    corpus, text = load(config(folder)), load(DataConfig(toy_train=60, toy_valid=12, toy_test=8))
+    assert corpus.vocabularies == text.vocabularies and corpus.report[:2] == text.report[:2]
+    assert sorted(zip(corpus.valid.source_text, corpus.valid.reference, strict=True)) == sorted(
+        zip(*TOY["valid"], strict=True)
+    )
+    assert "two lines" in corpus.tests["test"].reference
+    half = load(
+        config(
+            folder,
+            train="train[:50%]",
+            tests=("validation[:2]", "train[3:5]"),
+            source_language="en",
+            target_language="de",
+        )
+    )
+    assert len(half.train) == 30 and {name: len(split) for name, split in half.tests.items()} == {
+        "validation[:2]": 2,
+        "train[3:5]": 2,
+    }
+    assert set(half.valid.reference) == set(TOY["valid"][0])
+
+
+def test_training_from_it_is_training(folder: Path, tmp_path: Path) -> None:
+    keys = {
+        "source": "tfds",
+        "tfds_name": NAME,
+        "directory": str(folder),
+        "valid": "validation",
+        "store": str(tmp_path),
+    }
+    changes = {f"data.{name}": value for name, value in keys.items()} | {"train.updates": tiny.EVERY}
+    result = train(tiny.run(changes), tmp_path / "run", [])
+    assert result["steps"] == tiny.EVERY and result["test"]["test"]["sentences"] == 8
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["train/nll"] for line in lines if "train/nll" in line]
+    assert losses[-1] < losses[0]
+
+
+def test_a_store_of_a_part_is_not_that_of_the_whole(folder: Path, tmp_path: Path) -> None:
+    here = config(folder, store=str(tmp_path))
+    sizes = [len(load(replace(here, train=part)).train) for part in ("train", "train[:50%]", "train")]
+    assert sizes == [60, 30, 60] and len(list(tmp_path.iterdir())) == 2
+
+
+def test_tensorflow_stays_out(folder: Path) -> None:
+    program = (
+        "import sys; from one_layer.data.sources.tfds_records import TfdsRecords as R; "
+        f"print(len(R({NAME!r}, {str(folder)!r}).read('train', ('de',))[0]), 'tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["60", "False"]
+
+
+def test_labels_and_numbers(tmp_path: Path) -> None:
+    features = tfds.features.FeaturesDict(
+        {"text": tfds.features.Text(), "label": tfds.features.ClassLabel(names=["no", "yes"])}
+    )
+    tfds_sets.write(
+        tmp_path, "tiny_labels", features, {"train": [{"text": "ü", "label": "yes"}, {"text": "", "label": 0}]}
+    )
+    records = TfdsRecords("tiny_labels", str(tmp_path))
+    assert records.labels("label") == ("no", "yes")
+    assert sorted(zip(*records.read("train", ("text", "label")), strict=True)) == [("", 0), ("ü", 1)]
+
+
+def test_what_is_not_there(folder: Path) -> None:
+    how = r"pip install -r requirements-tfds\.txt, then tfds build .* --file_format=array_record --data_dir=.*"
+    for name in ("wmt14_translate/de-en", "no_such_set", "no name"):
+        with pytest.raises(UserError, match=rf"{name} is not prepared under .*{how}"):
+            TfdsRecords(name, str(folder))
+    with pytest.raises(UserError, match=r"has no split 'valid'; it has .*validation"):
+        load(config(folder, valid="valid"))
+    with pytest.raises(UserError, match=r"has no field 'fr'; it has de, en"):
+        load(config(folder, target_language="fr"))
+    with pytest.raises(UserError, match=r"data\.tfds_name is empty"):
+        DataConfig(source="tfds")
+
+
+def test_a_file_cut_short_of_another_form_or_gone(tmp_path: Path) -> None:
+    tfds_sets.write_translation(
+        tmp_path, "broken", {"train": TOY["train"], "validation": TOY["valid"], "test": TOY["test"]}
+    )
+    here = config(tmp_path, tfds_name="broken")
+    (path,) = tmp_path.rglob("*-train.array_record*")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(UserError, match=r"split train, cannot be read"):
+        load(here)
+    (info,) = tmp_path.rglob("dataset_info.json")
+    whole = info.read_text()
+    info.write_text(whole.replace("array_record", "tfrecord"))
+    with pytest.raises(UserError, match=r"1\.0\.0 is stored as tfrecord; prepare it once: pip install"):
+        load(here)
+    info.write_text(whole)
+    path.unlink()
+    with pytest.raises(UserError, match=r"broken-train\.array_record.* does not exist; prepare it once: pip install"):
+        load(here)

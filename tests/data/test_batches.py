@@ -1,0 +1,245 @@
+"""Batches: every pair once an epoch, in an order that the seed and the epoch decide, within the budget, in few shapes."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import combinations, islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer.data.batches import Batch, TrainingBatches, bucket_widths, evaluation_batches, training_iterator
+from one_layer.data.text.vocabulary import EOS, PAD
+from one_layer.errors import UserError
+
+Sentences = list[np.ndarray]
+
+LENGTH_PAIRS = st.lists(st.tuples(st.integers(1, 14), st.integers(1, 14)), min_size=1, max_size=60)
+
+
+def sentence(number: int, length: int) -> np.ndarray:
+    """`length` ids with eos at the end; the rest is `number` + 4, so that a row says which sentence it holds."""
+    return np.array([number + 4] * (length - 1) + [EOS], np.int32)
+
+
+def pairs(lengths: list[tuple[int, int]]) -> tuple[Sentences, Sentences]:
+    return [sentence(i, s) for i, (s, _) in enumerate(lengths)], [sentence(i, t) for i, (_, t) in enumerate(lengths)]
+
+
+def some_pairs(count: int = 60) -> tuple[Sentences, Sentences]:
+    lengths = np.random.default_rng(0).integers(2, 15, size=(count, 2))
+    return pairs([(int(s), int(t)) for s, t in lengths])
+
+
+def rows(batch: Batch, name: str) -> np.ndarray:
+    """A batch's rows, the micro-batches one after the other."""
+    return batch[name].reshape(-1, batch[name].shape[-1])
+
+
+def real(row: np.ndarray) -> tuple[int, ...]:
+    return tuple(row[row != PAD].tolist())
+
+
+def epoch(batches: TrainingBatches, number: int) -> list[Batch]:
+    return [batches[number * batches.batches_per_epoch + i] for i in range(batches.batches_per_epoch)]
+
+
+def same(one: Batch, other: Batch) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def padded_tokens(lengths: list[int], widths: tuple[int, ...]) -> int:
+    return sum(min(width for width in widths if width >= length) for length in lengths)
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.integers(1, 6))
+def test_no_other_widths_need_fewer_tokens(lengths: list[int], buckets: int) -> None:
+    widths = bucket_widths(np.array(lengths), buckets)
+    assert 1 <= len(widths) <= buckets
+    assert list(widths) == sorted(set(widths)) and widths[-1] == max(lengths)
+    smaller = sorted(set(lengths) - {max(lengths)})
+    best = min(
+        padded_tokens(lengths, (*chosen, max(lengths)))
+        for count in range(min(buckets, len(smaller) + 1))
+        for chosen in combinations(smaller, count)
+    )
+    assert padded_tokens(lengths, widths) == best
+
+
+@settings(deadline=None, max_examples=60)
+@given(LENGTH_PAIRS, st.integers(1, 80), st.integers(1, 3), st.integers(1, 5), st.integers(0, 3))
+def test_every_pair_comes_once_an_epoch_within_budget_and_few_shapes(
+    lengths: list[tuple[int, int]], max_tokens: int, accumulate: int, buckets: int, number: int
+) -> None:
+    source, target = pairs(lengths)
+    batches = TrainingBatches(source, target, max_tokens=max_tokens, accumulate=accumulate, buckets=buckets, seed=7)
+    assert len(batches.widths) <= buckets
+    seen: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for batch in epoch(batches, number):
+        micro_batches, height, width = batch["source"].shape
+        assert micro_batches == accumulate
+        assert (micro_batches * height, width) in set(zip(batches.rows, batches.widths, strict=True))
+        assert micro_batches * height * width <= max_tokens or height == 1
+        assert {name: (ids.shape, ids.dtype) for name, ids in batch.items()} == dict.fromkeys(
+            ("source", "target_in", "target"), ((micro_batches, height, width), np.dtype(np.int32))
+        )
+        found = zip(map(real, rows(batch, "source")), map(real, rows(batch, "target")), strict=True)
+        seen += [(one, other) for one, other in found if other]
+    expected = [(tuple(s.tolist()), tuple(t.tolist())) for s, t in zip(source, target, strict=True)]
+    assert sorted(seen) == sorted(expected)
+
+
+@settings(deadline=None, max_examples=30)
+@given(LENGTH_PAIRS, st.integers(1, 80), st.integers(1, 3))
+def test_rows_are_padded_on_the_right_and_the_decoder_reads_the_target_shifted(
+    lengths: list[tuple[int, int]], max_tokens: int, accumulate: int
+) -> None:
+    batches = TrainingBatches(*pairs(lengths), max_tokens=max_tokens, accumulate=accumulate, buckets=3, seed=0)
+    for batch in epoch(batches, 0):
+        for name in ("source", "target_in", "target"):
+            is_pad = rows(batch, name) == PAD
+            assert (np.diff(is_pad.astype(int), axis=1) >= 0).all()
+        for source, target_in, target in zip(*(rows(batch, n) for n in ("source", "target_in", "target")), strict=True):
+            if real(target):
+                assert real(source)[-1] == EOS and real(target)[-1] == EOS
+                assert real(target_in) == (EOS, *real(target)[:-1])
+            else:  # an empty row: no target token to weigh, and one key for the attention
+                assert real(source) == (EOS,) and real(target_in) == (EOS,)
+
+
+def test_empty_rows_are_few() -> None:
+    batches = TrainingBatches(*some_pairs(200), max_tokens=100, accumulate=2, buckets=3, seed=0)
+    empty = sum(int((rows(batch, "target")[:, 0] == PAD).sum()) for batch in epoch(batches, 0))
+    assert 0 < empty < 2 * batches.batches_per_epoch  # of each bucket, fewer than it has micro-batches
+
+
+def test_padding_share_is_what_the_arrays_hold() -> None:
+    batches = TrainingBatches(*some_pairs(200), max_tokens=100, accumulate=2, buckets=3, seed=0)
+    tokens, places = np.zeros(2), 0
+    for batch in epoch(batches, 0):
+        full = rows(batch, "target")[:, 0] != PAD  # an empty row's eos is padding too
+        tokens += [(rows(batch, name)[full] != PAD).sum() for name in ("source", "target")]
+        places += batch["source"].size
+    assert batches.padding_share == pytest.approx(tuple(1 - tokens / places))
+
+
+def test_the_order_is_a_function_of_seed_and_epoch_alone() -> None:
+    def made(seed: int) -> TrainingBatches:
+        return TrainingBatches(*some_pairs(), max_tokens=60, accumulate=1, buckets=3, seed=seed)
+
+    one, again, other = made(1), made(1), made(2)
+    for number in (5, 0, 2):
+        assert all(map(same, epoch(one, number), epoch(again, number)))
+    backwards = [again[i] for i in reversed(range(3 * one.batches_per_epoch))]
+    assert all(map(same, backwards[::-1], (one[i] for i in range(len(backwards)))))
+    assert not all(map(same, epoch(one, 0), epoch(one, 1)))
+    assert not all(map(same, epoch(one, 0), epoch(other, 0)))
+
+
+def test_an_epoch_makes_other_batches_and_not_only_another_order_of_them() -> None:
+    batches = TrainingBatches(*some_pairs(), max_tokens=60, buckets=2, seed=3)
+    members = [{frozenset(rows(b, "target")[:, 0].tolist()) for b in epoch(batches, number)} for number in (0, 1)]
+    assert members[0] != members[1]
+
+
+@pytest.mark.parametrize("seed", [-1, 0, 2**63, 2**64 - 1])
+def test_any_seed_will_do(seed: int) -> None:
+    batches = TrainingBatches(*some_pairs(10), max_tokens=60, buckets=2, seed=seed)
+    assert same(batches[10**9], batches[10**9])
+
+
+def test_describe_names_shapes_and_padding() -> None:
+    batches = TrainingBatches(*pairs([(3, 4)] * 6 + [(8, 6)] * 2), max_tokens=16, buckets=2, seed=0)
+    assert batches.describe() == (
+        "batches: 3 updates an epoch; 2 shapes (pairs x padded length): 3x4, 2x8; "
+        "padding 15.0 % of the source, 10.0 % of the target"
+    )
+
+
+def test_an_iterator_started_anywhere_goes_on_as_if_never_stopped() -> None:
+    batches = TrainingBatches(*some_pairs(), max_tokens=60, accumulate=2, buckets=3, seed=4)
+    count = 2 * batches.batches_per_epoch + 3
+    for start in (0, 1, batches.batches_per_epoch - 1, 10**6):
+        iterator = training_iterator(batches, start)
+        expected = (batches[start + i] for i in range(count))
+        assert all(map(same, islice(iterator, count), expected))
+        iterator.close()
+
+
+def test_the_state_restores_the_next_batch_wherever_the_iterators_started() -> None:
+    batches = TrainingBatches(*some_pairs(), max_tokens=60, buckets=3, seed=4)
+    first = training_iterator(batches, 7)
+    list(islice(first, 5))
+    state = first.get_state()
+    rest = list(islice(first, 20))
+
+    first.set_state(state)  # the batches read ahead are thrown away
+    assert all(map(same, islice(first, 20), rest))
+    second = training_iterator(batches, 0)
+    second.set_state(state)
+    assert all(map(same, islice(second, 20), rest))
+    first.close()
+    second.close()
+
+
+@settings(deadline=None, max_examples=60)
+@given(LENGTH_PAIRS, st.integers(1, 80), st.integers(1, 5), st.booleans())
+def test_evaluation_covers_every_sentence_once_and_can_be_put_back_in_order(
+    lengths: list[tuple[int, int]], max_tokens: int, buckets: int, with_target: bool
+) -> None:
+    source, target = pairs(lengths)
+    back: dict[int, tuple[int, ...]] = {}
+    shapes, longest = set(), [0]
+    for batch in evaluation_batches(source, target if with_target else None, max_tokens, buckets):
+        assert set(batch) == {"source", "index"} | ({"target", "target_in"} if with_target else set())
+        assert len({ids.shape for name, ids in batch.items() if name != "index"}) == 1
+        assert batch["source"].size <= max_tokens or len(batch["index"]) == 1
+        shapes.add(batch["source"].shape)
+        for row, index in enumerate(batch["index"].tolist()):
+            if index < 0:
+                assert real(batch["source"][row]) == (EOS,)
+                assert not with_target or not real(batch["target"][row])
+                continue
+            assert index not in back
+            back[index] = real(batch["source"][row])
+            longest.append(max(lengths[index]) if with_target else lengths[index][0])
+            if with_target:
+                assert real(batch["target"][row]) == tuple(target[index].tolist())
+                assert real(batch["target_in"][row]) == (EOS, *target[index][:-1].tolist())
+    assert [back[i] for i in range(len(source))] == [tuple(ids.tolist()) for ids in source]
+    assert longest == sorted(longest)
+    assert len(shapes) <= buckets and len(shapes) == len({width for _, width in shapes})
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "accumulate", "buckets"])
+def test_a_number_below_one_is_refused(name: str) -> None:
+    source, target = some_pairs(4)
+    numbers = {"max_tokens": 20, "accumulate": 1, "buckets": 2} | {name: 0}
+    with pytest.raises(UserError, match=f"{name} is 0.* at least 1"):
+        TrainingBatches(source, target, **numbers)
+
+
+def test_bad_sentences_are_refused() -> None:
+    source, target = some_pairs(4)
+    with pytest.raises(UserError, match="no sentences"):
+        TrainingBatches([], [], max_tokens=20)
+    with pytest.raises(UserError, match="4 source sentences but 3 target"):
+        TrainingBatches(source, target[:3], max_tokens=20)
+    with pytest.raises(UserError, match="no sentences"):
+        next(evaluation_batches([], None, 20, 2))
+    with pytest.raises(UserError, match="max_tokens is 0"):
+        next(evaluation_batches(source, None, 0, 2))
+    with pytest.raises(UserError, match="buckets is 0"):
+        next(evaluation_batches(source, target, 20, 0))
+
+
+def test_multi30k_pads_little(shared: Path) -> None:
+    def sentences(language: str) -> Sentences:
+        with gzip.open(shared / f"data/multi30k_bpe/train.bpe10k.{language}.gz", "rt", encoding="utf-8") as file:
+            return [sentence(i, len(line.split()) + 1) for i, line in enumerate(file)]
+
+    batches = TrainingBatches(sentences("en"), sentences("de"), max_tokens=4096, buckets=6)
+    assert max(batches.padding_share) < 0.16

@@ -1,0 +1,225 @@
+"""The corpus: which pairs reach training, what test sets keep, references for scoring, a run's saved text assets."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from one_layer.data.corpus import Corpus, DataConfig, load, load_text_assets, save_text_assets
+from one_layer.data.text.vocabulary import UNK, Vocabulary
+from one_layer.errors import UserError
+
+GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
+ENGLISH = ["That's a house.", "He says: 'yes!'", "Nothing.", "The house is new.", "No, no!"]
+TOY = DataConfig(toy_train=300, toy_valid=20, toy_test=30)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, pairs in {"train": slice(None), "valid": slice(0, 2), "test": slice(1, 4)}.items():
+        write(tmp_path, name, GERMAN[pairs], ENGLISH[pairs])
+    return tmp_path
+
+
+def write(folder: Path, name: str, german: list[str], english: list[str]) -> None:
+    for language, lines in {"de": german, "en": english}.items():
+        (folder / f"{name}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def texts(folder: Path, **keys: object) -> DataConfig:
+    return DataConfig(source="text", directory=str(folder), **keys)  # type: ignore[arg-type]
+
+
+def decoded(corpus: Corpus) -> list[tuple[str, str]]:
+    source, target = corpus.vocabularies
+    return [(source.decode(s), target.decode(t)) for s, t in zip(corpus.train.source, corpus.train.target, strict=True)]
+
+
+def test_the_toy_language() -> None:
+    corpus = load(TOY)
+    assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(corpus.tests["test"])) == (
+        300,
+        20,
+        ["test"],
+        30,
+    )
+    test = corpus.tests["test"]
+    assert all(ids.dtype == np.int32 and ids[-1] == 2 for side in (test.source, test.target) for ids in side)
+    seen = [(line, ids) for line, ids in zip(test.reference, test.target, strict=True) if UNK not in ids]
+    assert seen and all(corpus.target_vocabulary.decode(ids) == line for line, ids in seen)
+    assert corpus.languages == ("de", "en") and corpus.codes is None
+    again = load(TOY)
+    assert corpus.report == again.report and decoded(corpus) == decoded(again)
+
+
+def test_the_toy_language_in_the_other_direction() -> None:
+    forth, back = load(TOY), load(replace(TOY, source_language="en", target_language="de"))
+    assert decoded(back) == [(english, german) for german, english in decoded(forth)]
+    assert back.tests["test"].source_text == forth.tests["test"].reference
+
+
+def test_pairs_with_an_empty_or_long_side_are_left_out_of_training_and_counted(folder: Path) -> None:
+    corpus = load(texts(folder, max_length=10))
+    assert decoded(corpus) == [(GERMAN[n], ENGLISH[n]) for n in (0, 1, 4)]  # of the fourth, 10 tokens and eos are 11
+    assert "train: 3 pairs" in corpus.report[0]
+    assert "left out: 1 pairs with an empty side, 1 with more than 10 tokens on a side" in corpus.report[0]
+    assert len(load(texts(folder, max_length=11)).train) == 4
+
+
+def test_valid_and_test_keep_every_pair(folder: Path) -> None:
+    test = load(texts(folder, max_length=2, tokenize=False), load(texts(folder)).vocabularies, training=False).tests[
+        "test"
+    ]
+    assert test.source_text == GERMAN[1:4] and test.reference == ENGLISH[1:4]
+    assert [len(ids) for ids in test.source] == [4, 1, 11]
+
+
+def test_no_pair_left(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"none of 5 training pairs can be used; left out: 1 .*, 4 with more than 2"):
+        load(texts(folder, max_length=2))
+
+
+def test_raw_text_is_tokenised_lowered_and_split(folder: Path) -> None:
+    corpus = load(texts(folder, tokenize=True, lowercase=True, bpe_merges=12, joined_vocabulary=True))
+    assert corpus.source_vocabulary is corpus.target_vocabulary
+    assert corpus.codes is not None and corpus.codes.count("\n") == 13
+    assert corpus.target_preprocessing.undo([decoded(corpus)[0][1]]) == ["that's a house."]
+    assert corpus.valid.source_text == GERMAN[:2]
+    assert corpus.valid.reference == ["that &apos;s a house .", "he says : &apos; yes ! &apos;"]
+    assert corpus.valid.reference_detokenized == ["that's a house.", "he says: 'yes!'"]
+    cased = load(texts(folder, tokenize=True)).valid
+    assert cased.reference_detokenized == ENGLISH[:2]
+
+
+def test_tokenised_text_is_detokenised_for_sacrebleu(folder: Path) -> None:
+    write(folder, "test", ["d@@ as ist , ja"], ["th@@ at &apos;s , yes"])
+    test = load(texts(folder)).tests["test"]
+    assert test.reference == ["that &apos;s , yes"]
+    assert test.reference_detokenized == ["that's, yes"]
+    assert test.source_text == ["d@@ as ist , ja"]
+
+
+def test_prepared_text_is_left_alone_and_new_text_prepared(folder: Path) -> None:
+    (folder / "codes.gz").write_bytes(gzip.compress(b"#version: 0.2\nt h\nth a\n"))
+    write(folder, "train", ["d@@ as ist"], ["tha@@ t is"])
+    corpus = load(texts(folder, prepared=True, tokenize=True, lowercase=True, bpe_codes=str(folder / "codes")))
+    assert decoded(corpus) == [("d@@ as ist", "tha@@ t is")]
+    assert corpus.target_preprocessing.apply(["THAT is."]) == ["tha@@ t i@@ s ."]
+
+
+def test_given_vocabularies_and_codes_are_used(folder: Path) -> None:
+    config = texts(folder, tokenize=True, bpe_merges=8)
+    first = load(config)
+    write(folder, "train", ["Ganz anders."], ["Quite different."])
+    second = load(config, first.vocabularies, first.codes)
+    assert second.vocabularies == first.vocabularies and second.codes == first.codes
+    assert all(map(np.array_equal, second.valid.source, first.valid.source))
+
+
+def test_without_training_the_training_text_is_not_needed(folder: Path) -> None:
+    config = texts(folder, bpe_merges=8)
+    first = load(config)
+    (folder / "train.de").unlink()
+    second = load(config, first.vocabularies, first.codes, training=False)
+    assert len(second.train) == 0 and all(map(np.array_equal, second.valid.target, first.valid.target))
+    assert second.report == first.report[1:]
+    for vocabularies, codes in ((None, first.codes), (first.vocabularies, None)):
+        with pytest.raises(UserError, match="vocabularies and BPE codes of the run are needed"):
+            load(config, vocabularies, codes, training=False)
+
+
+def test_the_report_counts_tokens_and_unknown_ones(folder: Path) -> None:
+    write(folder, "train", ["a b", "c"], ["x y z", "x"])
+    write(folder, "valid", ["a q b", "q"], ["x", "x"])
+    report = load(texts(folder)).report
+    assert report[0].startswith("train: 2 pairs, 3 de tokens (0.00 % unknown) and 4 en tokens (0.00 % unknown); left")
+    assert report[1] == "valid: 2 pairs, 4 de tokens (50.00 % unknown) and 2 en tokens (0.00 % unknown)"
+    assert report[2].startswith("test: 3 pairs, ")
+    assert report[3] == "vocabularies: de 7, en 7 tokens"
+    assert load(texts(folder, joined_vocabulary=True)).report[3] == "vocabulary: 10 tokens, joined"
+
+
+def test_rare_tokens_become_unknown(folder: Path) -> None:
+    corpus = load(texts(folder, min_count=3, joined_vocabulary=True))
+    assert corpus.source_vocabulary.tokens[4:] == ("neu", "und")
+    assert decoded(corpus)[0][0] == "<unk> <unk> <unk> <unk>"
+
+
+def test_any_names_for_files(folder: Path) -> None:
+    corpus = load(texts(folder, valid="train", tests=("train", "valid", "test")))
+    assert {name: len(split) for name, split in corpus.tests.items()} == {"train": 5, "valid": 2, "test": 3}
+    assert len(corpus.valid) == 5 and len(corpus.train) == 4
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_text_assets_are_saved_and_read(folder: Path, joined: bool) -> None:
+    corpus = load(texts(folder, tokenize=True, lowercase=True, bpe_merges=8, joined_vocabulary=joined))
+    save_text_assets(corpus, folder / "run")
+    assets = load_text_assets(folder / "run")
+    assert assets.vocabularies == corpus.vocabularies and assets.codes == corpus.codes
+    assert assets.source_preprocessing == corpus.source_preprocessing
+    assert assets.target_preprocessing == corpus.target_preprocessing
+    assert (assets.source_vocabulary is assets.target_vocabulary) == joined
+    names = ["preprocessing.json", "vocabulary.source.txt", "vocabulary.target.txt"]
+    assert sorted(path.name for path in (folder / "run").iterdir()) == names
+
+
+def test_damaged_text_assets(folder: Path) -> None:
+    run = folder / "run"
+    save_text_assets(load(TOY), run)
+    whole = (run / "preprocessing.json").read_text()
+    for content in (
+        whole[:-9],
+        "[]",
+        "{}",
+        '{"source": 3, "target": 4}',
+        whole.replace("de", "d").replace("language", "l"),
+    ):
+        (run / "preprocessing.json").write_text(content)
+        with pytest.raises(UserError, match=r"preprocessing\.json"):
+            load_text_assets(run)
+    (run / "vocabulary.target.txt").unlink()
+    with pytest.raises(UserError, match=r"vocabulary\.target\.txt does not exist"):
+        load_text_assets(run)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"source": "web"}, "data.source='web' is unknown: give 'toy', 'text', 'fairseq', 'tfds' or 'labelled'"),
+        ({"source": "text"}, "data.directory is empty"),
+        ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
+        ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),
+        ({"bpe_merges": 5, "prepared": True}, "data.prepared"),
+        ({"max_length": 1}, "data.max_length=1 is too small: give 2 or more"),
+        ({"max_tokens": 0}, "data.max_tokens=0 is too small"),
+        ({"toy_valid": 0}, "data.toy_valid=0 is too small"),
+    ],
+)
+def test_unfit_configs(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        DataConfig(**keys)  # type: ignore[arg-type]
+
+
+def test_unfit_files(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"news\.de does not exist"):
+        load(texts(folder, tests=("news",)))
+    with pytest.raises(UserError, match=r"train\.fr does not exist"):
+        load(texts(folder, target_language="fr"))
+    with pytest.raises(UserError, match=r"valid\.de, line 1: 'Das ist ein Haus\.' is not two symbols"):
+        load(texts(folder, bpe_codes=str(folder / "valid.de")))
+    write(folder, "test", GERMAN, ENGLISH[:2])
+    with pytest.raises(UserError, match=r"has 5 lines, but .* has 2"):
+        load(texts(folder))
+
+
+def test_real_text(shared: Path) -> None:
+    config = texts(shared / "data/multi30k_bpe", source_language="en", target_language="de")
+    corpus = load(replace(config, train="valid.bpe10k", valid="test2017.bpe10k", tests=("test2016.bpe10k",)))
+    assert (len(corpus.train), len(corpus.valid), len(corpus.tests["test2016.bpe10k"])) == (1014, 1000, 1000)
+    assert not any("@@" in line for line in corpus.valid.reference)
+    assert isinstance(corpus.source_vocabulary, Vocabulary) and corpus.languages == ("en", "de")

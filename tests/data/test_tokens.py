@@ -1,0 +1,70 @@
+"""The token store: the same sentences in memory, selected, padded, written and mapped again."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.data import tokens
+from one_layer.data.text.vocabulary import PAD
+from one_layer.data.tokens import TokenStore, fitting_type
+from one_layer.errors import UserError
+
+SENTENCES = [np.array(ids, np.int32) for ids in ([5, 6, 2], [2], [70_000, 4, 4, 2], [9, 2])]
+
+
+def listed(store: TokenStore) -> list[list[int]]:
+    return [store[i].tolist() for i in range(len(store))]
+
+
+@given(st.lists(st.lists(st.integers(0, 65_535), max_size=5), min_size=1, max_size=9), st.data())
+def test_a_store_holds_its_sentences(sentences: list[list[int]], data: st.DataObject) -> None:
+    store = TokenStore.of([np.array(ids, np.int32) for ids in sentences], np.uint16)
+    assert listed(store) == sentences and store[0].dtype == np.int32
+    assert [token for ids in store.chunks() for token in ids] == [*chain(*sentences)]
+    rows = np.array(data.draw(st.lists(st.integers(-1, len(sentences) - 1), min_size=1)))
+    chosen = [sentences[row] if row >= 0 else [] for row in rows]
+    padded = [ids[:3] + [PAD] * (3 - len(ids)) for ids in chosen]
+    assert store.padded(rows, 3).tolist() == [ids[:3] for ids in padded]
+    kept = np.array([len(ids) > 2 for ids in sentences])
+    assert listed(store.select(kept)) == [ids for ids in sentences if len(ids) > 2]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_a_saved_store_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(tokens, "_CHUNK", chunk)
+    kind = fitting_type(70_001)
+    store = TokenStore.of(SENTENCES).select(np.array([3, 0, 2]))
+    store.save(tmp_path / "source", kind)
+    opened = TokenStore.open(tmp_path / "source")
+    assert listed(opened) == listed(store) and opened.tokens.dtype == kind
+    assert isinstance(opened.tokens.base, np.memmap) and opened.padded(np.array([2]), 3).tolist() == [[70_000, 4, 4]]
+
+
+def test_the_smallest_type_that_holds_the_vocabulary() -> None:
+    assert (fitting_type(65_536), fitting_type(65_537)) == (np.uint16, np.uint32)
+
+
+@pytest.mark.parametrize(("part", "message"), [("tokens", "cannot be mapped"), ("lengths", "cannot be mapped")])
+def test_a_file_cut_short(tmp_path: Path, part: str, message: str) -> None:
+    TokenStore.of(SENTENCES).save(tmp_path / "source", np.uint32)
+    path = tmp_path / f"source.{part}.npy"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(UserError, match=rf"source\.{part}\.npy {message}"):
+        TokenStore.open(tmp_path / "source")
+    path.unlink()
+    with pytest.raises(UserError, match=rf"source\.{part}\.npy {message}"):
+        TokenStore.open(tmp_path / "source")
+
+
+def test_files_of_different_stores(tmp_path: Path) -> None:
+    TokenStore.of(SENTENCES).save(tmp_path / "source", np.uint32)
+    TokenStore.of(SENTENCES[:2]).save(tmp_path / "other", np.uint32)
+    (tmp_path / "other.lengths.npy").rename(tmp_path / "source.lengths.npy")
+    with pytest.raises(UserError, match=r"source\.tokens\.npy holds 10 tokens, but source\.lengths\.npy counts 4"):
+        TokenStore.open(tmp_path / "source")

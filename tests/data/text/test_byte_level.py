@@ -1,0 +1,178 @@
+"""Byte-level BPE: the pieces of the library that published models use, any text back exactly, unfit merges refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import ByteLevelBPETokenizer
+
+from one_layer.data.corpus import DataConfig, load, save_text_assets
+from one_layer.data.text.assets import load_text_assets
+from one_layer.data.text.preprocess import Preprocessing, check_codes
+from one_layer.data.text.vocabulary import SPECIALS, UNK
+from one_layer.errors import UserError
+
+LINES = [
+    "The house is new, and the houses are newer.",
+    "It's a well-known house; they've known it.",
+    "naïve café 漢字 漢字 🙂🙂 and the rest",
+    "they're there  with   spaces ",
+] * 2
+TEXT = st.text(
+    st.one_of(
+        st.sampled_from("the house'sĠ  \t\r\x00\x07\u00a0\u2028\u200d🙂👩\U0001f3fd漢é"),
+        st.characters(codec="utf-8", exclude_characters="\n"),
+        st.sampled_from(["e\u0301", "\u0327", "\ufeff"]).map(lambda mark: mark[-1]),
+    ),
+    max_size=25,
+)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a merges.txt and a vocab.json whose first four tokens are RoBERTa's, as their library writes them."""
+    folder = tmp_path_factory.mktemp("bytes")
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(LINES, vocab_size=400, show_progress=False, special_tokens=list(SPECIALS))
+    tokenizer.save_model(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def steps(published: Path) -> Preprocessing:
+    return Preprocessing("en", codes=(published / "merges.txt").read_text("utf-8"), bpe_kind="byte-level")
+
+
+@pytest.fixture(scope="module")
+def theirs(published: Path) -> ByteLevelBPETokenizer:
+    return ByteLevelBPETokenizer.from_file(str(published / "vocab.json"), str(published / "merges.txt"))
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXT)
+def test_pieces_are_the_library_s_and_give_the_text_back(
+    steps: Preprocessing, theirs: ByteLevelBPETokenizer, line: str
+) -> None:
+    (pieces,) = steps.apply([line])
+    assert pieces.split(" ") == (theirs.encode(line).tokens or [""])
+    assert steps.undo([pieces]) == steps.join([pieces]) == [line]
+
+
+def test_words_carry_their_space_and_the_first_has_none(steps: Preprocessing) -> None:
+    first, second = steps.apply(["the house", " the house"])
+    assert first.split(" ")[0] == "the" and second == "Ġ" + first
+    assert steps.apply([""]) == [""] and steps.undo([""]) == [""]
+
+
+def test_lower_case_and_moses_come_before(steps: Preprocessing) -> None:
+    lower = Preprocessing("en", lowercase=True, codes=steps.codes, bpe_kind="byte-level")
+    assert lower.apply(["THE House"]) == steps.apply(["the house"])
+    moses = Preprocessing("en", tokenize=True, codes=steps.codes, bpe_kind="byte-level")
+    assert moses.join(moses.apply(["It's new."])) == ["It &apos;s new ."]
+    assert moses.undo(moses.apply(["It's new."])) == ["It's new."]
+
+
+def test_what_is_no_text_is_replaced_and_foreign_letters_stay(steps: Preprocessing) -> None:
+    assert steps.undo(["Ã", "the ðŁ", "<unk> Ġhouse", "漢 Ġx"]) == ["\ufffd", "the\ufffd", "<unk> house", "漢 x"]
+
+
+@pytest.mark.parametrize("header", ["", "#version: 0.2\n", "#version: 0.2 - Trained by `huggingface/tokenizers`\n"])
+def test_a_header_is_optional_and_a_merge_may_be_of_number_signs(header: str) -> None:
+    steps = Preprocessing("en", codes=header + "# #\nt h\nth e\n", bpe_kind="byte-level")
+    assert steps.apply(["## the"]) == ["## Ġ the"]
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ("", "merges.txt: no merges"),
+        ("#version: 0.2\n", "merges.txt: no merges"),
+        ("#version: 0.2\nt h\nth\n", "merges.txt, line 3: 'th' is not two symbols"),
+        ("t h\nth e x\n", "merges.txt, line 2: 'th e x' is not two symbols"),
+        ("t h\n\nh e\n", "merges.txt, line 2: '' is not two symbols"),
+        ("t  h\n", "merges.txt, line 1: 't  h' is not two symbols"),
+        ("#version: 0.2\nt h\ne r</w>\n", "merges.txt, line 3: 'r</w>' is neither a byte nor made by any line"),
+        ("t h\nth 漢\n", "merges.txt, line 2: '漢' is neither a byte"),
+    ],
+)
+def test_unfit_merges_are_named_with_file_and_line(merges: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_codes(merges, "merges.txt", "byte-level")
+
+
+def test_merges_of_bytes_are_not_taken_for_codes_of_words(steps: Preprocessing) -> None:
+    assert steps.codes
+    with pytest.raises(UserError, match=r"merges are of bytes.*give data\.bpe_kind=byte-level"):
+        Preprocessing("en", codes=steps.codes)
+    check_codes("#version: 0.2\nĠ e</w>\n")  # Maltese
+    with pytest.raises(UserError, match="bpe_kind is 'wordpiece'; known are subword-nmt and byte-level"):
+        Preprocessing("en", bpe_kind="wordpiece")
+
+
+def test_as_json_and_back(steps: Preprocessing) -> None:
+    fields = json.loads(json.dumps(steps.to_dict()))
+    assert Preprocessing.from_dict(fields) == steps
+    del fields["bpe_kind"]  # as it was before there was a choice
+    fields["codes"] = "e r</w>\n"
+    assert Preprocessing.from_dict(fields).bpe_kind == "subword-nmt"
+
+
+def corpus_of(folder: Path, published: Path, **keys: object) -> DataConfig:
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.en").write_text("".join(line + "\n" for line in LINES), "utf-8")
+        (folder / f"{name}.de").write_text("das Haus\n" * len(LINES), "utf-8")
+    known = {"source": "text", "directory": str(folder), "source_language": "en", "target_language": "de"}
+    known |= {"bpe_codes": str(published / "merges.txt"), "bpe_kind": "byte-level"}
+    return DataConfig(**{**known, **keys})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_a_corpus_has_the_ids_of_vocab_json(tmp_path: Path, published: Path, theirs: object, store: bool) -> None:
+    keys = {"store": str(tmp_path / "store")} if store else {}
+    corpus = load(corpus_of(tmp_path, published, vocabulary=str(published / "vocab.json"), **keys))
+    assert isinstance(theirs, ByteLevelBPETokenizer)
+    for line, ids in zip(LINES, corpus.train.source, strict=True):
+        assert ids.tolist() == [*theirs.encode(line).ids, 2] and UNK not in ids
+    assert corpus.source_vocabulary.tokens[:4] == SPECIALS
+    assert len(corpus.source_vocabulary) == theirs.get_vocab_size() > len(corpus.target_vocabulary)
+    assert corpus.valid.reference == corpus.valid.reference_detokenized == ["das Haus"] * len(LINES)
+    save_text_assets(corpus, tmp_path / "run")
+    again = load_text_assets(tmp_path / "run")
+    assert again.vocabularies == corpus.vocabularies and again.source_preprocessing == corpus.source_preprocessing
+    if store:
+        same = load(corpus_of(tmp_path, published, vocabulary=str(published / "vocab.json"), **keys))
+        load(corpus_of(tmp_path, published, **keys))
+        assert same.source_vocabulary == corpus.source_vocabulary and len(list((tmp_path / "store").iterdir())) == 2
+
+
+def test_a_joined_vocabulary_is_the_file_s_on_both_sides(tmp_path: Path, published: Path) -> None:
+    path = str(published / "vocab.json")
+    corpus = load(corpus_of(tmp_path, published, vocabulary=path, joined_vocabulary=True))
+    assert corpus.source_vocabulary is corpus.target_vocabulary
+    assert set(corpus.source_vocabulary.tokens) == set(json.loads(Path(path).read_text("utf-8")))
+    assert corpus.target_preprocessing.undo([corpus.target_vocabulary.decode(corpus.train.target[0])]) == ["das Haus"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"bpe_kind": "unigram"}, r"data\.bpe_kind='unigram' is unknown: give 'subword-nmt' or 'byte-level'"),
+        ({"bpe_kind": "byte-level"}, r"data\.bpe_kind=byte-level needs merges .*data\.bpe_codes"),
+        ({"source": "fairseq", "directory": "x", "vocabulary": "v"}, r"data\.vocabulary is of no use where"),
+    ],
+)
+def test_unfit_configs(keys: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        DataConfig(**keys)  # type: ignore[arg-type]
+
+
+def test_codes_of_the_other_kind_are_named_with_their_file(tmp_path: Path, published: Path) -> None:
+    (tmp_path / "code").write_text("#version: 0.2\ne r</w>\n")
+    with pytest.raises(UserError, match=r"code, line 2: 'r</w>' is neither a byte"):
+        load(corpus_of(tmp_path, published, bpe_codes=str(tmp_path / "code")))
+    with pytest.raises(UserError, match=r"merges\.txt: these merges are of bytes"):
+        load(corpus_of(tmp_path, published, bpe_kind="subword-nmt"))

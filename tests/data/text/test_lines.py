@@ -1,0 +1,112 @@
+"""Reading text files: lines, compression, and one clear message for each way a file can be unfit."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.data.text.lines import read_lines, read_parallel, stream_lines, stream_parallel
+from one_layer.errors import UserError
+
+LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("text")
+
+
+@given(st.lists(LINE, min_size=1, max_size=6), st.sampled_from(["a.txt", "b.gz"]))
+def test_a_line_is_what_a_newline_ends(folder: Path, lines: list[str], name: str) -> None:
+    content = "".join(line + "\n" for line in lines).encode()
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    expected = [line.removesuffix("\r") for line in lines]
+    expected[0] = lines[0].removeprefix("\ufeff").removesuffix("\r")
+    assert read_lines(folder / name) == list(stream_lines(folder / name)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"\n", [""]),
+        (b"a\n\n", ["a", ""]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b"\xef\xbb\xbfa\n", ["a"]),
+        ("a\u2028b\u0085c\x0bd\x1ce\n".encode(), ["a\u2028b\u0085c\x0bd\x1ce"]),
+    ],
+)
+def test_line_ends(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    (tmp_path / "text").write_bytes(content)
+    assert read_lines(tmp_path / "text") == lines
+
+
+def test_the_compressed_file_stands_in_for_a_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "train.de.gz").write_bytes(gzip.compress(b"zip\n"))
+    assert read_lines(tmp_path / "train.de") == ["zip"]
+    (tmp_path / "train.de").write_bytes(b"plain\n")
+    assert read_lines(str(tmp_path / "train.de")) == ["plain"]
+
+
+@pytest.mark.parametrize("name", ["text", "text.gz"])
+@pytest.mark.parametrize("number", [1, 3])
+def test_undecodable_bytes_are_named_with_their_line(tmp_path: Path, name: str, number: int) -> None:
+    content = "größe\n".encode() * (number - 1) + "größe\n".encode("latin-1") + b"more\n"
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
+        read_lines(tmp_path / name)
+    with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
+        list(stream_lines(tmp_path / name))
+
+
+def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train\.de does not exist \(nor train\.de\.gz\)"):
+        read_lines(tmp_path / "train.de")
+    with pytest.raises(UserError, match="is not a file"):
+        read_lines(tmp_path)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / "nothing.gz").write_bytes(b"")
+    for name in ("empty", "empty.gz", "nothing.gz"):
+        for read in (read_lines, lambda path: list(stream_lines(path))):
+            with pytest.raises(UserError, match=f"{name} is empty"):
+                read(tmp_path / name)
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(f"line {number}\n" for number in range(1000)).encode(), mtime=0)
+    flipped = bytearray(whole)
+    flipped[-6] ^= 1
+    for content in (whole[:-1], whole[: len(whole) // 2], whole[:5], bytes(flipped), b"plain text\n"):
+        (tmp_path / "text.gz").write_bytes(content)
+        for read in (read_lines, lambda path: list(stream_lines(path))):
+            with pytest.raises(UserError, match=r"text\.gz is not a whole gzip file"):
+                read(tmp_path / "text.gz")
+
+
+def test_parallel_files(tmp_path: Path) -> None:
+    (tmp_path / "a.de").write_text("eins\nzwei\u2028\n", encoding="utf-8")
+    (tmp_path / "a.en").write_text("one\ntwo\n")
+    assert read_parallel(tmp_path / "a.de", tmp_path / "a.en") == (["eins", "zwei\u2028"], ["one", "two"])
+    assert list(stream_parallel(tmp_path / "a.de", tmp_path / "a.en")) == [("eins", "one"), ("zwei\u2028", "two")]
+    (tmp_path / "b.en").write_text("one\ntwo\nthree\nfour\n")
+    for sides, message in (
+        (("a.de", "b.en"), r"a\.de has 2 lines.*en has 4"),
+        (("b.en", "a.de"), r"n has 4 .*e has 2"),
+    ):
+        with pytest.raises(UserError, match=message):
+            list(stream_parallel(*(tmp_path / side for side in sides)))
+    with pytest.raises(UserError, match=r"a\.de has 2 lines, but .*b\.en has 4"):
+        read_parallel(tmp_path / "a.de", tmp_path / "b.en")
+
+
+def test_the_real_corpora_have_the_counts_they_are_known_by(shared: Path) -> None:
+    for stem, count in {"multi30k/valid": 1014, "wmt_newstest/newstest2014": 3003, "iwslt14/test.tok": 6750}.items():
+        source, target = read_parallel(shared / "data" / f"{stem}.de", shared / "data" / f"{stem}.en")
+        assert len(source) == len(target) == count

@@ -1,0 +1,134 @@
+"""Vocabularies: order, ids of special tokens, what unknown tokens become, and files that keep every token."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary, split_tokens
+from one_layer.errors import UserError
+
+ODD = ["\u2028", "\u00a0", "\ufeff", "\ufeffa", "\t", "a\rb", "\x85", "#version:", "3", "@@", "ß", "😀"]
+TOKEN = st.one_of(st.sampled_from(ODD), st.text(st.characters(exclude_characters=" \n", exclude_categories=["Cs"])))
+TOKENS = st.lists(TOKEN.filter(lambda token: token and token not in SPECIALS), min_size=1, max_size=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("vocabulary")
+
+
+@given(TOKENS)
+def test_every_token_survives_encoding_and_the_file(folder: Path, tokens: list[str]) -> None:
+    line = " ".join(tokens)
+    vocabulary = Vocabulary.build([line])
+    vocabulary.save(folder / "v.txt")
+    loaded = Vocabulary.load(folder / "v.txt")
+    assert loaded == vocabulary
+    assert loaded.counts == vocabulary.counts
+    assert loaded.fingerprint == vocabulary.fingerprint
+    ids = loaded.encode(line)
+    assert ids.dtype == np.int32 and len(ids) == len(tokens) + 1 and ids[-1] == EOS and ids[:-1].min() > UNK
+    assert loaded.decode(ids) == line
+
+
+@given(st.lists(TOKENS, min_size=1, max_size=4), st.integers(1, 3))
+def test_order_is_falling_count_then_token(lines: list[list[str]], min_count: int) -> None:
+    counts = Counter(token for line in lines for token in line)
+    if max(counts.values()) < min_count:
+        with pytest.raises(UserError, match="min_count"):
+            Vocabulary.build(map(" ".join, lines), min_count)
+        return
+    vocabulary = Vocabulary.build(map(" ".join, lines), min_count)
+    assert vocabulary.tokens[:4] == SPECIALS and vocabulary.counts[:4] == (0, 0, 0, 0)
+    learned = list(zip(vocabulary.tokens, vocabulary.counts, strict=True))[4:]
+    assert dict(learned) == {token: count for token, count in counts.items() if count >= min_count}
+    assert learned == sorted(learned, key=lambda item: (-item[1], item[0]))
+
+
+def test_ids() -> None:
+    vocabulary = Vocabulary.build(["b a b", "c  b "])
+    assert vocabulary.tokens == ("<s>", "<pad>", "</s>", "<unk>", "b", "a", "c")
+    assert len(vocabulary) == 7
+    assert vocabulary.encode(" c  b x").tolist() == [6, 4, 3, 2]
+    assert vocabulary.encode("").tolist() == [2]
+    assert vocabulary.decode([2]) == ""
+    assert vocabulary.decode([0, 6, 1, 3, 4, 2, 5, 5]) == "c <unk> b"
+    assert vocabulary.decode(np.array([5, 4], np.int32)) == "a b"
+    assert split_tokens("a\u00a0b  c\td ") == ["a\u00a0b", "c\td"]
+
+
+def test_special_tokens_in_the_text_are_unknown() -> None:
+    vocabulary = Vocabulary.build(["a </s> <pad> b <unk> <s>"])
+    assert vocabulary.tokens == (*SPECIALS, "a", "b")
+    assert vocabulary.encode("a </s> <pad> b <s> <unk>").tolist() == [4, UNK, UNK, 5, UNK, UNK, EOS]
+
+
+def test_fingerprint_depends_on_tokens_and_their_order_alone() -> None:
+    one, other = Vocabulary.build(["a a b"]), Vocabulary.build(["a a a b"])
+    assert one == other and one.fingerprint == other.fingerprint and one.counts != other.counts
+    assert one.fingerprint != Vocabulary.build(["b b a"]).fingerprint
+    assert one.fingerprint == "e8111e772a1f70c5f62bf5cdd058bc77"  # saved with runs: it must not change
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a 2\nb\n", r"line 2: 'b' is not `token count`"),
+        ("a 2\n\nb 1\n", r"line 2: '' is not"),
+        ("a b 2\n", r"line 1: 'a b 2' is not"),
+        (" 2\n", r"line 1: ' 2' is not"),
+        ("a -2\n", r"line 1: 'a -2' is not"),
+        ("a ²\n", r"line 1: 'a ²' is not"),
+        ("a 2\nb 1\na 1\n", r"line 3: 'a' stands already in line 1"),
+        ("a 2\n<pad> 1\n", r"line 2: '<pad>' is a special token"),
+    ],
+)
+def test_malformed_files(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "v.txt").write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=rf"v\.txt, {message}"):
+        Vocabulary.load(tmp_path / "v.txt")
+
+
+def test_malformed_tokens() -> None:
+    with pytest.raises(UserError, match="begins with"):
+        Vocabulary(("a", "b"))
+    with pytest.raises(UserError, match="'a' more than once"):
+        Vocabulary((*SPECIALS, "a", "b", "a"))
+    with pytest.raises(UserError, match="5 tokens need as many counts, not 1"):
+        Vocabulary((*SPECIALS, "a"), (1,))
+
+
+def test_without_counts_zeros_are_written(tmp_path: Path) -> None:
+    Vocabulary((*SPECIALS, "a")).save(tmp_path / "v.txt")
+    assert (tmp_path / "v.txt").read_text() == "a 0\n"
+
+
+def test_fairseqs_own_dictionary_is_in_the_same_order(shared: Path) -> None:
+    path = shared / "data/iwslt14/fairseq_dict.de.txt"
+    vocabulary = Vocabulary.load(path)
+    assert len(vocabulary) == 4 + len(read_lines(path)) == 4 + 8844
+    learned = [item for item in zip(vocabulary.tokens, vocabulary.counts, strict=True) if item[1]]
+    assert learned == sorted(learned, key=lambda item: (-item[1], item[0]))
+    line = read_lines(shared / "data/iwslt14/test.bpe10k.de")[0]
+    assert vocabulary.decode(vocabulary.encode(line)) == line
+
+
+def test_multi30k_has_the_number_of_types_it_is_known_by(shared: Path) -> None:
+    lines = [line for side in ("de", "en") for line in read_lines(shared / f"data/multi30k_bpe/train.bpe10k.{side}")]
+    assert len(Vocabulary.build(lines)) == 4 + 9708
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_a_part_of_iwslt14_has_no_type_that_the_whole_has_not(shared: Path, language: str) -> None:
+    part = Vocabulary.build(read_lines(shared / f"data/iwslt14/train_subset.bpe10k.{language}"))
+    whole = Vocabulary.load(shared / f"data/iwslt14/fairseq_dict.{language}.txt")
+    assert set(part.tokens) <= set(whole.tokens) and len(part) > 6000
+    often = dict(zip(whole.tokens, whole.counts, strict=True))
+    assert all(count <= often[token] for token, count in zip(part.tokens, part.counts, strict=True))

@@ -1,0 +1,68 @@
+"""vocab.json: ids as they are written, and one sentence for every file that is no vocabulary of this project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.errors import UserError
+
+TOKENS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters=" \n"), min_size=1), unique=True)
+RANKED = {token: number for number, token in enumerate(SPECIALS)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("json")
+
+
+@given(TOKENS, st.randoms(), st.booleans())
+def test_ids_stay_whatever_order_the_file_has(folder: Path, tokens: list[str], random, escaped: bool) -> None:
+    ordered = [*SPECIALS, *dict.fromkeys([token for token in tokens if token not in SPECIALS] or ["word"])]
+    pairs = list(zip(ordered, range(len(ordered)), strict=True))
+    random.shuffle(pairs)
+    (folder / "vocab.json").write_text(
+        json.dumps(dict(pairs), ensure_ascii=escaped, indent=random.choice([None, 1])), "utf-8"
+    )
+    vocabulary = read_vocabulary_json(folder / "vocab.json")
+    assert vocabulary.tokens == tuple(ordered)
+    vocabulary.save(folder / "vocabulary.txt")
+    assert Vocabulary.load(folder / "vocabulary.txt") == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"<s>": 0,\n"<pad>": 1, "</s', "line 2: this is no JSON .*; is the file whole"),
+        ("[]x", "line 1: this is no JSON"),
+        ('["a", "b"]', "no JSON object that gives every token its id"),
+        ('[["<s>", 0]]', "no JSON object that gives every token its id"),
+        ('{"<s>": true}', "no JSON object that gives every token its id"),
+        ('{"<s>": {"a": 1}}', "no JSON object that gives every token its id"),
+        ("3", "no JSON object that gives every token its id"),
+        ("{}", "the ids 0 to 3 are '';"),
+        (
+            json.dumps({"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}),
+            "0 to 3 are '<pad> <s> </s> <unk>'; they must be <s>",
+        ),
+        (json.dumps({"!": 0, '"': 1, "#": 2, "$": 3, "<s>": 4}), "they must be <s> <pad> </s> <unk>, as in RoBERTa's"),
+        (json.dumps({**RANKED, "a": 4, "b": 6}), "no token has the id 5, but 6 tokens need the ids 0 to 5"),
+        (json.dumps({**RANKED, "a": -1}), "no JSON object that gives every token its id"),
+        (json.dumps({**RANKED, "a": 4, "b": 4}), "'b' and 'a' have the same id, 4"),
+        (json.dumps(RANKED)[:-1] + ', "a": 4, "a": 5}', "the token 'a' has more than one id"),
+        (json.dumps(RANKED), "no token but the four special ones"),
+        (json.dumps({**RANKED, "a b": 4}), "the token 'a b' is empty, or holds what"),
+        (json.dumps({**RANKED, "": 4}), "the token '' is empty"),
+        (json.dumps({**RANKED, "\ud800": 4}), "is empty, or holds what"),
+    ],
+)
+def test_unfit_files_are_named(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "vocab.json").write_text(content)
+    with pytest.raises(UserError, match=rf"vocab\.json[:,]? .*{message}" if "JSON object" not in message else message):
+        read_vocabulary_json(tmp_path / "vocab.json")

@@ -1,0 +1,243 @@
+"""Pre-trained tables from a run or a RoBERTa: the right rows, fixed in training, as text and back, and what is wrong said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from one_layer import tickets
+from one_layer.data.text.assets import load_text_assets
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.errors import UserError
+from one_layer.importers.embeddings import embedding_rows, run_tables, table_sides
+from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
+from one_layer.layers.matrix import materialize
+from one_layer.models import pretrained_tables
+from one_layer.runs.frozen import FILE
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import resolve
+from one_layer.training.train import train
+from tests import tiny
+from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
+
+SHORT = {"train.updates": 4, "data.tests": ()}
+
+
+# --- a run
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory):
+    """A dense run from German to English whose embeddings were trained."""
+    folder = tmp_path_factory.mktemp("dense") / "run"
+    train(tiny.run({**SHORT, "model.weights": "dense"}), folder, [])
+    return folder
+
+
+def test_a_run_s_tables_are_what_its_model_looks_tokens_up_in(dense, tmp_path_factory):
+    params = restore_run(dense, "best").variables["params"]
+    for name, rows in zip(("source", "target"), run_tables(restore_run(dense, "best")), strict=True):
+        same_bits(rows, params[f"{name}_embedding"]["kernel"])
+    masked = restore_run(tiny.trained(tmp_path_factory), "best")
+    product = materialize(masked.variables, masked.model.supermask)["materialized"]
+    for name, rows in zip(("source", "target"), run_tables(masked), strict=True):
+        same_bits(rows, product[f"{name}_embedding"]["kernel"])
+        assert (rows == 0).mean() == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("pair", [("de", "en"), ("en", "de")])
+def test_a_run_serves_by_language_whichever_way_round_it_translates(dense, pair):
+    restored = restore_run(dense, "best")
+    both = zip(restored.assets.vocabularies, run_tables(restored), strict=True)
+    theirs = dict(zip(restored.assets.languages, both, strict=True))
+    new = {language: Vocabulary.build([" ".join((*theirs[language][0].tokens[9:3:-1], "zzz"))]) for language in pair}
+    text = assets(*pair, new)
+    found = rows_from("run", dense, text=text, d_model=16)
+    for name, language in zip(("source_embedding", "target_embedding"), pair, strict=True):
+        vocabulary, table = theirs[language]
+        for row, token in zip(found[name], new[language].tokens, strict=True):
+            if token == "zzz":
+                assert np.isnan(row).all()
+            else:
+                same_bits(row, table[vocabulary.tokens.index(token)])
+
+
+def test_what_a_run_cannot_give(dense, tmp_path):
+    def refused(message, path=dense, text=None, **changes):
+        with pytest.raises(UserError, match=message) as caught:
+            rows_from("run", path, text=text, **{"d_model": 16, **changes})
+        assert "\n" not in str(caught.value)
+
+    refused(r"where there is no run with config\.json and a checkpoint; give the folder of a run", path=tmp_path)
+    shutil.copy(dense / "config.json", tmp_path)
+    refused("where there is no run with config.json and a checkpoint", path=tmp_path)
+    (tmp_path / "checkpoints" / "4").mkdir(parents=True)
+    refused("the run of model.embedding_path cannot be used: .*vocabulary.source.txt does not exist", path=tmp_path)
+    refused("vectors of 16 features, but model.d_model is 8", d_model=8)
+    refused("none of the 1 types of the model's vocabulary", text=assets(vocabularies={**WORDS, "de": lone("xx")}))
+    refused(
+        "tables for de and en, and none for fr; give a model of that language",
+        text=assets("fr", vocabularies={**WORDS, "fr": GERMAN}),
+    )
+    joined = assets(vocabularies=dict.fromkeys(WORDS, GERMAN))
+    refused("a table for each of its languages, but model.shared_embedding is one", text=joined, shared_embedding=True)
+
+
+def lone(word) -> Vocabulary:
+    return Vocabulary.build([word])
+
+
+def test_the_special_rows_come_along_and_the_count_is_said(dense, caplog):
+    with caplog.at_level("INFO"):
+        vocabularies = load_text_assets(dense).vocabularies
+        word = vocabularies[0].tokens[5]
+        text = assets(vocabularies={"de": lone(f"{word} zzz"), "en": vocabularies[1]})
+        found = rows_from("run", dense, text=text, d_model=16)
+    table = run_tables(restore_run(dense, "best"))[0]
+    same_bits(found["source_embedding"][: len(SPECIALS)], table[: len(SPECIALS)])
+    assert "source_embedding: 5 of 6 types found in" in caplog.text
+    assert "4 of the 4 special ones among them; the other 1 are drawn" in caplog.text
+
+
+# --- text (see test_embeddings.py)
+
+
+@pytest.mark.parametrize("tokens", [["nirgends"], [*SPECIALS, "nirgends"]])
+def test_a_file_without_a_token_of_the_vocabulary_is_refused(tmp_path, tokens):
+    write_embeddings(tmp_path / "emb.txt", tokens, normal(len(tokens)))
+    with pytest.raises(UserError, match=r"emb\.txt has none of the 3 types of the model's vocabulary for source_embed"):
+        rows_from("text", tmp_path / "emb.txt")
+
+
+# --- RoBERTa (its file is tested in test_importers_roberta.py)
+
+
+def test_roberta_s_rows_are_matched_by_token_for_both_sides(tmp_path):
+    rows = normal(9)
+    tokens = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "tree": 8, "baum": 6, "Ġhouse": 5, "a": 4}
+    save_file({"roberta.embeddings.word_embeddings.weight": rows}, tmp_path / "model.safetensors")
+    (tmp_path / "vocab.json").write_text(json.dumps(tokens), "utf-8")
+    found = rows_from("roberta", tmp_path)
+    for name, vocabulary in (("source_embedding", GERMAN), ("target_embedding", ENGLISH)):
+        for row, token in zip(found[name], vocabulary.tokens, strict=True):
+            same_bits(row, rows[tokens[token]]) if token in tokens else np.testing.assert_array_equal(
+                np.isnan(row), True
+            )
+    text = assets(vocabularies={"de": lone("ein"), "en": ENGLISH})
+    with pytest.raises(UserError, match="none of the 1 types"):
+        rows_from("roberta", tmp_path / "model.safetensors", text=text)
+
+
+# --- training with them
+
+
+def pretrained(source, dense, folder, vocabularies) -> dict[str, str]:
+    """Where the tables of a source are, which this makes, as config values."""
+    if source == "run":
+        shutil.copytree(dense, folder / "source")
+    if source == "roberta":
+        tokens = [*vocabularies[0].tokens, *(t for t in vocabularies[1].tokens if t not in vocabularies[0].tokens)]
+        (folder / "source").mkdir()
+        save_file(
+            {"embeddings.word_embeddings.weight": normal(len(tokens), 16)}, folder / "source" / "model.safetensors"
+        )
+        places = {token: place for place, token in enumerate(tokens[:-5])}
+        (folder / "source" / "vocab.json").write_text(json.dumps(places), "utf-8")
+    return {"model.embedding_source": source, "model.embedding_path": str(folder / "source")}
+
+
+@pytest.mark.parametrize("source", ["run", "roberta"])
+def test_no_bit_changes_in_training_and_the_source_is_needed_no_more(tmp_path, dense, source):
+    """Under masks; tables without are those of the classifier in test_classify.py."""
+    run = tmp_path / "run"
+    vocabularies = load_text_assets(dense).vocabularies
+    where = pretrained(source, dense, tmp_path, vocabularies)
+    changes = {**SHORT, **where, "model.embedding": "masked", "train.updates": 4}
+    resolved = tiny.run(changes)
+    model = resolved.model_config(*map(len, vocabularies))
+    expected = pretrained_tables(
+        model, resolved.seed, embedding_rows(model, table_sides(model, load_text_assets(dense)))
+    )
+    train(resolved, run, [])
+    before = (run / FILE).read_bytes()
+    shutil.rmtree(tmp_path / "source")
+    train(tiny.run({**changes, "train.updates": 8}), run, [])
+    assert (run / FILE).read_bytes() == before
+    restored = restore_run(run, "last")
+    assert restored.step == 8
+    for name in ("source_embedding", "target_embedding"):
+        same_bits(restored.variables["frozen"][name]["kernel"], expected[name]["kernel"])
+        assert "scores" in restored.variables["params"][name]
+    assert not [name for name in restored.variables["random"] if name.endswith("embedding")]
+    again = tickets.restore_ticket(run / "ticket.safetensors")
+    assert again.model == restored.model
+    best = restore_run(run, "best")
+    for ours, theirs in zip(run_tables(best), ticket_tables(again), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def ticket_tables(restored):
+    return [
+        next(np.asarray(tree[name]["kernel"]) for tree in restored.variables.values() if name in tree)
+        for name in ("source_embedding", "target_embedding")
+    ]
+
+
+def test_a_source_that_cannot_be_used_leaves_no_run_behind(tmp_path):
+    changes = {**SHORT, "model.embedding_source": "roberta", "model.embedding_path": str(tmp_path / "nowhere")}
+    with pytest.raises(UserError, match=r"nowhere does not exist; give RoBERTa's model\.safetensors"):
+        train(tiny.run(changes), tmp_path / "run", [])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"embedding_source": "bert", "embedding_path": "x"}, "'bert'; known are text, run, fairseq, roberta"),
+        ({"embedding_source": "run"}, "'run', but model.embedding_path is empty"),
+        (
+            {"embedding_source": "run", "embedding_path": "x", "embedding_vocabulary": "y"},
+            "leave it out, or give fairseq",
+        ),
+        ({"embedding_vocabulary": "y"}, "leave it out, or give fairseq"),
+        ({"embedding_source": "run", "embedding_path": "x", "embedding": "trained"}, "such tables stay fixed"),
+    ],
+)
+def test_keys_that_do_not_go_together(changes, message):
+    with pytest.raises(UserError, match=message):
+        resolve(tiny.config({f"model.{name}": value for name, value in changes.items()}))
+
+
+# --- as text, and back
+
+
+def test_dumped_tables_read_back_to_the_same_bits(tmp_path, dense):
+    from launch import dump_embeddings
+
+    dump_embeddings.main([f"--workdir={dense}", f"--out={tmp_path}"])
+    restored = restore_run(dense, "best")
+    for language, vocabulary, rows in zip(
+        restored.assets.languages, restored.assets.vocabularies, run_tables(restored), strict=True
+    ):
+        read, found = read_embeddings(tmp_path / f"embeddings.{language}.txt", vocabulary, 16)
+        assert found == len(vocabulary)
+        same_bits(read, rows)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["embeddings.de.txt", "embeddings.en.txt"]
+    as_text = rows_from("text", tmp_path / "embeddings.{language}.txt", text=restored.assets, d_model=16)
+    of_run = rows_from("run", dense, text=restored.assets, d_model=16)
+    jax.tree.map(same_bits, as_text, of_run)
+
+
+def test_what_cannot_be_dumped(tmp_path, dense):
+    from launch import dump_embeddings
+
+    with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
+        dump_embeddings.main([f"--workdir={tmp_path}", f"--out={tmp_path}"])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be written: .*; give another --out"):
+        dump_embeddings.main([f"--workdir={dense}", f"--out={tmp_path / 'file'}"])

@@ -1,0 +1,150 @@
+"""Pre-trained tables from fairseq's checkpoints: the right rows for each side, and what is wrong said."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import pytest
+
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.importers import embeddings as embedding_sources
+from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
+
+# The state is given; torch is tested below.
+
+
+def fairseq_files(folder, monkeypatch, state, options=None, dictionaries=WORDS) -> str:
+    for language, vocabulary in dictionaries.items():
+        vocabulary.save(folder / f"dict.{language}.txt")
+    monkeypatch.setattr(embedding_sources, "read_checkpoint", lambda path: (state, options or {}))
+    return str(folder / "model.pt")
+
+
+def state_of(source=GERMAN, target=ENGLISH) -> dict[str, np.ndarray]:
+    return {
+        "encoder.embed_tokens.weight": normal(len(source), seed=1),
+        "decoder.embed_tokens.weight": normal(len(target), seed=2),
+        "decoder.output_projection.weight": normal(len(target), seed=3),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"source_lang": "de", "target_lang": "en"}])
+def test_a_checkpoint_s_encoder_serves_its_source_language(tmp_path, monkeypatch, options):
+    state = state_of()
+    found = rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state, options))
+    same_bits(found["source_embedding"], state["encoder.embed_tokens.weight"])
+    same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
+
+
+def test_a_checkpoint_of_the_other_direction_serves_the_other_way_round(tmp_path, monkeypatch):
+    state = state_of(ENGLISH, GERMAN)
+    path = fairseq_files(tmp_path, monkeypatch, state, {"source_lang": "en", "target_lang": "de"})
+    found = rows_from("fairseq", path, tmp_path / "dict.{language}.txt")
+    same_bits(found["source_embedding"], state["decoder.embed_tokens.weight"])
+    same_bits(found["target_embedding"], state["encoder.embed_tokens.weight"])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_joined_table_serves_both_sides_and_any_language(tmp_path, monkeypatch, shared):
+    joined = Vocabulary.build(["ein haus a house"])
+    table = normal(len(joined))
+    state = {f"{stack}.embed_tokens.weight": table.copy() for stack in ("encoder", "decoder")}
+    options = {"source_lang": "fr", "target_lang": "en"}
+    path = fairseq_files(tmp_path, monkeypatch, state, options, dict.fromkeys(WORDS, joined))
+    found = rows_from("fairseq", path, text=assets(vocabularies=dict.fromkeys(WORDS, joined)), shared_embedding=shared)
+    assert set(found) == ({"shared_embedding"} if shared else {"source_embedding", "target_embedding"})
+    for rows in found.values():
+        same_bits(rows, table)
+
+
+def test_dictionaries_filled_up_with_made_up_words_count_their_rows(tmp_path, monkeypatch):
+    path = fairseq_files(tmp_path, monkeypatch, {**state_of(), "encoder.embed_tokens.weight": normal(8)})
+    (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\nmadeupword0000 0\n", "utf-8")
+    same_bits(rows_from("fairseq", path)["source_embedding"][4], normal(8)[4])
+    (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\n", "utf-8")
+    with pytest.raises(UserError, match=r"dict\.de\.txt has 7 types .* encoder\.embed_tokens\.weight 8 rows; give the"):
+        rows_from("fairseq", path)
+
+
+def test_masked_tables_of_the_paper_s_code_come_with_their_masks(tmp_path, monkeypatch):
+    state, scores = state_of(), normal(len(GERMAN), seed=9)
+    state["encoder.embed_tokens.scores"] = scores
+    options = {"prune_method": "super_mask", "prune_ratio": 0.25, "source_lang": "de", "target_lang": "en"}
+    path = fairseq_files(tmp_path, monkeypatch, state, options)
+    found = rows_from("fairseq", path)
+    kept = np.abs(scores) >= np.sort(np.abs(scores), axis=None)[int(0.75 * scores.size)]
+    np.testing.assert_array_equal(found["source_embedding"], state["encoder.embed_tokens.weight"] * kept)
+    same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
+    for change, message in {
+        "prune_ratio": "does not say what its masks keep",
+        "prune_method": "prune_method is",
+    }.items():
+        fairseq_files(tmp_path, monkeypatch, state, {**options, change: {"prune_method": "random"}.get(change)})
+        with pytest.raises(UserError, match=message):
+            rows_from("fairseq", path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"decoder.embed_tokens.weight": None}, r"has no decoder\.embed_tokens\.weight \(looked for: encoder\.embed"),
+        ({"encoder.embed_tokens.weight": normal(7, 5)}, "vectors of 5 features, but model.d_model is 6"),
+        (
+            {"encoder.embed_tokens.weight": np.full((7, 6), np.inf, np.float32)},
+            "has inf in row 0 .*no number to compute with",
+        ),
+        ({"encoder.embed_tokens.weight": np.zeros((7, 6), int)}, "is int64 .*a table of vectors is needed"),
+    ],
+)
+def test_what_is_wrong_with_a_checkpoint(tmp_path, monkeypatch, change, message):
+    state = {name: array for name, array in {**state_of(), **change}.items() if array is not None}
+    with pytest.raises(UserError, match=rf"model\.pt.*{message}") as caught:
+        rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state))
+    assert "\n" not in str(caught.value)
+
+
+def test_another_dictionary_gives_nothing(tmp_path, monkeypatch):
+    path = fairseq_files(tmp_path, monkeypatch, state_of(), dictionaries={"de": Vocabulary.build(["un deux trois"])})
+    with pytest.raises(UserError, match=r"none of the 3 types of the model's vocabulary for source_embedding; give"):
+        rows_from("fairseq", path)
+    tmp_path.joinpath("dict.de.txt").unlink()
+    with pytest.raises(UserError, match=r"dict\.de\.txt does not exist"):
+        rows_from("fairseq", path)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_checkpoint_of_torch_is_read_without_running_anything_in_it(tmp_path, half):
+    torch = pytest.importorskip("torch", reason="fairseq's checkpoints are torch's: requirements-torch.txt")
+    for language, vocabulary in WORDS.items():
+        vocabulary.save(tmp_path / f"dict.{language}.txt")
+    kind = np.float16 if half else np.float32
+    state = {name: array.astype(kind) for name, array in state_of().items()}
+    options = argparse.Namespace(source_lang="de", target_lang="en")
+    tensors = {name: torch.from_numpy(array) for name, array in state.items()}
+    torch.save({"model": tensors, "args": options}, tmp_path / "model.pt")
+    found = rows_from("fairseq", tmp_path / "model.pt")
+    same_bits(found["source_embedding"], state["encoder.embed_tokens.weight"].astype(np.float32))
+    torch.save({"model": tensors, "args": options, "harm": Harm(tmp_path)}, tmp_path / "model.pt")
+    with pytest.raises(UserError, match="could run any program"):
+        rows_from("fairseq", tmp_path / "model.pt")
+    assert not (tmp_path / "harm").exists()
+
+
+class Harm:
+    """Makes a folder where it is unpickled as pickle would."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        import os
+
+        return os.mkdir, (str(self.folder / "harm"),)
+
+
+def test_without_torch_the_line_that_installs_it_is_given(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(UserError, match=r"torch is not installed; \.venv/bin/pip install -r requirements-torch\.txt"):
+        rows_from("fairseq", tmp_path / "model.pt")

@@ -1,0 +1,244 @@
+"""fairseq's parameters, options and dictionaries as this project's: no number changes on the way, and every misfit is named."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.importers.fairseq import convert, export
+from one_layer.importers.fairseq_dictionary import read_dictionary
+from one_layer.importers.fairseq_options import read_options, write_options
+from one_layer.models import ModelConfig, build, initialize
+from one_layer.tasks.losses import label_smoothed_nll
+from tests import golden
+from tests.compiling import jit
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
+SHARED = {"shared_embedding": True, "source_vocab": 13}
+KINDS = {
+    "one layer": {},
+    "one layer, keep 1": {"keep": 1.0, "bias": True},
+    "fixed tables": {"embedding": "frozen"},
+    "trained tables": {"embedding": "trained", "bias": True},
+    "biases and affine norms": {"bias": True, "norm": "affine"},
+    "shared biases and norms": {"bias": True, "norm": "affine", "share_bias": True, "share_norm_scale": True},
+    "frozen norms": {"norm": "frozen"},
+    "by score": {"selection": "score"},
+    "by threshold": {"selection": "signed_threshold", "threshold": 0.25},
+    "one table": SHARED,
+    "many layers": {"weights": "multi_layer"},
+    "many layers, one mask": {"weights": "multi_layer", "sharing": "masks"},
+    "many layers, keep 1, fixed tables": {"weights": "multi_layer", "keep": 1.0, "embedding": "frozen"},
+    "dense": {"weights": "dense"},
+    "dense, one table": {"weights": "dense", **SHARED},
+}
+
+
+def fairseq_name(name):
+    """fairseq's name of a golden array: encoder/layer_2/fc1/scores, or encoder/fc1/weight where the layers share it."""
+    stack, *parts = name.split("/")
+    if parts[0] == "embed_tokens":
+        return f"{stack}.embed_tokens.{parts[-1]}"
+    layer = parts.pop(0).removeprefix("layer_") if parts[0].startswith("layer_") else "0"
+    return ".".join((stack, "layers", layer, *parts))
+
+
+def golden_state(arrays, prefix=""):
+    """The golden parameters as fairseq's state dict, what layers share under the first layer's name alone."""
+    names = [name.removeprefix(prefix) for name in arrays if name.startswith(prefix)]
+    return {fairseq_name(n): arrays[prefix + n] for n in names if n.endswith(("/weight", "/scores", "/bias"))}
+
+
+@pytest.mark.parametrize("file", ["masked_pr0.5", "fully_weighted"])
+def test_an_imported_model_has_the_golden_numbers(shared, file):
+    """Logits, the loss, and the gradient of every parameter under fairseq's name for it."""
+    arrays = golden.read(shared / "golden" / f"{file}.npz")
+    config = golden.model_config(masked=file.startswith("masked"))
+    state = golden_state({name: array for name, array in arrays.items() if not name.startswith("grad/")})
+    tied = {
+        name.replace("embed_tokens", "output_projection"): a for name, a in state.items() if "decoder.embed" in name
+    }
+    variables = convert({**state, **tied}, config)
+    model = build(config)
+
+    def loss(params):
+        logits = model.apply({**variables, "params": params}, arrays["in/src_tokens"], arrays["in/prev_output_tokens"])
+        return label_smoothed_nll(logits, arrays["in/target"], 0.1)[0], logits
+
+    (total, logits), gradients = jit(jax.value_and_grad(loss, has_aux=True))(variables["params"])
+    np.testing.assert_allclose(logits, arrays["out/logits"], **CLOSE)
+    np.testing.assert_allclose(total, arrays["out/loss"], **CLOSE)
+    found = export({"params": gradients}, config)
+    expected = golden_state(arrays, "grad/")
+    assert len(expected) >= 50
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, **CLOSE, err_msg=name)
+
+
+def drawn(config, seed=0):
+    """Variables of which every number is another, so that no two leaves can pass for each other."""
+    random = np.random.default_rng(seed)
+    return jax.tree.map(lambda leaf: random.standard_normal(leaf.shape).astype(np.float32), initialize(config, 0))
+
+
+def of(kind):
+    return TINY.replace(**KINDS[kind])
+
+
+def assert_same(found, expected):
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(expected):
+        other = dict(jax.tree_util.tree_leaves_with_path(found))[path]
+        assert other.dtype == np.float32 and other.tobytes() == leaf.tobytes(), path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_and_back_changes_no_bit(kind):
+    """Also where only the first of several copies is there, and in what older files have besides."""
+    config = of(kind)
+    variables = drawn(config)
+    state = export(variables, config)
+    assert_same(convert(state, config), variables)
+    firsts = {id(array): name for name, array in reversed(state.items())}
+    once = {name: array for name, array in state.items() if firsts[id(array)] == name}
+    older = {"encoder.embed_positions.weights": np.zeros((5, 8)), "decoder.embed_positions.weights": np.zeros((5, 8))}
+    assert_same(convert({**once, **older}, config), variables)
+
+
+def test_a_classifier_is_not_fairseq_s():
+    config = TINY.replace(decoder_layers=0)
+    for convert_it in (lambda: convert({}, config), lambda: export(drawn(config), config)):
+        with pytest.raises(UserError, match=r"model\.decoder_layers is 0, a classifier; only .* translation models"):
+            convert_it()
+
+
+def test_the_names_and_shapes_are_those_of_fairseq():
+    state = export(drawn(of("biases and affine norms")), of("biases and affine norms"))
+    linear = [f"{a}.{p}_proj" for a in ("self_attn", "encoder_attn") for p in ("q", "k", "v", "out")] + ["fc1", "fc2"]
+    norms = ["self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"]
+    expected = {}
+    for stack, depth, vocabulary in (("encoder", 2, 11), ("decoder", 3, 13)):
+        expected |= {f"{stack}.version": (1,), f"{stack}.embed_positions._float_tensor": (1,)}
+        expected |= {f"{stack}.embed_tokens.{kind}": (vocabulary, 8) for kind in ("weight", "scores")}
+        for layer in range(depth):
+            for name in [n for n in linear + norms if stack == "decoder" or not n.startswith("encoder_attn")]:
+                path = f"{stack}.layers.{layer}.{name}"
+                fan_out, fan_in = {"fc1": (12, 8), "fc2": (8, 12)}.get(name, (8, 8))
+                expected[f"{path}.bias"] = (fan_out,)
+                expected[f"{path}.weight"] = (8,) if name in norms else (fan_out, fan_in)
+                expected |= {} if name in norms else {f"{path}.scores": (fan_out, fan_in)}
+    expected |= {f"decoder.output_projection.{kind}": (13, 8) for kind in ("weight", "scores")}
+    expected["decoder.output_projection.bias"] = (13,)
+    assert {name: array.shape for name, array in state.items()} == expected
+    assert {array.dtype for array in state.values()} == {np.dtype(np.float32)}
+    assert state["decoder.version"] == 3
+
+
+def test_half_precision_is_widened_exactly():
+    config = of("dense")
+    state = {name: array.astype(np.float16) for name, array in export(drawn(config), config).items()}
+    half = convert(state, config)["params"]["encoder"]["layers"]["ffn_in"]["kernel"]
+    assert half.dtype == np.float32
+    np.testing.assert_array_equal(half[1], state["encoder.layers.1.fc1.weight"].T)
+
+
+def test_everything_that_does_not_fit_is_named_at_once():
+    config = of("biases and affine norms")
+    state = export(drawn(config), config)
+    state["decoder.layers.1.fc1.weight"] = state["decoder.layers.1.fc1.weight"] + 1
+    state["decoder.output_projection.weight"] = state["decoder.output_projection.weight"] * 2
+    state["decoder.output_projection.bias"] = np.ones(13, np.float32)
+    state["encoder.layers.1.fc2.scores"] = state["encoder.layers.1.fc2.scores"].T
+    state["encoder.layers.0.fc2.bias"] = np.zeros(8, np.int8)
+    state["encoder.layer_norm.weight"] = np.zeros(8, np.float32)
+    state["encoder.layers.2.fc1.bias"] = np.zeros(12, np.float32)
+    del state["decoder.layers.2.encoder_attn.q_proj.scores"], state["encoder.layers.0.self_attn.k_proj.weight"]
+    with pytest.raises(UserError) as caught:
+        convert(state, config)
+    for part in (
+        "missing: encoder.layers.0.self_attn.k_proj.weight [8, 8], decoder.layers.2.encoder_attn.q_proj.scores [8, 8]; ",
+        "unknown: encoder.layer_norm.weight [8], encoder.layers.2.fc1.bias [12]",
+        "encoder.layers.1.fc2.scores is [12, 8] and not [8, 12]",
+        "encoder.layers.0.fc2.bias is [8] of int8 and not [8]",
+        "decoder.layers.1.fc1.weight and decoder.layers.0.fc1.weight",
+        "decoder.output_projection.weight and decoder.embed_tokens.weight",
+        "trained, where the model has a constant: decoder.output_projection.bias",
+    ):
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_of_other_sizes_is_refused():
+    state = export(drawn(TINY), TINY)
+    with pytest.raises(UserError, match=r"decoder.embed_tokens.weight is \[13, 8\] and not \[14, 8\]"):
+        convert(state, TINY.replace(target_vocab=14))
+    with pytest.raises(UserError, match=r"unknown: decoder.layers.2.*missing|missing.*") as caught:
+        convert(state, TINY.replace(encoder_layers=3))
+    assert "encoder.layers.2.fc1.scores [12, 8]" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "trained tables"])
+def test_the_options_and_tensors_tell_the_model(kind):
+    """But for tables: whether the optimiser moved them is no matter of the file, and the paper's code has no such option."""
+    config = of(kind).replace(dropout=0.3, attention_dropout=0.1, activation="gelu")
+    options = write_options(config, ("de", "en"))
+    assert (options["source_lang"], options["target_lang"]) == ("de", "en")
+    found = read_options(options, export(drawn(config), config))
+    assert ModelConfig(config.source_vocab, config.target_vocab, **found) == config
+
+
+def test_every_option_of_another_model_is_named():
+    config = of("dense")
+    options = write_options(config, ("de", "en"))
+    options |= {"activation_fn": "tanh", "encoder_normalize_before": True, "decoder_learned_pos": True}
+    options |= {"share_mask": "head_row", "adaptive_softmax_cutoff": "100,200", "decoder_attention_heads": 4}
+    options |= {"mask_layernorm_type": "masked_affine_layernorm", "dynamic_scaling": True, "weight_trainable": True}
+    options |= {"no_cross_attention": False, "criterion": "anything"}
+    with pytest.raises(UserError) as caught:
+        read_options(options, export(drawn(config), config))
+    text = str(caught.value)
+    for name in ("activation_fn is 'tanh'", "encoder_normalize_before is True", "decoder_learned_pos", "'head_row'"):
+        assert name in text
+    for name in ("adaptive_softmax_cutoff", "decoder_attention_heads is 4", "mask_layernorm_type", "dynamic_scaling"):
+        assert name in text
+    assert "no_cross_attention" not in text and "criterion" not in text
+
+
+def test_tensors_of_something_else():
+    with pytest.raises(UserError, match=r"no encoder\.embed_tokens\.weight"):
+        read_options({}, {"encoder.sentence_encoder.embed_tokens.weight": np.zeros((4, 4), np.float32)})
+
+
+def test_a_dictionary_keeps_fairseqs_ids(tmp_path):
+    path = tmp_path / "dict.de.txt"
+    path.write_text("und 9\n<pad> 0 #fairseq:overwrite\nhaus 5\nund 3 #fairseq:overwrite\nmadeupword0000 0\n", "utf-8")
+    vocabulary = read_dictionary(path)
+    assert len(vocabulary) == 4 + 5
+    assert vocabulary.tokens[:4] == ("<s>", "<pad>", "</s>", "<unk>") and vocabulary.tokens[6] == "haus"
+    assert vocabulary.encode("haus und madeupword0000 <pad>").tolist() == [6, 7, 8, 3, 2]
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    assert type(vocabulary).load(tmp_path / "vocabulary.txt") == vocabulary
+
+
+def test_a_real_dictionary(shared):
+    """IWSLT14's: as long as the paper's embeddings, with the words that fill it up."""
+    vocabulary = read_dictionary(shared / "data" / "iwslt14" / "fairseq_dict.de.txt")
+    assert len(vocabulary) == 8848 and vocabulary.tokens[-1] == "madeupword0001"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("und 9\nhaus\n", "line 2: 'haus' is not `token count`"),
+        ("und 9\nund 3\n", "line 2: 'und' has an id already"),
+        ("<unk> 3\n", "line 1: '<unk>' has an id already"),
+        ("und 9 #fairseq:keep\n", "line 1"),
+    ],
+)
+def test_dictionaries_that_cannot_be_read(tmp_path, text, message):
+    (tmp_path / "dict.txt").write_text(text, "utf-8")
+    with pytest.raises(UserError, match=message):
+        read_dictionary(tmp_path / "dict.txt")

@@ -1,0 +1,116 @@
+"""Pre-trained embeddings: rows by token, the rest drawn, everything fixed, and what is wrong said with file and line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from one_layer.data.text.assets import load_text_assets
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.importers.text_embeddings import Table, read_embeddings, write_embeddings
+from one_layer.models import ModelConfig, pretrained_tables, random_collection
+from one_layer.runs.restore import restore_run
+from one_layer.training.train import train
+from tests import tiny
+
+WORDS = Vocabulary.build(["ein haus ein baum zwei häuser"])
+
+
+def written(folder, tokens, features=4, seed=0) -> np.ndarray:
+    """A file of normal vectors, one a token."""
+    rows = np.random.default_rng(seed).standard_normal((len(tokens), features)).astype(np.float32)
+    lines = [f"{token} {' '.join(map(repr, row.tolist()))}" for token, row in zip(tokens, rows, strict=True)]
+    folder.joinpath("emb.txt").write_text("\n".join([f"{len(tokens)} {features}", *lines]) + "\n", "utf-8")
+    return rows
+
+
+def test_rows_are_matched_by_token(tmp_path):
+    rows = written(tmp_path, ["häuser", "nirgends", "ein", "<pad>"])
+    table, found = read_embeddings(tmp_path / "emb.txt", WORDS, 4)
+    assert found == 3 and table.shape == (len(WORDS), 4)
+    for token, row in {"häuser": 0, "ein": 2, "<pad>": 3}.items():
+        np.testing.assert_array_equal(table[WORDS.tokens.index(token)], rows[row])
+    assert np.isnan(table).all(axis=1).sum() == len(WORDS) - 3
+
+
+def test_a_table_s_rows_are_matched_by_token_too():
+    rows = np.arange(20, dtype=np.float32).reshape(5, 4)
+    found = Table("a table", {"häuser": 0, "nirgends": 4, "ein": 2, "<pad>": 3}, rows).rows_of(WORDS)
+    for token, row in {"häuser": 0, "ein": 2, "<pad>": 3}.items():
+        np.testing.assert_array_equal(found[WORDS.tokens.index(token)], rows[row])
+    assert np.isnan(found).all(axis=1).sum() == len(WORDS) - 3 and np.isnan(found).any(axis=1).sum() == len(WORDS) - 3
+    assert np.isnan(Table("another", {"nirgends": 0}, rows).rows_of(WORDS)).all()
+
+
+def test_every_float32_reads_back_to_the_same_bits(tmp_path):
+    """Any finite bits: random ones, the ends of the range, denormals, both zeros, and the ones beside powers of two and ten."""
+    bits = np.random.default_rng(0).integers(0, 2**32, 40_000, dtype=np.uint32)
+    bits = bits[np.isfinite(bits.view(np.float32))]
+    powers = np.concatenate([2.0 ** np.arange(-149, 128), 10.0 ** np.arange(-45, 39)]).astype(np.float32)
+    beside = [(powers.view(np.uint32) + np.uint32(step)).view(np.float32) for step in (0, 1, 2)]
+    before = [(powers.view(np.uint32) - np.uint32(step)).view(np.float32) for step in (1, 2)]
+    ends = np.array([0.0, -0.0, np.finfo(np.float32).max, np.finfo(np.float32).tiny], np.float32)
+    values = np.concatenate([bits.view(np.float32), *beside, *before, ends])
+    values = values[np.isfinite(values)]
+    rows = values[: len(values) // 4 * 4].reshape(-1, 4)
+    vocabulary = Vocabulary.build([" ".join(f"w{place}" for place in range(len(rows) - 5)) + " \u2028\u00a0"])
+    write_embeddings(tmp_path / "emb.txt", vocabulary.tokens, rows)
+    read, found = read_embeddings(tmp_path / "emb.txt", vocabulary, 4)
+    assert found == len(vocabulary)
+    np.testing.assert_array_equal(read.view(np.uint32), rows.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' is not `N d`"),
+        ("1 ²\nein 1\n", "line 1: .* is not `N d`"),
+        ("9" * 5000 + " 4\n", "line 1: .* is not `N d`"),
+        ("1 3\nein 1 2 3\n", "vectors of 3 features, but model.d_model is 4"),
+        ("2 4\nein 1 2 3 4\n", "says that it has 2 vectors, but has 1"),
+        ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3: a token and 3 numbers, where 4"),
+        ("1 4\nein 1 2 3 4 5\n", "line 2: a token and 5 numbers, where 4"),
+        ("1 4\nein 1 x 3 4\n", "line 2: .*'x'"),
+        ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is no number"),
+        ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is no number"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(tmp_path, text, message):
+    tmp_path.joinpath("emb.txt").write_text(text, "utf-8")
+    with pytest.raises(UserError, match=f"emb.txt.*{message}"):
+        read_embeddings(tmp_path / "emb.txt", WORDS, 4)
+
+
+@pytest.mark.parametrize(("embedding", "factor"), [("frozen", 1.0), ("masked", 2.0)])
+def test_rows_that_were_found_are_scaled_as_masks_need_and_the_others_are_those_without_a_file(embedding, factor):
+    config = ModelConfig(
+        9, 9, d_model=4, ffn=4, heads=1, encoder_layers=1, decoder_layers=1, keep=0.25, embedding=embedding
+    )
+    rows = np.full((9, 4), np.nan, np.float32)
+    rows[[2, 5]] = np.arange(8).reshape(2, 4)
+    table = pretrained_tables(config, 3, {"target_embedding": rows})["target_embedding"]["kernel"]
+    np.testing.assert_array_equal(table[[2, 5]], rows[[2, 5]] * np.float32(factor))
+    drawn = np.asarray(random_collection(config, 3)["target_embedding"]["kernel"])
+    others = [0, 1, 3, 4, 6, 7, 8]
+    np.testing.assert_array_equal(table[others], drawn[others])
+
+
+def test_a_run_takes_them_and_no_bit_of_them_changes(tmp_path, tmp_path_factory):
+    """A file a side; what the run's model computes with is still the file's after training, and after restoring."""
+    vocabularies = load_text_assets(tiny.trained(tmp_path_factory)).vocabularies
+    expected = {}
+    for language, vocabulary, seed in zip(("de", "en"), vocabularies, (1, 2), strict=True):
+        expected[language] = written(tmp_path, vocabulary.tokens[4:], 16, seed)
+        tmp_path.joinpath("emb.txt").rename(tmp_path / f"emb.{language}")
+    changes = {"model.embedding_path": str(tmp_path / "emb.{language}"), "data.tests": (), "train.updates": 4}
+    train(tiny.run(changes), tmp_path / "run", [])
+    variables = restore_run(tmp_path / "run", "last").variables
+    for language, side in (("de", "source"), ("en", "target")):
+        table = variables["frozen"][f"{side}_embedding"]["kernel"]
+        np.testing.assert_array_equal(table[4:], expected[language] * np.float32(2**0.5))  # keep is 0.5
+        assert not np.array_equal(variables["params"][f"{side}_embedding"]["scores"][4:], expected[language])
+    assert not [name for name in variables["random"] if "embedding" in name]
+    tmp_path.joinpath("run", "frozen.npz").unlink()
+    with pytest.raises(UserError, match=r"frozen\.npz is not the file, or lack of one"):
+        restore_run(tmp_path / "run", "last")

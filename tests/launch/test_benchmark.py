@@ -1,0 +1,64 @@
+"""Every benchmark measures what its name says, on a model as small as can be."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from configs.common import SIZES
+from launch.benchmark import BENCHMARKS
+from one_layer.runs.settings import flatten
+
+
+@pytest.fixture
+def measured(request, monkeypatch):
+    """The result of a benchmark, and all numbers in it."""
+    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 4))
+    result = BENCHMARKS[request.param].measure("tiny", True)
+    assert json.loads(json.dumps(result)) == result
+    rows = [row for value in result.values() if isinstance(value, list) for row in value]
+    numbers = [value for part in (result, *rows) for value in flatten(part).values() if isinstance(value, (int, float))]
+    assert numbers and all(math.isfinite(number) and number >= 0 for number in numbers)
+    return result
+
+
+@pytest.mark.parametrize("measured", ["select"], indirect=True)
+def test_select(measured):
+    for row in measured["masks"]:
+        assert row["ratio"] == row["sorting"] / row["counting"]
+
+
+@pytest.mark.parametrize("measured", ["train"], indirect=True)
+def test_train(measured):
+    assert measured["ratio"] == measured["masked_seconds"] / measured["dense_seconds"]
+    assert measured["peak_bytes"] > 2**20
+
+
+@pytest.mark.parametrize("measured", ["decode"], indirect=True)
+def test_decode(measured):
+    assert measured["bytes"]["packed"] < measured["bytes"]["materialized"] <= measured["bytes"]["dense"]
+    line, batch = measured["allocated"]
+    for mode in ("packed", "materialized", "dense"):
+        assert measured["bytes"][mode] < line[mode] < batch[mode]
+
+
+@pytest.mark.parametrize("measured", ["ticket"], indirect=True)
+def test_ticket(measured):
+    layers = 4 * (3 * 4 * 16**2 + 2 * 2 * 16 * 32)  # attentions and feed-forward networks
+    weights = layers + (8848 + 6632) * 16
+    assert measured["bound_bytes"] == pytest.approx(weights / 8, rel=1e-3)
+    assert measured["bound_bytes"] + measured["text_bytes"] < measured["bytes"]
+
+
+@pytest.mark.parametrize("measured", ["data"], indirect=True)
+def test_data(measured):
+    assert [row["step"] for row in measured["preparation"]][:4] == ["tokenize", "learn", "split", "load"]
+
+
+@pytest.mark.parametrize("measured", ["startup"], indirect=True)
+def test_startup(measured):
+    assert [row["cache"] for row in measured["seconds"]] == ["empty", "warm"]
+    for row in measured["seconds"]:
+        assert 0 < row["imported"] < row["loaded"] < row["translated"]

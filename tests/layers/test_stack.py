@@ -1,0 +1,155 @@
+"""The scan over one shared layer is the plain loop over its layers, one set of masks each."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from one_layer.layers.blocks import DecoderLayer, EncoderLayer, Layer
+from one_layer.layers.matrix import Drop
+from one_layer.layers.stack import Stack
+from one_layer.models import ModelConfig, initialize
+from tests.compiling import jit
+
+LAYERS = 3
+BASE = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=LAYERS, decoder_layers=LAYERS)
+RNG = np.random.default_rng(0)
+X, ENCODED = (
+    jnp.asarray(RNG.standard_normal((2, 5, 8)), jnp.float32),
+    jnp.asarray(RNG.standard_normal((2, 4, 8)), jnp.float32),
+)
+SEEN = jnp.asarray([[1, 1, 1, 1, 0], [0, 0, 1, 1, 1]], bool)[:, None, None]
+WORDS = jnp.asarray([[1, 1, 1, 1], [0, 1, 1, 1]], bool)[:, None, None]
+PAST = jnp.tril(jnp.ones((5, 5), bool))[None, None]
+CASES = {"encoder": (EncoderLayer, (SEEN,)), "decoder": (DecoderLayer, (ENCODED, PAST, WORDS, None))}
+
+
+def stack_of(config: ModelConfig, side: str) -> Stack:
+    return Stack(CASES[side][0], config, LAYERS)
+
+
+def variables_of(config: ModelConfig, side: str) -> dict:
+    """The variables of one side of the whole model, with no zeros or ones among them that could hide a mistake."""
+    both = flatten_dict(initialize(config, 0))
+    mine = {(path[0], *path[2:]): array for path, array in both.items() if path[1] == side}
+    noise = np.random.default_rng(1)
+    for path in mine:
+        if path[-1] in ("bias", "scale"):
+            mine[path] += noise.normal(0, 0.3, mine[path].shape).astype(np.float32)
+    return unflatten_dict(mine)
+
+
+def of_layer(config: ModelConfig, variables: dict, layer: int) -> dict:
+    """What layer number `layer` sees: its own row of `params`, and of `random` unless that is shared."""
+    own = {"params"} if config.weights == "one_layer" else {"params", "random"}
+    return {
+        name: jax.tree.map(lambda array: array[layer], tree)["layers"] if name in own else tree["layers"]
+        for name, tree in variables.items()
+    }
+
+
+@pytest.mark.parametrize("side", CASES)
+@pytest.mark.parametrize("weights", ["one_layer", "multi_layer", "dense"])
+def test_the_scan_equals_the_loop(weights, side):
+    config = BASE.replace(weights=weights, embedding=None, norm=None, bias=None)
+    kind, rest = CASES[side]
+    variables = variables_of(config, side)
+    stack = stack_of(config, side)
+
+    @jit
+    def scanned(variables):
+        y, state = stack.apply(variables, X, *rest, mutable=["intermediates"])
+        return y, state["intermediates"]["layers"]["output"][0]
+
+    one = jit(lambda variables, x: kind(config).apply(variables, x, *rest))
+    y, outputs = scanned(variables)
+    x = X
+    for layer in range(LAYERS):
+        x = one(of_layer(config, variables, layer), x)
+        np.testing.assert_allclose(outputs[layer], x, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(y, x, rtol=1e-5, atol=1e-5)
+    if config.norm == "plain":  # post-LN: whatever leaves a layer is normalised
+        np.testing.assert_allclose(outputs.mean(axis=-1), 0.0, atol=1e-5)
+        np.testing.assert_allclose(outputs.std(axis=-1), 1.0, atol=1e-3)
+
+
+def test_the_layers_differ_in_their_masks_alone():
+    """With the same scores in each layer a shared layer is one function applied again and again."""
+    variables = variables_of(BASE, "encoder")
+    same = {**variables, "params": jax.tree.map(lambda s: jnp.repeat(s[:1], LAYERS, 0), variables["params"])}
+    stack = stack_of(BASE, "encoder")
+    scanned = jit(lambda v: stack.apply(v, X, SEEN))
+    one = jit(lambda v, x: EncoderLayer(BASE).apply(v, x, SEEN))
+    x = X
+    for _ in range(LAYERS):
+        x = one(of_layer(BASE, same, 0), x)
+    np.testing.assert_allclose(scanned(same), x, rtol=1e-5, atol=1e-5)
+    assert np.abs(scanned(variables) - x).max() > 0.1
+
+
+def test_rematerialisation_changes_no_number_even_under_dropout():
+    config = BASE.replace(dropout=0.2)
+    variables, found = variables_of(config, "encoder"), []
+    for remat in (False, True):
+        stack = stack_of(config.replace(remat=remat), "encoder")
+
+        def loss(params, x, stack=stack):
+            y = stack.apply({**variables, "params": params}, x, SEEN, rngs={"dropout": jax.random.key(3)})
+            return jnp.sum(y[..., 0] ** 2)
+
+        found.append(jit(jax.value_and_grad(loss, (0, 1)))(variables["params"], X))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), *found)
+
+
+def test_rematerialisation_saves_memory():
+    """What the backward pass keeps, as XLA counts it, falls by more than half in a stack of many layers."""
+    config = ModelConfig(11, 13, d_model=32, ffn=64, heads=4, encoder_layers=8, decoder_layers=1, weights="dense")
+    variables = jax.eval_shape(lambda: {"params": initialize(config, 0)["params"]["encoder"]})
+    x, seen = jnp.ones((16, 24, 32)), jnp.ones((16, 1, 1, 24), bool)
+    sizes = []
+    for remat in (False, True):
+        stack = Stack(EncoderLayer, config.replace(remat=remat), 8)
+        gradient = jit(jax.grad(lambda v, stack=stack: stack.apply(v, x, seen).sum()))
+        sizes.append(gradient.lower(variables).compile().memory_analysis().temp_size_in_bytes)
+    assert sizes[1] < sizes[0] / 2
+
+
+class Dropping(Layer):
+    """Nothing but dropout."""
+
+    @nn.compact
+    def __call__(self, x):
+        return Drop(0.5)(x)
+
+
+def test_every_layer_drops_entries_of_its_own():
+    x = jnp.ones((100, 100, 8))
+    y = Stack(Dropping, BASE, 2).apply({}, x, rngs={"dropout": jax.random.key(0)})
+    assert np.mean(np.asarray(y) == 0) == pytest.approx(0.75, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_kind_of_dropout_acts_in_training_alone(name):
+    config = BASE.replace(**{name: 0.5})
+    variables = of_layer(config, variables_of(config, "encoder"), 0)
+    training = jit(lambda v, key: EncoderLayer(config).apply(v, X, SEEN, rngs={"dropout": key}))
+    first, again, other = (np.asarray(training(variables, jax.random.key(seed))) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0.01
+    evaluation = [jit(lambda v, c=c: EncoderLayer(c).apply(v, X, SEEN))(variables) for c in (config, BASE)]
+    np.testing.assert_array_equal(*evaluation)
+    assert np.abs(first - evaluation[0]).max() > 0.01
+
+
+def test_one_layer_stores_one_random_layer_and_multi_layer_as_many_as_it_has():
+    one, several = (variables_of(BASE.replace(weights=w), "encoder") for w in ("one_layer", "multi_layer"))
+    for path, array in flatten_dict(one["random"]).items():
+        stacked = flatten_dict(several["random"])[path]
+        assert array.ndim == 2 and stacked.shape == (LAYERS, *array.shape)
+        layers = [array, *stacked]
+        assert len({layer.tobytes() for layer in map(np.asarray, layers)}) == LAYERS + 1
+    assert jax.tree.map(jnp.shape, one["params"]) == jax.tree.map(jnp.shape, several["params"])

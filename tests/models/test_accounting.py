@@ -1,0 +1,151 @@
+"""Counts of parameters and bytes are those of the real arrays, and the paper's own come out of its shapes."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from flax.traverse_util import flatten_dict
+
+from configs.common import SIZES
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig, initialize
+from one_layer.models.accounting import account, describe
+from tests.models.test_weights import OPTIONS, TINY
+
+# Types a side. IWSLT14: fairseq's separate dictionaries. WMT14: the paper's code reads `wmt14_en_de_joined_dict` with a table for
+# each side; how many types that dictionary has is not published, and about 41,000 reproduces every number of Table 1.
+IWSLT14, WMT14 = (8848, 6632), (41_000, 41_000)
+
+
+def model(size, vocabularies, weights="one_layer", **changes):
+    d_model, ffn, heads, layers = SIZES[size]
+    return ModelConfig(
+        *vocabularies,
+        d_model=d_model,
+        ffn=ffn,
+        heads=heads,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        weights=weights,
+        **changes,
+    )
+
+
+def millions(*arguments, **changes):
+    return round(account(model(*arguments, **changes))["parameters"]["no_mask"] / 1e6)
+
+
+def test_table_1_counts_of_parameters():
+    """Its column "Param (no mask)": 39M, 7M, 18M, 7M on IWSLT14 and 86M, 25M, 57M, 25M on WMT14."""
+    assert [
+        millions("small", IWSLT14, "dense"),
+        *(millions(size, IWSLT14) for size in ("small", "wide", "deep")),
+    ] == [39, 7, 18, 7]
+    assert [
+        millions("base", WMT14, "dense"),
+        *(millions(size, WMT14) for size in ("base", "wider", "deeper")),
+    ] == [86, 25, 57, 25]
+
+
+def test_one_table_for_both_sides_is_not_what_table_1_counts():
+    """A joined dictionary alone does not join the tables: with one table all of WMT14's numbers are too small."""
+    joined = [millions("base", WMT14, weights, shared_embedding=True) for weights in ("dense", "one_layer")]
+    assert [*joined, millions("wider", WMT14, shared_embedding=True)] == [65, 14, 36]
+
+
+def masks(scores, config):
+    """What is not 0 in every layer's mask, by sorting; of a threshold that 0.5 % pass."""
+    scores = np.asarray(scores)
+    each = scores.reshape(scores.shape[0] if scores.ndim == 3 else 1, -1)
+    if config.selection in ("magnitude", "score"):
+        ranks = np.argsort(np.argsort(np.abs(each) if config.selection == "magnitude" else each, axis=1), axis=1)
+        return (ranks >= int((1 - config.keep) * each.shape[1])).reshape(scores.shape)
+    compared = {"threshold": each, "signed_threshold": np.abs(each)}
+    found = compared[config.selection] > config.threshold
+    assert (found.mean(axis=1) > 0.006).all()
+    return found.reshape(scores.shape)
+
+
+# All matrices are alike: there is little to compile.
+SQUARE = {"source_vocab": 8, "target_vocab": 8, "ffn": 8, "encoder_layers": 1, "decoder_layers": 1}
+# Besides what the tests of the variables have: what layers can share, what is fixed, and every way to select.
+MORE = [
+    {"weights": "multi_layer", "sharing": "masks"},
+    {"bias": True, "norm": "affine", "share_bias": True, "share_norm_scale": True},
+    {"norm": "frozen", "embedding_path": "embeddings.txt"},
+    {"embedding": "frozen", "embedding_path": "embeddings.txt", "selection": "score"},
+    {"selection": "threshold", "threshold": 0.1, **SQUARE},
+    {"selection": "signed_threshold", "threshold": 0.2, **SQUARE},
+]
+
+
+@pytest.mark.parametrize("changes", [*OPTIONS, *(each for each in MORE if each not in OPTIONS)], ids=str)
+def test_counts_are_those_of_the_real_arrays(changes):
+    config = TINY.replace(**changes)
+    variables = initialize(config, 0)
+    found = account(config, variables)
+    parameters = found["parameters"]
+    for name, collection in (("trained", "params"), ("random", "random"), ("frozen", "frozen")):
+        assert parameters[name] == sum(leaf.size for leaf in jax.tree.leaves(variables.get(collection, {}))), name
+
+    params = flatten_dict(variables["params"])
+    ones = {path: masks(leaf, config) for path, leaf in params.items() if path[-1] == "scores"}
+    others = sum(leaf.nbytes for path, leaf in params.items() if path not in ones)
+    others += sum(leaf.nbytes for leaf in jax.tree.leaves(variables.get("frozen", {})))
+    assert parameters["kept"] == sum(each.sum() for each in ones.values())
+    bits = 2 if config.selection == "signed_threshold" else 1
+    packed = sum(np.packbits(np.tile(each.ravel(), bits)).nbytes for each in ones.values())
+    weights = sum(leaf.nbytes for leaf in jax.tree.leaves(variables["random"]))
+    assert found["bytes"]["ticket"] == packed + others
+    assert found["bytes"]["ticket_with_weights"] == packed + others + weights
+
+
+def test_the_masks_of_a_threshold_cannot_be_counted_without_scores():
+    with pytest.raises(UserError, match=r"model\.selection is 'threshold': how much its masks keep"):
+        account(TINY.replace(selection="threshold"))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_dense_model_has_every_matrix_of_every_layer_with_biases_and_norms_and_shared_tables_once(shared):
+    config = TINY.replace(shared_embedding=shared, source_vocab=TINY.target_vocab)
+    dense = config.replace(weights="dense")
+    arrays = jax.tree.leaves(initialize(dense, 0))
+    expected = sum(leaf.nbytes for leaf in arrays)
+    for each in (config, dense, config.replace(weights="multi_layer", embedding="frozen", keep=0.3)):
+        assert account(each)["bytes"]["dense_float32"] == expected
+    assert account(dense)["bytes"]["ticket"] == expected, "it has no masks: all of it is trained"
+
+
+def test_independent_masks_of_shared_weights_together_use_nearly_all_of_them():
+    keep = 0.3
+    config = TINY.replace(d_model=32, ffn=48, keep=keep, encoder_layers=6, decoder_layers=6)
+    found = account(config)["parameters"]
+    used = size = 0
+    for path, leaf in flatten_dict(initialize(config, 0)["params"]).items():
+        if leaf.ndim == 3:
+            assert path[-1] == "scores"
+            used += np.any(masks(leaf, config), axis=0).sum()
+            size += leaf[0].size
+    assert found["shared"] == size
+    assert found["shared_used"] == pytest.approx((1 - (1 - keep) ** 6) * size, rel=1e-3)
+    assert found["shared_used"] == pytest.approx(used, rel=0.02), "scores as they are drawn make independent masks"
+    assert found["used"] - found["no_mask"] == pytest.approx(used - keep * size, rel=0.03)
+
+
+def test_masks_of_a_layer_s_own_weights_use_no_more_than_they_keep():
+    found = account(TINY.replace(weights="multi_layer"))["parameters"]
+    assert found["used"] == found["no_mask"] == pytest.approx(found["random"] / 2, rel=0.01)
+    assert found["shared"] == found["shared_used"] == 0
+
+
+def test_the_table_names_every_number():
+    accounts = {"masked": account(TINY), "dense": account(TINY.replace(weights="dense"))}
+    lines = describe(accounts).split("\n")
+    assert lines[0].split() == [*accounts] and len({len(line) for line in lines}) == 1
+    cells = [[int(cell.replace(",", "")) for cell in line.split()[-2:]] for line in lines[1:-1]]
+    numbers = [each["parameters"] | each["bytes"] for each in accounts.values()]
+    assert sorted(cells) == sorted(map(list, zip(*(each.values() for each in numbers), strict=True)))
+    shares = [(size * (1 - 0.5**layers), size) for layers, size in ((2, 4 * 64 + 2 * 96), (3, 8 * 64 + 2 * 96))]
+    expected = sum(used for used, _ in shares) / sum(size for _, size in shares)
+    assert lines[-1].split()[-2:] == [f"{expected:.2%}", "none"]

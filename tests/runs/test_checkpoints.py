@@ -1,0 +1,178 @@
+"""What is saved comes back bit for bit; the right ones stay; a damaged one is said and left."""
+
+from __future__ import annotations
+
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.runs.checkpoints import Checkpoints
+from one_layer.training.optimizer import OptimConfig, optimizer
+from tests import tiny
+
+# Where Orbax gives up, it leaves coroutines and threads behind that nobody waits for.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
+SCORES = {1: 0.5, 2: 0.9, 3: 0.1, 4: 0.2, 5: 0.3, 6: 0.9, 7: 0.4}
+
+
+def trees():
+    random = np.random.default_rng(0)
+    odd = np.array([0.0, -0.0, 1e-42, np.inf, np.nan, np.pi], np.float32)
+    params = {"stack": {"scores": random.standard_normal((3, 4, 8)).astype(np.float32)}, "odd": {"scale": odd}}
+    params = jax.tree.map(jnp.asarray, params)
+    return params, optimizer(OptimConfig(), 5).init(params)
+
+
+def save(folder, scores, **options):
+    checkpoints = Checkpoints(folder, **options)
+    params, moments = trees()
+    for step, score in scores.items():
+        checkpoints.save(step, params, moments, {"step": step, "score": score}, score)
+    checkpoints.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    save(folder, SCORES, keep_last=2, keep_every=4)
+    return folder
+
+
+def same_bits(tree, other):
+    assert jax.tree.structure(tree) == jax.tree.structure(other)
+    for x, y in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
+        assert x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+def test_what_is_saved_comes_back_bit_for_bit(folder):
+    checkpoints = Checkpoints(folder, read_only=True)
+    params, moments = trees()
+    found = checkpoints.restore(7, params=jax.tree.map(jnp.zeros_like, params), optimizer=moments)
+    same_bits(found["params"], params)
+    same_bits(found["optimizer"], moments)
+    same_bits(checkpoints.restore(7, params=params)["params"], params)
+    assert checkpoints.progress(7) == {"step": 7, "score": 0.4}
+    checkpoints.close()
+
+
+def test_the_last_the_best_and_every_nth_stay(folder):
+    checkpoints = Checkpoints(folder, keep_last=2, keep_every=4)
+    assert checkpoints.steps() == [4, 6, 7]
+    assert checkpoints.last() == 7 and checkpoints.best() == 6
+    checkpoints.close()
+
+
+@pytest.mark.parametrize(("keep_best", "left"), [(1, [6, 7]), (2, [2, 6, 7]), (3, [1, 2, 6, 7])])
+def test_the_n_best_stay_and_of_equal_ones_the_later(tmp_path, keep_best, left):
+    save(tmp_path, SCORES | {1: 0.5, 5: 0.4, 7: 0.1}, keep_best=keep_best)
+    checkpoints = Checkpoints(tmp_path, read_only=True)
+    assert checkpoints.steps() == left
+    assert checkpoints.ranked() == [step for step in (7, 1, 2, 6) if step in left]
+    assert checkpoints.best() == 6
+    checkpoints.close()
+
+
+def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
+    """Training goes on, into the same buffers, while a checkpoint is being written."""
+    go_on = jax.jit(lambda tree: jax.tree.map(lambda x: x + 1, tree), donate_argnums=0)
+    checkpoints = Checkpoints(tmp_path, keep_last=9)
+    moving, progress, kept = {"a": jnp.zeros(1 << 16)}, {"step": 0}, {}
+    for step in range(1, 4):
+        moving = go_on(moving)
+        progress["step"] = step
+        kept[step] = float(moving["a"][0])
+        checkpoints.save(step, moving, moving, progress, 0.0)
+        moving = go_on(go_on(moving))
+        progress["step"] = -1
+    checkpoints.close()
+    checkpoints = Checkpoints(tmp_path, read_only=True)
+    for step, value in kept.items():
+        found = checkpoints.restore(step, params=moving)["params"]["a"]
+        assert (np.asarray(found) == value).all()
+        assert checkpoints.progress(step) == {"step": step}
+    checkpoints.close()
+
+
+def test_a_missing_step_is_named_with_those_there_are(folder):
+    checkpoints = Checkpoints(folder, read_only=True)
+    with pytest.raises(UserError, match=r"no checkpoint of step 5 in .*; there are: 4, 6, 7"):
+        checkpoints.restore(5, params=trees()[0])
+    checkpoints.close()
+
+
+def test_an_empty_folder(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "run", read_only=True)
+    assert checkpoints.last() is None and checkpoints.best() is None and checkpoints.steps() == []
+    assert not (tmp_path / "run").exists()
+    checkpoints.close()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"stack": {"scores": jnp.zeros((3, 4, 9))}, "odd": {"scale": jnp.zeros(6)}},
+        {"stack": {"scores": jnp.zeros((3, 4, 8))}},
+    ],
+)
+def test_another_model_is_refused(folder, params):
+    checkpoints = Checkpoints(folder, read_only=True)
+    with pytest.raises(UserError, match=r"cannot be restored .* damaged or of another model"):
+        checkpoints.restore(7, params=params)
+    checkpoints.close()
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def biggest(folder):
+    return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+DAMAGE = {
+    "the largest file of the params is cut": lambda folder: cut(biggest(folder / "params" / "d")),
+    "the manifest of the params is cut": lambda folder: cut(folder / "params" / "manifest.ocdbt"),
+    "a file of the params is gone": lambda folder: biggest(folder / "params" / "d").unlink(),
+    "the params are gone": lambda folder: shutil.rmtree(folder / "params"),
+    "the optimizer is gone": lambda folder: shutil.rmtree(folder / "optimizer"),
+    "the progress is cut": lambda folder: cut(folder / "progress" / "metadata"),
+    "the score is cut": lambda folder: cut(folder / "metrics" / "metrics"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_checkpoint_is_said_and_left(folder, tmp_path, name):
+    shutil.copytree(folder, tmp_path / "run")
+    DAMAGE[name](tmp_path / "run" / "checkpoints" / "7")
+    before = tiny.contents(tmp_path)
+    params, moments = trees()
+    with pytest.raises(UserError, match=r"checkpoints.* damaged.* remove th"):
+        open_and_restore(tmp_path / "run", params, moments)
+    assert tiny.contents(tmp_path) == before
+
+
+def open_and_restore(folder, params, moments):
+    checkpoints = Checkpoints(folder, keep_last=2)
+    try:
+        checkpoints.progress(7)
+        checkpoints.restore(7, params=params, optimizer=moments)
+    finally:
+        checkpoints.close()
+
+
+def test_a_write_that_was_killed_is_cleared_away(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "run")
+    half = tmp_path / "run" / "checkpoints" / "8.orbax-checkpoint-tmp"
+    shutil.copytree(tmp_path / "run" / "checkpoints" / "7" / "params", half / "params.orbax-checkpoint-tmp")
+    reader = Checkpoints(tmp_path / "run", read_only=True)
+    assert reader.last() == 7 and half.exists()
+    reader.close()
+    save(tmp_path / "run", {8: 0.0})
+    checkpoints = Checkpoints(tmp_path / "run", read_only=True)
+    assert checkpoints.last() == 8 and not half.exists()
+    same_bits(checkpoints.restore(8, params=trees()[0])["params"], trees()[0])
+    checkpoints.close()

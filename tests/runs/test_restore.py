@@ -1,0 +1,134 @@
+"""Which checkpoints a name means, and what the average of several is: of scores, with the masks of the averaged scores."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer.data import corpus as corpora
+from one_layer.errors import UserError
+from one_layer.models import build, initialize
+from one_layer.runs.checkpoints import Checkpoints
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import write_config
+from tests import numpy_transformer, tiny
+from tests.compiling import jit
+
+RUN = tiny.run()
+VALIDATION = {4: 0.5, 8: 0.9, 12: 0.7, 16: 0.9, 20: 0.1}
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return corpora.load(RUN.data)
+
+
+@pytest.fixture(scope="module")
+def saved(corpus):
+    """What each checkpoint holds: scores drawn for it."""
+    drawn = initialize(RUN.model_config(*map(len, corpus.vocabularies)), RUN.seed)["params"]
+
+    def scores(step):
+        random = np.random.default_rng(step)
+        return jax.tree.map(lambda leaf: jnp.asarray(random.uniform(-0.3, 0.3, leaf.shape), jnp.float32), drawn)
+
+    return {step: scores(step) for step in VALIDATION}
+
+
+@pytest.fixture(scope="module")
+def workdir(corpus, saved, tmp_path_factory):
+    """A run's folder, made without training; all its checkpoints are there."""
+    folder = tmp_path_factory.mktemp("run")
+    write_config(folder, RUN)
+    corpora.save_text_assets(corpus, folder)
+    checkpoints = Checkpoints(folder, keep_last=1, keep_best=5)
+    progress = {"vocabularies": [vocabulary.fingerprint for vocabulary in corpus.vocabularies]}
+    for step, score in VALIDATION.items():
+        checkpoints.save(step, saved[step], {"updates": jnp.zeros(1)}, progress, score)
+    checkpoints.close()
+    return folder
+
+
+def mean(trees):
+    return jax.tree.map(lambda *leaves: np.float32(np.mean(np.float64(leaves), axis=0)), *trees)
+
+
+def same(tree, other):
+    jax.tree.map(np.testing.assert_array_equal, tree, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("8", [8]),
+        ("last", [20]),
+        ("best", [16]),
+        ("average:1", [20]),
+        ("average:2", [16, 20]),
+        ("average:5", [4, 8, 12, 16, 20]),
+        ("average-best:1", [16]),
+        ("average-best:2", [8, 16]),
+        ("average-best:3", [8, 12, 16]),
+        ("average-best:5", [4, 8, 12, 16, 20]),
+    ],
+)
+def test_a_name_means_these_checkpoints_and_their_mean(workdir, saved, name, steps):
+    """Of equal validation scores the later is the better."""
+    restored = restore_run(workdir, name)
+    assert restored.step == steps[-1]
+    same(restored.variables["params"], mean([saved[step] for step in steps]))
+    same(restored.variables["random"], initialize(restored.model, RUN.seed)["random"])
+
+
+def test_masks_are_those_of_the_averaged_scores(workdir, saved):
+    """And not the average of masks; seen in the logits, which another program makes in float64."""
+    restored = restore_run(workdir, "average-best:3")
+    config, variables = restored.model.replace(dropout=0.0), restored.variables
+    source, target_in = np.array([[5, 6, 7, 2]], np.int32), np.array([[2, 8, 9]], np.int32)
+    logits = jit(build(config).apply)(variables, source, target_in)
+    trees = [saved[step] for step in (8, 12, 16)]
+    recomputed = {**variables, "params": mean(trees)}
+    np.testing.assert_allclose(logits, numpy_transformer.logits(config, recomputed, source, target_in), atol=1e-4)
+    averaged = {"params": {}, "random": mean([masked(variables["random"], tree, config.keep) for tree in trees])}
+    assert np.abs(logits - numpy_transformer.logits(config, averaged, source, target_in)).max() > 0.1
+
+
+def masked(weights, scores, keep):
+    """W ⊙ M for every W, a matrix of the layer axis too where the scores have one."""
+
+    def product(kernel, of):
+        return np.stack([product(kernel, layer) for layer in of]) if of.ndim > 2 else kernel * kept(of, keep)
+
+    return {
+        name: {"kernel": product(np.asarray(value["kernel"]), np.asarray(scores[name]["scores"]))}
+        if "kernel" in value
+        else masked(value, scores[name], keep)
+        for name, value in weights.items()
+    }
+
+
+def kept(scores, keep):
+    order = np.argsort(-np.abs(scores).ravel(), kind="stable")
+    mask = np.zeros(scores.size, np.float32)
+    mask[order[: scores.size - int((1 - keep) * scores.size)]] = 1
+    return mask.reshape(scores.shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("newest", "--checkpoint='newest' is unknown; give best, last, average:N, average-best:N or a step"),
+        ("average:x", "is unknown"),
+        ("average:²", "is unknown"),
+        ("average-worst:2", "is unknown"),
+        ("average:0", "holds 5 checkpoints; give N from 1 to 5"),
+        ("average:9", r"holds 5 checkpoints; give N from 1 to 5, or train with train\.keep_last of at least N"),
+        ("average-best:6", r"holds 5 checkpoints; give N from 1 to 5, or train with train\.keep_best of at least N"),
+        ("7", "there is no checkpoint of step 7 in .* there are: 4, 8, 12, 16, 20"),
+    ],
+)
+def test_checkpoints_that_are_not_there(workdir, name, message):
+    with pytest.raises(UserError, match=message):
+        restore_run(workdir, name)

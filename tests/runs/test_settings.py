@@ -1,0 +1,258 @@
+"""The config's keys are declared once, checked before anything happens, and a folder belongs to one config."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from configs import common
+from one_layer.data.corpus import DataConfig
+from one_layer.errors import UserError
+from one_layer.models.config import ModelConfig
+from one_layer.runs.settings import (
+    EvaluationConfig,
+    RunConfig,
+    TrainConfig,
+    check_workdir,
+    flatten,
+    read_config,
+    rescored,
+    resolve,
+    write_config,
+)
+from one_layer.training.optimizer import OptimConfig
+from tests import tiny
+
+RECORDS = {
+    "model": ModelConfig,
+    "data": DataConfig,
+    "optim": OptimConfig,
+    "train": TrainConfig,
+    "evaluation": EvaluationConfig,
+}
+FROM_THE_TEXT = {"source_vocab", "target_vocab"}
+# A model by itself drops nothing; that is a matter of the recipe that trains it.
+DELIBERATELY_DIFFERENT = {("model", "dropout")}
+KEYS = [(section, name) for section, values in tiny.config().items() if isinstance(values, dict) for name in values]
+WRONG = {
+    int: ("3", 1.5, True, None),
+    float: ("x", True, None),
+    bool: (1, "yes", None),
+    str: (3, None, ["a"]),
+    type(None): (["a"], b""),
+}
+
+
+def changed(name: str, value: Any) -> dict[str, Any]:
+    """The tiny config with one value at a dotted name, whatever its type."""
+    config = copy.deepcopy(tiny.config())
+    *path, last = name.split(".")
+    section = config[path[0]] if path else config
+    section[last] = value
+    return config
+
+
+def fields(record: type) -> dict[str, dataclasses.Field]:
+    return {field.name: field for field in dataclasses.fields(record) if field.name not in FROM_THE_TEXT}
+
+
+@pytest.mark.parametrize("section", RECORDS)
+def test_common_declares_what_the_records_hold(section):
+    declared, held = common.get_config()[section].to_dict(), fields(RECORDS[section])
+    assert declared.keys() == held.keys()
+    for name, value in declared.items():
+        if (section, name) not in DELIBERATELY_DIFFERENT:
+            assert held[name].default == value, name
+            assert type(held[name].default) is type(value), name
+
+
+def test_common_declares_nothing_else():
+    config = common.get_config().to_dict()
+    assert config.keys() - RECORDS.keys() == {"task", "seed"}
+    assert fields(RunConfig)["seed"].default == config["seed"] and fields(RunConfig)["task"].default == config["task"]
+
+
+@pytest.mark.parametrize(("section", "name"), KEYS)
+def test_a_mistyped_key_is_refused_with_the_right_one(section, name):
+    config = tiny.config()
+    config[section][name + "_"] = config[section].pop(name)
+    with pytest.raises(UserError, match=rf"unknown key {section}\.{name}_ .* did you mean {section}\.{name}\?"):
+        resolve(config)
+
+
+@pytest.mark.parametrize(("section", "name"), KEYS)
+def test_a_value_of_another_type_is_refused(section, name):
+    kind = type(tiny.config()[section][name])
+    wrong = {"tests": ("test", [1], None), "bias": ("yes", 1), "embedding": (3,), "norm": (True,)}.get(name) or WRONG[
+        kind
+    ]
+    for value in wrong:
+        with pytest.raises(UserError, match=rf"{section}\.{name} is .* takes a value of type"):
+            resolve(changed(f"{section}.{name}", tuple(value) if isinstance(value, list) else value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("modle", {}, "unknown key modle in the config; did you mean model?"),
+        ("model", 3, "model is 3"),
+        ("task", "parsing", "task is 'parsing'; known are translation and classification"),
+        ("seed", -1, "seed is -1"),
+        ("seed", 2**32, "seed is 4294967296"),
+        ("seed", "1", "seed is '1'"),
+        ("seed", True, "seed is True"),
+        ("model.keep", 0.0, r"model.keep is 0.0; it must lie in \(0, 1\]"),
+        ("model.keep", 1.5, r"model.keep is 1.5; it must lie in \(0, 1\]"),
+        ("model.keep", float("nan"), "model.keep is nan"),
+        ("model.keep", 1.0, "nothing is left to train; give a keep below 1, or model.embedding=trained"),
+        ("model.heads", 3, "model.heads is 3, which does not divide model.d_model 16"),
+        ("model.weights", "sparse", "model.weights is 'sparse'; known are dense, one_layer, multi_layer"),
+        ("data.source", "web", "data.source='web'"),
+        ("data.source", "text", "data.directory is empty"),
+        ("optim.schedule", "step", "optim.schedule is 'step'; known are inverse_sqrt, cosine, linear"),
+        ("optim.lr", float("nan"), "optim.lr is nan"),
+        ("train.updates", 0, "train.updates and train.epochs are both 0"),
+        ("train.select", "loss", "train.select is 'loss'; known are bleu, nll, accuracy, f1, matthews"),
+        ("train.select", "bleu", "evaluation.valid_beam is 0, so the validation set is never translated"),
+        ("train.log_every", 0, "train.log_every is 0; it must be at least 1"),
+        ("evaluation.beam", 0, "evaluation.beam is 0; it must be at least 1"),
+        ("evaluation.max_length_a", float("inf"), "evaluation.max_length_a is inf"),
+        ("evaluation.length_penalty", float("nan"), "evaluation.length_penalty is nan"),
+    ],
+)
+def test_what_no_run_can_have_is_refused(name, value, message):
+    with pytest.raises(UserError, match=message):
+        resolve(changed(name, value))
+
+
+@pytest.mark.parametrize("section", RECORDS)
+def test_a_missing_section_is_named(section):
+    config = tiny.config()
+    del config[section]
+    with pytest.raises(UserError, match=f"lacks the section '{section}'"):
+        resolve(config)
+
+
+def test_what_json_gives_back_is_the_same_config():
+    config = tiny.config({"data.tests": ("a", "b"), "optim.lr": 1.0})
+    assert resolve(json.loads(json.dumps(config))) == resolve(config)
+    assert flatten(json.loads(json.dumps(config))) == flatten(config)
+
+
+def test_a_whole_number_passes_for_a_float():
+    assert resolve(changed("optim.lr", 1)).optim.lr == 1
+
+
+def test_keep_1_with_something_else_to_train():
+    assert resolve(changed("model.keep", 1.0) | {"model": tiny.config()["model"] | {"keep": 1.0, "bias": True}})
+
+
+def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewhere():
+    run, other = tiny.run(), tiny.config({"evaluation.beam": 7, "optim.lr": 3.0})
+    moved = rescored(run, other, {"evaluation.beam": 7, "data.directory": "there", "data.tests": ("a", "b")})
+    assert moved.evaluation.beam == 7 and moved.data.directory == "there" and moved.data.tests == ("a", "b")
+    assert (moved.model, moved.optim, moved.data.valid) == (run.model, run.optim, run.data.valid)
+    assert rescored(run, other, {"model.keep": 0.5}).model == run.model  # what it was trained with may be said again
+    for name, value, message in (
+        ("model.keep", 0.3, r"--config\.model\.keep=0.3, but the run was trained with 0.5"),
+        ("optim.lr", 3.0, "trained with 0.01"),
+        ("data.directory", 3, r"data\.directory is 3; it takes a value of type str"),
+    ):
+        with pytest.raises(UserError, match=message):
+            rescored(run, other, {name: value})
+    with pytest.raises(UserError, match=r"did you mean evaluation\.beam"):
+        rescored(run, {"evaluation": {"beams": 7}}, {})
+
+
+def test_a_folder_is_free_then_taken(tmp_path):
+    workdir = tmp_path / "run"
+    assert not check_workdir(workdir, tiny.run()) and not workdir.exists()
+    write_config(workdir, tiny.run())
+    assert check_workdir(workdir, tiny.run())
+    assert resolve(read_config(workdir)) == tiny.run()
+
+
+def test_the_keys_that_differ_are_named(tmp_path):
+    write_config(tmp_path, tiny.run())
+    before = tiny.contents(tmp_path)
+    other = tiny.run({"model.keep": 0.25, "data.tests": ("a",), "train.log_every": 9})
+    with pytest.raises(UserError) as caught:
+        check_workdir(tmp_path, other)
+    assert "model.keep: 0.5 there, 0.25 here" in str(caught.value)
+    assert "data.tests: ['test'] there, ['a'] here" in str(caught.value)
+    assert "log_every" not in str(caught.value) and "lr" not in str(caught.value)
+    assert tiny.contents(tmp_path) == before
+
+
+def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
+    longer = {"train.updates": 99, "train.epochs": 2}
+    write_config(tmp_path / "endless", tiny.run())
+    assert check_workdir(tmp_path / "endless", tiny.run(longer))
+    cosine = {"optim.schedule": "cosine"}
+    write_config(tmp_path / "cosine", tiny.run(cosine))
+    with pytest.raises(UserError, match=r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here"):
+        check_workdir(tmp_path / "cosine", tiny.run(cosine | longer))
+
+
+def test_how_to_score_may_change(tmp_path):
+    write_config(tmp_path, tiny.run())
+    assert check_workdir(tmp_path, tiny.run({"evaluation.beam": 9, "train.patience": 3, "train.log_every": 1}))
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    (tmp_path / "old" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"holds checkpoints but no config\.json"):
+        check_workdir(tmp_path / "old", tiny.run())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file; give the name of a folder"):
+        check_workdir(tmp_path / "file", tiny.run())
+    with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
+        read_config(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("text", ['{"model": {"d_mo', "[1]", "", b"\xff\xfe"])
+def test_a_damaged_config_is_said_and_left(tmp_path, text):
+    path = tmp_path / "config.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = tiny.contents(tmp_path)
+    for use in (lambda: read_config(tmp_path), lambda: check_workdir(tmp_path, tiny.run())):
+        with pytest.raises(UserError, match=r"config\.json cannot be read"):
+            use()
+    assert tiny.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("preset", "attention", "scaled", "pad_row"),
+    [("paper", "scheme", True, False), ("reference", "xavier", False, True), ("corrected", "scheme", True, False)],
+)
+def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, scaled, pad_row):
+    run = tiny.run({"model.init_preset": preset})
+    write_config(tmp_path, run)
+    model = read_config(tmp_path)["model"]
+    assert (model["init_attention"], model["scale_by_keep"], model["zero_pad_row"]) == (attention, scaled, pad_row)
+    assert not [name for name, value in model.items() if value is None]
+    assert resolve(read_config(tmp_path)).raw["model"] == model
+
+
+def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
+    run = tiny.run()
+    write_config(tmp_path, run)
+    older = read_config(tmp_path)
+    for section, names in {
+        "model": ("selection", "sharing", "init_qk_gain"),
+        "data": ("labels", "bpe_kind", "vocabulary", "tests"),
+        "train": ("keep_best",),
+        "optim": ("weight_decay",),
+    }.items():
+        for name in names:
+            del older[section][name]
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    assert check_workdir(tmp_path, run)
+    older["model"]["selection"] = "score"
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
+        check_workdir(tmp_path, run)

@@ -1,0 +1,30 @@
+"""Scores of classifiers against their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.tasks.classification.measures import accuracy, f1, matthews
+
+PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30)
+
+
+@given(PAIRS)
+def test_scores_are_their_definitions(pairs: list[tuple[int, int]]) -> None:
+    predicted, labels = map(np.array, zip(*pairs, strict=True))
+    tp, fp, fn, tn = (pairs.count(pair) for pair in ((1, 1), (1, 0), (0, 1), (0, 0)))
+    assert accuracy(predicted, labels) == (tp + tn) / len(pairs)
+    assert f1(predicted, labels) == (2 * tp / (2 * tp + fp + fn) if tp else 0)
+    root = math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    assert matthews(predicted, labels) == pytest.approx((tp * tn - fp * fn) / root if root else 0)
+
+
+def test_matthews_is_a_correlation() -> None:
+    labels = np.array([0, 1] * 400_000 + [1])  # products that int32 would not hold
+    assert matthews(labels, labels) == pytest.approx(1) and matthews(1 - labels, labels) == pytest.approx(-1)
+    assert matthews(np.zeros_like(labels), labels) == 0

@@ -1,0 +1,289 @@
+"""A classifier from labelled files, and from a data set of TFDS, to a score, a ticket and labels of new lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+from safetensors.numpy import load_file, save_file
+from tokenizers import ByteLevelBPETokenizer
+
+from one_layer.data import corpus as corpora
+from one_layer.data.config import DataConfig
+from one_layer.data.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig
+from one_layer.runs.evaluate import evaluate
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import resolve
+from one_layer.tasks.classification.serve import classify, classify_lines
+from one_layer.tasks.translation.serve import translate
+from one_layer.tickets import restore_ticket
+from one_layer.training.train import train
+from tests import tfds_sets, tiny
+
+WORDS = ("tram", "bridge", "garden", "letter", "window", "river")
+CHANGES = {
+    "task": "classification",
+    "model.decoder_layers": 0,
+    "model.dropout": 0.0,
+    "data.source": "labelled",
+    "data.labels": "sst2",
+    "data.source_language": "en",
+    "data.tokenize": True,
+    "data.lowercase": True,
+    "data.max_length": 12,
+    "train.select": "accuracy",
+    "train.updates": 40,
+    "train.evaluate_every": 20,
+    "optim.lr": 0.02,
+    "optim.label_smoothing": 0.0,
+}
+
+
+def texts(count: int, seed: int) -> list[tuple[str, int]]:
+    """Sentences that are positive where they have `fine` in them, and else have `poor`."""
+    dice = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        label, words = int(dice.integers(2)), list(dice.choice(WORDS, dice.integers(2, 6)))
+        words.insert(int(dice.integers(len(words) + 1)), ("Poor", "fine")[label])
+        found.append((" ".join(words), label))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("texts")
+    for seed, (name, count) in enumerate({"train": 120, "valid": 30, "test": 30}.items()):
+        rows = "".join(f"{text}\t{label}\n" for text, label in texts(count, seed))
+        (path / f"{name}.tsv").write_text(f"sentence\tlabel\n{rows}")
+    return path
+
+
+def values(folder: Path, **changes):
+    names = {"data.train": "train.tsv", "data.valid": "valid.tsv", "data.tests": ("test.tsv",)}
+    return tiny.config({**CHANGES, "data.directory": str(folder), **names, **changes})
+
+
+@pytest.fixture(scope="module")
+def workdir(folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "run"
+    train(resolve(values(folder)), path, [])
+    return path
+
+
+def test_it_learns_what_its_masks_can_tell(workdir):
+    result = json.loads((workdir / "result.json").read_text())
+    assert result["task"] == "classification" and result["valid"]["select"] == "accuracy"
+    assert result["test"]["test.tsv"]["accuracy"] > 0.9  # one label is given to about half of them
+    lines = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().split("\n") if line]
+    assert [set(line) >= {"valid/nll", "valid/accuracy", "mask/flips"} for line in lines if "valid/nll" in line] == [
+        True
+    ] * 2
+
+
+def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path):
+    result = json.loads((workdir / "result.json").read_text())["test"]["test.tsv"]
+    labels = (workdir / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1]
+    truths = [("negative", "positive")[label] for _, label in texts(30, 2)]
+    assert np.mean(np.array(labels) == np.array(truths)) == result["accuracy"]
+    ticket = workdir / "ticket.safetensors"
+    for restored in (restore_run(workdir, "best"), restore_ticket(ticket), restore_ticket(ticket, packed=True)):
+        found = evaluate(restored, "test", tmp_path)["test.tsv"]
+        assert {name: found[name] for name in result} == pytest.approx(result, rel=1e-5)
+        assert (tmp_path / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1] == labels
+        raw = classify_lines(restored, [text for text, _ in texts(30, 2)])
+        assert [line.split("\t")[0] for line in raw] == labels
+        assert all(0.5 <= float(line.split("\t")[1]) <= 1.0 for line in raw)
+
+
+def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
+    train(resolve(values(folder, **{"train.updates": 20})), tmp_path / "run", [])
+    train(resolve(values(folder)), tmp_path / "run", [])
+    ours, theirs = (restore_ticket(run / "ticket.safetensors").variables for run in (tmp_path / "run", workdir))
+    np.testing.assert_array_equal(ours["params"]["head_dense"]["kernel"], theirs["params"]["head_dense"]["kernel"])
+    assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == (workdir / "ticket.safetensors").read_bytes()
+
+
+def test_lines_in_labels_out(workdir, tmp_path, monkeypatch, capsysbinary):
+    restored = restore_run(workdir, "best")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"A FINE river\n\na poor garden\n")))
+    classify(restored, "", "")
+    first, empty, third = capsysbinary.readouterr().out.decode().split("\n")[:-1]
+    assert first.startswith("positive\t") and third.startswith("negative\t") and empty == ""
+    with pytest.raises(UserError, match=r"line 2 has 2 texts, 'fine\\tpoor', but sst2 is of 1; a tab separates texts"):
+        classify_lines(restored, ["fine", "fine\tpoor"])
+    with pytest.raises(UserError, match="is of a classifier, which does not translate; give --mode=classify"):
+        translate(restored, "", "")
+
+
+def test_classify_is_for_classifiers(workdir):
+    translation = dataclasses.replace(restore_run(workdir, "best"), model=ModelConfig(10, 10))
+    with pytest.raises(UserError, match="best is of a translation model, which has no labels; give --mode=translate"):
+        classify(translation, "", "")
+
+
+@pytest.fixture(scope="module")
+def roberta(folder, tmp_path_factory):
+    """The files of a RoBERTa of width 16 whose byte-level pieces are of these texts, as its library and safetensors write them."""
+    path = tmp_path_factory.mktemp("roberta")
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train([str(folder / "train.tsv")], vocab_size=350, show_progress=False, special_tokens=list(SPECIALS))
+    tokenizer.save_model(str(path))
+    names = {"word": tokenizer.get_vocab_size(), "position": 42}
+    dice = np.random.default_rng(0)
+    save_file(
+        {
+            f"roberta.embeddings.{name}_embeddings.weight": dice.normal(0, 0.3, (rows, 16)).astype(np.float32)
+            for name, rows in names.items()
+        },
+        path / "model.safetensors",
+    )
+    return path
+
+
+def test_roberta_s_words_and_positions_stay_as_they_are(folder, roberta, tmp_path):
+    changes = {
+        "model.embedding": "frozen",
+        "model.embedding_source": "roberta",
+        "model.embedding_path": str(roberta),
+        "model.positions": "frozen",
+        "model.max_positions": 40,
+        "model.embedding_norm": True,
+        "model.activation": "gelu",
+        "data.tokenize": False,
+        "data.lowercase": False,
+        "data.bpe_kind": "byte-level",
+        "data.bpe_codes": str(roberta / "merges.txt"),
+        "data.vocabulary": str(roberta / "vocab.json"),
+        "data.max_length": 40,
+    }
+    train(resolve(values(folder, **changes)), tmp_path / "run", [])
+    tables = load_file(roberta / "model.safetensors")
+    shutil.rmtree(roberta)  # whatever is needed of it now lies with the run
+    best = restore_run(tmp_path / "run", "best")
+    ticket = restore_ticket(tmp_path / "run" / "ticket.safetensors")
+    for restored in (best, ticket):
+        for name in ("word", "position"):
+            path = {"word": "source_embedding", "position": "position_embedding"}[name]
+            kept = np.asarray(restored.variables["frozen"][path]["kernel"])
+            assert kept.tobytes() == tables[f"roberta.embeddings.{name}_embeddings.weight"].tobytes()
+    ids = best.assets.encode_source(best.assets.source_preprocessing.apply(["A fine tram"])[0], 40)
+    assert ids[0] == BOS and ids[-1] == EOS and not set(ids[1:-1].tolist()) & {0, 1, 2, 3}
+    lines = [text for text, _ in texts(30, 2)]
+    labels = (tmp_path / "run" / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1]
+    assert [line.split("\t")[0] for line in classify_lines(ticket, lines)] == labels
+    assert evaluate(best, "test", None)["test.tsv"]["accuracy"] > 0.9
+
+
+PAIRS = [("How are you?", "How do you do?", 1), ("What is this?", "Who\tis\nthere?", 0), ("Why me?", "Why not you?", 0)]
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+    """QQP as TFDS has it, and the same as a file."""
+    path = tmp_path_factory.mktemp("tfds")
+    names = tfds.features.ClassLabel(names=["not_duplicate", "duplicate"])
+    features = {"question1": tfds.features.Text(), "question2": tfds.features.Text(), "label": names}
+    examples = [{"question1": a, "question2": b, "label": label} for a, b, label in PAIRS]
+    parts = {"train": examples * 5, "validation": [*examples, {"question1": "x", "question2": "y", "label": -1}]}
+    tfds_sets.write(path, "glue/qqp", tfds.features.FeaturesDict(features), parts)
+    rows = [f"{label}\t{' '.join(a.split())}\t{' '.join(b.split())}\n" for a, b, label in PAIRS]
+    (path / "train").write_text("".join(rows * 5))
+    (path / "validation").write_text("".join(rows))
+    return path
+
+
+def data(sets: Path, **keys):
+    parts = {"train": "train", "valid": "validation", "tests": ("validation",)}
+    return DataConfig(labels="qqp", directory=str(sets), source_language="en", tokenize=True, **parts, **keys)
+
+
+def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
+    files, records = data(sets, source="labelled"), data(sets, source="tfds", tfds_name="glue/qqp")
+    one, other = corpora.load(files), corpora.load(records)
+    assert one.source_vocabulary == other.source_vocabulary
+    words = {word for pair in PAIRS for text in pair[:2] for word in text.replace("?", " ?").split()}
+    assert set(one.source_vocabulary.tokens[4:]) == words  # no label, and no two words with a tab between
+    assert one.target_vocabulary.tokens[4:] == other.target_vocabulary.tokens[4:] == ("not_duplicate", "duplicate")
+    for ours, theirs in zip((one.train, one.valid), (other.train, other.valid), strict=True):
+        ids = [
+            sorted((tuple(a), tuple(b)) for a, b in zip(split.source, split.target, strict=True))
+            for split in (ours, theirs)
+        ]
+        assert ids[0] == ids[1]
+    assert other.report[0] == (
+        "validation: qqp: 3 examples (2 not_duplicate, 1 duplicate); left out: 1 without an agreed label, 0 broken lines"
+    )
+    for ids, text in zip(one.valid.source, one.valid.source_text, strict=True):
+        first, second = (
+            one.source_vocabulary.encode(side) for side in one.source_preprocessing.apply([text])[0].split("\t")
+        )
+        assert ids.tolist() == [BOS, *first, EOS, *second] and first[-1] == second[-1] == EOS
+    stored = data(sets, source="labelled", store=str(tmp_path))
+    for again in (corpora.load(stored), corpora.load(stored)):
+        assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in one.train.source]
+        assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
+    cut = corpora.load(data(sets, source="labelled", max_length=5))
+    assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
+    assert any("; 15 texts have all the 5 tokens that data.max_length allows" in line for line in cut.report)
+    assert any("; 0 texts have all the 175 tokens that data.max_length allows" in line for line in one.report)
+
+
+def test_a_data_set_of_tfds_trains(sets, tmp_path):
+    changes = {"data.source": "tfds", "data.tfds_name": "glue/qqp", "data.labels": "qqp", "data.valid": "validation"}
+    changes |= {"data.train": "train", "data.tests": ("validation",), "train.updates": 2, "train.evaluate_every": 2}
+    result = train(resolve(values(sets, **changes)), tmp_path / "run", [])
+    assert set(result["test"]["validation"]) == {"nll", "accuracy", "f1", "texts"}
+    assert (tmp_path / "run" / "ticket.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "translation"}, "task=translation, model.decoder_layers=0 and data.labels='sst2' do not go together"),
+        ({"model.decoder_layers": 1}, "model.decoder_layers=1 .* do not go together"),
+        ({"train.select": "bleu"}, "train.select is 'bleu'; what is measured here are nll and accuracy"),
+        ({"train.select": "f1"}, "train.select is 'f1'; what is measured here are nll and accuracy"),
+        ({"data.labels": ""}, "data.source='labelled' with data.labels=''"),
+        ({"data.labels": "wnli"}, "the task 'wnli' is unknown; known are qqp, mnli"),
+        ({"data.source": "toy"}, "data.source='toy' with data.labels='sst2'"),
+        ({"data.joined_vocabulary": True}, "labels are no text"),
+        ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
+        (
+            {
+                "model.positions": "frozen",
+                "model.embedding_source": "roberta",
+                "model.embedding_path": "x",
+                "model.max_positions": 8,
+            },
+            "data.max_length is 12, but model.max_positions 8",
+        ),
+    ],
+)
+def test_what_no_classification_can_have_is_refused(changes, message, folder):
+    with pytest.raises(UserError, match=message):
+        resolve(values(folder, **changes))
+
+
+def test_labels_of_another_task_are_refused(folder):
+    config = resolve(values(folder)).data
+    words = Vocabulary((*SPECIALS, "fine", "poor"))
+    assert corpora.load(config, (words, Vocabulary((*SPECIALS, "negative", "positive"))), training=False).valid
+    for strange in (("positive", "negative"), ("negative", "positive", "neither")):
+        with pytest.raises(UserError, match=f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
+            corpora.load(config, (words, Vocabulary((*SPECIALS, *strange))), training=False)
+
+
+def test_a_file_that_is_not_there_is_named(folder):
+    with pytest.raises(UserError, match=r"dev\.tsv does not exist \(nor dev\.tsv\.gz\)"):
+        corpora.load(resolve(values(folder, **{"data.valid": "dev.tsv"})).data)

@@ -1,0 +1,85 @@
+"""Label-smoothed cross entropy equals its definition in float64, and pads weigh nothing."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer.tasks.losses import label_smoothed_nll
+
+loss = jax.jit(label_smoothed_nll, static_argnums=2)
+BATCH, LENGTH, VOCAB = 3, 4, 7
+
+
+def by_definition(logits: np.ndarray, target: np.ndarray, smoothing: float) -> tuple[float, float, int]:
+    """The sums of golden/README.md, a token at a time."""
+    total = nll = 0.0
+    real = 0
+    for row, wanted in zip(logits.astype(np.float64).reshape(-1, VOCAB), target.ravel(), strict=True):
+        if wanted == 1:
+            continue
+        minus_log_p = np.log(np.sum(np.exp(row - row.max()))) + row.max() - row
+        total += (1 - smoothing) * minus_log_p[wanted] + smoothing / VOCAB * minus_log_p.sum()
+        nll += minus_log_p[wanted]
+        real += 1
+    return total, nll, real
+
+
+def example(seed: int, size: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    logits = (rng.standard_normal((BATCH, LENGTH, VOCAB)) * size).astype(np.float32)
+    return logits, rng.integers(0, VOCAB, (BATCH, LENGTH)).astype(np.int32)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1), smoothing=st.sampled_from([0.0, 0.1, 0.5]), size=st.sampled_from([0.0, 1.0, 50.0])
+)
+def test_equals_the_definition(seed, smoothing, size):
+    logits, target = example(seed, size)
+    found = loss(logits, target, smoothing)
+    np.testing.assert_allclose(found, by_definition(logits, target, smoothing), rtol=2e-5, atol=2e-5)
+
+
+def test_without_smoothing_the_loss_is_the_nll():
+    total, nll, _ = loss(*example(0), 0.0)
+    np.testing.assert_allclose(total, nll, rtol=1e-6)  # the two are summed in an order of their own
+
+
+def test_pads_weigh_nothing_and_get_no_gradient():
+    logits, target = example(0)
+    target[:, 2:] = 1
+    other = logits.copy()
+    other[:, 2:] += np.random.default_rng(1).standard_normal(other[:, 2:].shape).astype(np.float32)
+    np.testing.assert_array_equal(loss(logits, target, 0.1), loss(other, target, 0.1))
+    gradient = jax.grad(lambda logits: label_smoothed_nll(logits, target, 0.1)[0])(logits)
+    assert not gradient[:, 2:].any() and np.asarray(gradient[:, :2]).any()
+    np.testing.assert_array_equal(loss(logits, np.ones_like(target), 0.1), (0.0, 0.0, 0.0))
+
+
+def test_an_addition_to_all_logits_changes_nothing_even_far_out():
+    logits, target = example(0)
+    near, far = loss(logits, target, 0.1), loss(logits + np.float32(1e4), target, 0.1)
+    np.testing.assert_allclose(far, near, rtol=1e-3)
+    assert np.isfinite(loss(logits * np.float32(1e30), target, 0.1)[0])
+
+
+def test_bfloat16_logits_are_summed_in_float32():
+    logits, target = example(0)
+    rounded = jnp.asarray(logits, jnp.bfloat16)
+    found = loss(rounded, target, 0.1)
+    assert all(value.dtype == jnp.float32 for value in found)
+    exact = by_definition(np.asarray(rounded.astype(jnp.float32)), target, 0.1)
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_logit_that_is_no_number_shows_in_the_loss(bad):
+    logits, target = example(0)
+    target[0, 0] = 3
+    logits[0, 0, 5] = bad
+    assert not np.isfinite(loss(logits, target, 0.1)[0])

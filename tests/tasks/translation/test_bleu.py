@@ -1,0 +1,116 @@
+"""BLEU: against a direct count of n-grams, multi-bleu's conventions, and the three kinds kept apart."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer.data.text.lines import read_lines
+from one_layer.errors import UserError
+from one_layer.tasks.translation import bleu
+
+LINE = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
+
+
+def counted_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Papineni et al. 2002, section 2.3, as multi-bleu.perl counts: no smoothing."""
+    right, total, length, reference_length = [0] * 4, [0] * 4, 0, 0
+    for hypothesis, reference in zip(map(str.split, hypotheses), map(str.split, references), strict=True):
+        length, reference_length = length + len(hypothesis), reference_length + len(reference)
+        for n in range(1, 5):
+            ours, theirs = (
+                Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in (hypothesis, reference)
+            )
+            right[n - 1] += (ours & theirs).total()
+            total[n - 1] += ours.total()
+    if 0 in right:
+        return 0.0
+    precision = math.exp(sum(math.log(a / b) for a, b in zip(right, total, strict=True)) / 4)
+    return 100 * precision * min(1.0, math.exp(1 - reference_length / length))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=12))
+def test_tokenized_is_what_counting_gives(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    assert bleu.bleu_tokenized(hypotheses, references) == pytest.approx(counted_bleu(hypotheses, references), abs=1e-9)
+
+
+def test_tokenized_ends_of_the_scale() -> None:
+    lines = ["ein mann geht durch den wald .", "&quot; ja &quot;"]
+    assert bleu.bleu_tokenized(lines, lines) == pytest.approx(100)
+    assert bleu.bleu_tokenized(["", ""], lines) == 0
+    assert bleu.bleu_tokenized(["a b c"], ["a b c"]) == 0  # no 4-gram at all: multi-bleu's 0, not smoothed
+    assert bleu.bleu_tokenized(["A b c d"], ["a b c d"]) == 0  # case counts
+
+
+def test_one_wrong_word_by_hand() -> None:
+    hypothesis, reference = ["the cat sat on the mat ."], ["the cat lay on the mat ."]
+    # n-grams: 6 of 7, 4 of 6, 2 of 5, 1 of 4
+    expected = 100 * (6 / 7 * 4 / 6 * 2 / 5 * 1 / 4) ** 0.25
+    assert bleu.bleu_tokenized(hypothesis, reference) == pytest.approx(expected)
+    assert bleu.describe_tokenized(hypothesis, reference) == (
+        f"tokenised BLEU {expected:.2f} (85.7/66.7/40.0/25.0, BP 1.000, ratio 1.000, 7 of 7 tokens)"
+    )
+
+
+def test_brevity_penalty() -> None:
+    hypothesis, reference = ["a b c d"], ["a b c d e"]
+    assert bleu.bleu_tokenized(hypothesis, reference) == pytest.approx(100 * math.exp(1 - 5 / 4))
+    assert "BP 0.779, ratio 0.800, 4 of 5 tokens" in bleu.describe_tokenized(hypothesis, reference)
+
+
+def test_sacre_tokenises_by_itself_and_signs() -> None:
+    hypothesis, reference = ["It's here, now."], ["It's here, today."]
+    score, signature = bleu.bleu_sacre(hypothesis, reference)
+    for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", "version:"):
+        assert part in signature
+    # 13a sees "It's here , now ." on either side: 4 of 5 tokens are right.
+    assert bleu.describe_sacre(hypothesis, reference).startswith(
+        f"sacreBLEU {score:.2f} (80.0/50.0/33.3/25.0, BP 1.000"
+    )
+    assert bleu.describe_sacre(hypothesis, reference).endswith(signature)
+    assert score > bleu.bleu_tokenized(hypothesis, reference) == 0
+
+
+def test_split_compounds() -> None:
+    assert bleu.split_compounds("rich-text format - yes") == "rich ##AT##-##AT## text format - yes"
+    assert bleu.split_compounds("-a b- Ost-West-Dialog") == "-a b- Ost ##AT##-##AT## West ##AT##-##AT## Dialog"
+    assert bleu.split_compounds("Meteor-1-Rakete") == "Meteor ##AT##-##AT## 1-Rakete"  # matches do not overlap
+
+
+def test_compound_split_scores_the_parts() -> None:
+    hypothesis, reference = ["ein rich-text format für alle"], ["ein plain-text format für alle"]
+    split = bleu.bleu_compound_split(hypothesis, reference)
+    assert split == pytest.approx(100 * (6 / 7 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25)
+    assert bleu.bleu_tokenized(hypothesis, reference) == 0
+
+
+@pytest.mark.parametrize("score", [bleu.bleu_tokenized, bleu.bleu_compound_split, bleu.bleu_sacre])
+def test_unequal_or_no_lines(score: Callable[[list[str], list[str]], object]) -> None:
+    with pytest.raises(UserError, match="1 hypotheses and 2 references"):
+        score(["a"], ["a", "b"])
+    with pytest.raises(UserError, match="0 hypotheses and 0 references"):
+        score([], [])
+
+
+def test_compounds_of_the_published_newstest(shared: Path) -> None:
+    published = read_lines(shared / "data/wmt_newstest/newstest2013.tok_at.de")
+    joined = [line.replace(" ##AT##-##AT## ", "-") for line in published]
+    pairs = zip(map(bleu.split_compounds, joined), published, strict=True)
+    assert (
+        sum(ours != theirs for ours, theirs in pairs) == 2
+    )  # "Meteor-1-Rakete" and its like, which that set splits twice
+
+
+def test_real_text_agrees_with_the_direct_count(shared: Path) -> None:
+    references = read_lines(shared / "data/iwslt14/test.tok.en")[:300]
+    words = [line.split() for line in references]
+    hypotheses = [" ".join(line[::-1] if number % 5 == 0 else line[1:]) for number, line in enumerate(words)]
+    assert bleu.bleu_tokenized(hypotheses, references) == pytest.approx(counted_bleu(hypotheses, references))

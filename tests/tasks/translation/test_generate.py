@@ -1,0 +1,116 @@
+"""Searching many sentences: each gets its own best hypothesis, in its place, whatever stands beside it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.models import build, initialize
+from one_layer.models.config import EOS, PAD, ModelConfig
+from one_layer.runs.settings import EvaluationConfig
+from one_layer.tasks.translation.generate import Generator, search
+
+VOCAB, LONGEST, MOST = 14, 7, 9
+CONFIG = ModelConfig(VOCAB, VOCAB, d_model=8, ffn=16, heads=2, encoder_layers=1, decoder_layers=2)
+SETTINGS = EvaluationConfig(beam=3, max_length_a=0.0, max_length_b=MOST, max_tokens=6 * LONGEST, buckets=1)
+VARIABLES = initialize(CONFIG, 1)
+RANDOM = np.random.default_rng(0)
+SENTENCES = [np.array([*RANDOM.integers(4, VOCAB, n), EOS], np.int32) for n in (2, 6, 1, 3, 6, 5, 1, 4)]
+
+
+@pytest.fixture(scope="module")
+def generator():
+    return Generator(CONFIG, SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def prepared(generator):
+    return generator.prepare(VARIABLES)
+
+
+@pytest.fixture(scope="module")
+def found(generator, prepared):
+    return generator(prepared, SENTENCES)
+
+
+@jax.jit
+def logits(source, target_in):
+    return jax.nn.log_softmax(build(CONFIG).apply(VARIABLES, source, target_in))
+
+
+def padded(ids, width):
+    return np.pad(ids, (0, width - len(ids)), constant_values=PAD)[None].astype(np.int32)
+
+
+def rescored(sentence, tokens):
+    """Mean log p of `tokens` by the whole network at once: no cache, no search."""
+    target_in = padded([EOS, *tokens[:-1]], MOST + 1)
+    log_p = np.asarray(logits(padded(sentence, LONGEST), target_in))[0]
+    return log_p[np.arange(len(tokens)), tokens].sum() / len(tokens)
+
+
+def same(hypotheses, others):
+    for one, other in zip(hypotheses, others, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        np.testing.assert_allclose(one.score, other.score, atol=1e-5)
+
+
+def test_every_hypothesis_ends_and_scores_what_the_whole_network_says(found):
+    assert len({tuple(hypothesis.tokens) for hypothesis in found}) > 1
+    for sentence, hypothesis in zip(SENTENCES, found, strict=True):
+        tokens = hypothesis.tokens
+        assert tokens[-1] == EOS and not np.isin(tokens[:-1], [EOS, PAD]).any() and 2 <= len(tokens) <= MOST + 1
+        np.testing.assert_allclose(hypothesis.score, rescored(sentence, tokens), atol=1e-5)
+
+
+def test_beam_1_is_greedy():
+    greedy = Generator(CONFIG, SETTINGS, beam=1)(VARIABLES, SENTENCES[:6])
+    for sentence, hypothesis in zip(SENTENCES, greedy, strict=False):
+        tokens: list[int] = []
+        while not tokens or tokens[-1] != EOS:
+            target_in = padded([EOS, *tokens], MOST + 1)
+            scores = np.array(logits(padded(sentence, LONGEST), target_in))[0, len(tokens)]
+            scores[[PAD, EOS] if not tokens else [PAD]] = -np.inf
+            tokens.append(EOS if len(tokens) == MOST else int(scores.argmax()))
+        assert hypothesis.tokens.tolist() == tokens
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_is_kept(generator, prepared, found, seed):
+    order = np.random.default_rng(seed).permutation(len(SENTENCES))
+    same(generator(prepared, [SENTENCES[place] for place in order]), [found[place] for place in order])
+
+
+def test_companions_do_not_matter(generator, prepared, found):
+    """Only the longest stays, so that the padded width does; the rows are filled up with empty ones."""
+    for place in (0, 2, 6):
+        same(generator(prepared, [SENTENCES[place], SENTENCES[1]]), [found[place], found[1]])
+
+
+def test_masks_may_be_made_once_or_in_every_step(generator, found):
+    same(generator(VARIABLES, SENTENCES), found)
+
+
+def test_padding_on_either_side(found):
+    """Given right-padded to the generator, left-padded here."""
+    rows = [np.concatenate([np.full(LONGEST - len(ids), PAD), ids]) for ids in SENTENCES]
+    options = {"beam": 3, "max_length": MOST, "length_penalty": 1.0}
+    left = jax.jit(lambda source: search(CONFIG, VARIABLES, source, **options))(np.array(rows, np.int32))
+    for row, hypothesis in enumerate(found):
+        assert left.tokens[row, 0, : left.lengths[row, 0]].tolist() == hypothesis.tokens.tolist()
+        np.testing.assert_allclose(left.scores[row, 0], hypothesis.score, atol=1e-5)
+
+
+def test_the_padded_source_and_the_settings_say_how_long_a_translation_may_be(prepared):
+    short = Generator(CONFIG, EvaluationConfig(beam=1, max_length_a=0.5, max_length_b=1, buckets=1))
+    longest = max(len(hypothesis.tokens) for hypothesis in short(prepared, SENTENCES))
+    assert longest == int(0.5 * LONGEST + 1) + 1
+
+
+def test_a_broken_model_translates_nothing(generator):
+    broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), VARIABLES)
+    with pytest.raises(UserError, match="logits are not finite"):
+        generator(generator.prepare(broken), SENTENCES)

@@ -1,0 +1,80 @@
+"""Codes give back what was coded, near the entropy of independent bits, and unfold to no more than was asked for."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.errors import UserError
+from one_layer.tickets.codecs import CODECS, decode, encode
+
+
+def bits(keep: float, size: int = 2**19) -> bytes:
+    return np.packbits(np.random.default_rng(0).random(8 * size) < keep, bitorder="little").tobytes()
+
+
+def entropy(p: float) -> float:
+    return -p * math.log2(p) - (1 - p) * math.log2(1 - p)
+
+
+@given(st.binary(max_size=300), st.integers(0, 2000), st.sampled_from([b"\0", b"\xff", b"\x80", b"ab"]))
+def test_decoding_gives_back_what_was_encoded(ends, length, middle):
+    raw = ends + middle * length + ends
+    codec, code = encode(raw)
+    assert (decode(codec, code, len(raw)) if codec else code) == raw
+    assert len(code) <= 0.95 * len(raw) if codec else code == raw
+
+
+@pytest.mark.parametrize("keep", [0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 0.8, 0.9, 0.95, 0.99])
+def test_independent_bits_take_little_more_than_their_entropy(keep):
+    raw = bits(keep)
+    codec, code = encode(raw)
+    assert codec in CODECS and 0.99 < len(code) / (entropy(keep) * len(raw)) < 1.02
+
+
+def test_bits_that_say_nothing_of_each_other_stay_as_they_are():
+    assert encode(bits(0.5)) == (None, bits(0.5))
+    assert encode(bits(0.4))[0] is None, "3 % are not worth a code"
+
+
+@given(st.sampled_from(CODECS), st.binary(max_size=100), st.booleans(), st.integers(0, 1000))
+def test_no_code_unfolds_to_another_length(codec, content, framed, length):
+    code = zstandard.ZstdCompressor().compress(content) if framed else content
+    with suppress(UserError):
+        assert len(decode(codec, code, length)) == length
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_bomb_is_refused_before_it_unfolds(codec):
+    code = zstandard.ZstdCompressor().compress(bytes(10**8))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="unfolds to 100,000,000 bytes where"):
+        decode(codec, code, 1000)
+    assert tracemalloc.get_traced_memory()[1] < 10**5
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (b"", "not one whole zstd frame"),
+        (zstandard.ZstdCompressor().compress(bytes(8))[:-1], "not one whole zstd frame"),
+        (zstandard.ZstdCompressor().compress(bytes(8)) + b"x", "not one whole zstd frame"),
+        (
+            zstandard.ZstdCompressor(write_content_size=False).compress(bytes(8)),
+            "unfolds to 18,446,744,073,709,551,615",
+        ),
+        (zstandard.ZstdCompressor().compress(bytes(9)), "unfolds to 9 bytes where 8 belong"),
+    ],
+    ids=["nothing", "cut off", "more behind it", "of no stated size", "too long"],
+)
+def test_what_is_not_one_whole_frame_of_the_right_size_is_refused(code, message):
+    with pytest.raises(UserError, match=message):
+        decode("zstd", code, 8)

@@ -1,0 +1,252 @@
+"""Tickets from strangers: whatever is wrong with a file is said in one sentence, before anything is drawn or allocated."""
+
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer import tickets
+from one_layer.errors import UserError
+from one_layer.tickets import content as ticket_content
+from one_layer.tickets import file as ticket_file
+from tests import fuzz_tickets
+from tests.tiny_tickets import TINY, ticket_of
+
+
+@pytest.fixture(scope="module")
+def good():
+    return fuzz_tickets.good_ticket()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("hostile") / "t.safetensors"
+
+
+def refused(content: bytes, place, message: str | None = None) -> None:
+    place.write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        tickets.load(place)
+    assert str(caught.value).startswith(f"the ticket {place} cannot be used: ") and str(caught.value).isprintable()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_file_cut_off_anywhere_is_refused(good, place, data):
+    refused(good[: data.draw(st.integers(0, len(good) - 1))], place)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_flipped_bit_anywhere_is_found(good, place, data):
+    content = bytearray(good)
+    content[data.draw(st.integers(0, len(good) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    refused(bytes(content), place)
+
+
+def test_mutants_are_refused_or_the_same(place):
+    counts = fuzz_tickets.fuzz(200, random.randrange(10**6), place, watch_memory=False)
+    assert counts["damaged, refused"] > 60 and counts["forged, refused"] > 60
+
+
+def container(header: str | bytes, data: bytes = b"") -> bytes:
+    text = header.encode() if isinstance(header, str) else header
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def tensor(name: str, shape: object, begin: int, end: int, dtype: str = "U8") -> str:
+    return (
+        f'{{"{name}":{{"dtype":"{dtype}","shape":{json.dumps(shape)},"data_offsets":[{begin},{end}]}},"__metadata__":'
+        + ('{"format":"one_layer ticket","version":"1","codecs":"{}"}}')
+    )
+
+
+CONTAINERS = {
+    "nothing": (b"", "ends within its header"),
+    "no safetensors": (b"PK\x03\x04" * 100, "ends within its header"),
+    "a header of 100 MB": ((10**8).to_bytes(8, "little") + b" " * 10**4, "ends within its header"),
+    "a header of 2 MB": (container(b" " * 2**21), "header has 2,097,152 bytes; no ticket's has more than 1,048,576"),
+    "a JSON bomb": (container("[" * 10**6), "its header is no JSON that can be read"),
+    "a nested bomb": (container('{"a":' * 10**5 + "1" + "}" * 10**5), "its header is no JSON that can be read"),
+    "a list": (container("[]"), "its header is no JSON object"),
+    "bytes that are no text": (container(b'{"\xff":1}'), "its header is no JSON that can be read"),
+    "duplicate names": (container('{"a":1,"b":2,"a":3}'), "has the name 'a' twice"),
+    "no metadata": (container("{}"), "no metadata"),
+    "another safetensors file": (container('{"__metadata__":{"format":"pt"}}'), "but no ticket"),
+    "a later version": (
+        container('{"__metadata__":{"format":"one_layer ticket","version":"2"}}'),
+        "version '2'; this program reads version 1",
+    ),
+    "a path in a name": (
+        container(tensor("mask/../../x", [1], 0, 1), b"a"),
+        "its header names a tensor 'mask/../../x'",
+    ),
+    "an absolute path": (container(tensor("/etc/passwd", [1], 0, 1), b"a"), "names a tensor '/etc/passwd'"),
+    "10^12 entries": (container(tensor("a", [10**12], 0, 10**12), b"a"), "it ends within a"),
+    "entries of no bytes": (container(tensor("a", [10**6, 10**6], 0, 1), b"a"), "of the shape .* has 1 bytes"),
+    "10^100 entries": (container(tensor("a", [10**100], 0, 1), b"a"), "no shape or no place"),
+    "a negative shape": (container(tensor("a", [-1, -1], 0, 1), b"a"), "no shape or no place"),
+    "a shape of fractions": (container(tensor("a", [1.0], 0, 1), b"a"), "no shape or no place"),
+    "a gap": (container(tensor("a", [1], 1, 2), b"ab"), "starts at byte 1 of the data, where 0 is next"),
+    "bytes of nobody": (container(tensor("a", [1], 0, 1), b"ab"), "1 bytes follow the last tensor"),
+    "a pickle": (container(tensor("a", [1], 0, 1, "O"), b"a"), "of the dtype 'O'; a ticket's tensors are U8 and F32"),
+    "no digest": (container(tensor("a", [1], 0, 1), b"a"), "its digest is not that of its content"),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_no_container_but_a_ticket_s_is_read(name, place):
+    content, message = CONTAINERS[name]
+    tracemalloc.start()
+    refused(content, place, message)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * len(content) + 2**20, "more than the file itself gives reason for"
+
+
+def value(name: str, *path: str | int, to: object):
+    """Sets a value inside the JSON of the metadata `name`."""
+
+    def change(metadata, tensors):
+        branch = whole = json.loads(metadata[name])
+        for key in path[:-1]:
+            branch = branch[key]
+        branch[path[-1]] = to
+        metadata[name] = json.dumps(whole)
+
+    return change
+
+
+def content_of(name: str, make):
+    """Puts another array in the place of a tensor."""
+    return lambda metadata, tensors: tensors.update({name: make(tensors[name])})
+
+
+def bomb(length: int):
+    """A code of a few bytes that unfolds to `length`, in the place of a mask's."""
+
+    def change(metadata, tensors):
+        code = zstandard.ZstdCompressor().compress(bytes(length))
+        tensors["mask/encoder/ffn/in"] = np.frombuffer(code, np.uint8)
+        codecs = json.loads(metadata["codecs"])
+        metadata["codecs"] = json.dumps({**codecs, "mask/encoder/ffn/in": {"codec": "zstd", "shape": [3, 24]}})
+
+    return change
+
+
+def wide(metadata, tensors):
+    for key in ("d_model", "ffn"):
+        value("model", key, to=10**6)(metadata, tensors)
+
+
+def many_layers(metadata, tensors):
+    value("model", "encoder_layers", to=10**12)(metadata, tensors)
+
+
+FORGED = {
+    "a trillion weights": (wide, "its model has [0-9,]+ weights"),
+    "a trillion layers": (many_layers, "its model has [0-9,]+ weights"),
+    "a vocabulary of a trillion": (value("model", "source_vocab", to=10**12), "its model has [0-9,]+ weights"),
+    "a decompression bomb": (bomb(2**26), "mask/encoder/ffn/in: a code unfolds to 67,108,864 bytes where 72 belong"),
+    "an unknown codec": (value("codecs", "mask/encoder/ffn/in", "codec", to="exec"), "the codec 'exec' is unknown"),
+    "a code that is none": (content_of("mask/encoder/ffn/in", lambda code: code[:-1]), "not one whole zstd frame"),
+    "an unknown scheme": (value("random", 0, "scheme", to="os.system"), "the scheme 'os.system'; known are kaiming"),
+    "another seed": (value("seed", to=8), "another generator made this ticket"),
+    "another checksum": (value("random", 1, "checksum", to="0" * 32), "another generator made this ticket"),
+    "another scale": (value("random", 1, "scale", to=1.5), "another generator made this ticket"),
+    "a recipe's shape": (value("random", 0, "shape", to=[8, 9]), "its recipe makes .* but its model has"),
+    "a recipe of a trillion": (value("random", 0, "shape", to=[10**6, 10**6]), "its recipe makes .* but its model has"),
+    "a recipe twice": (
+        value("random", 0, "role", to="encoder/ffn/in"),
+        "its recipe makes encoder/ffn/in .* but its model",
+    ),
+    "a recipe's role": (
+        value("random", 0, "role", to="../x"),
+        "'../x', of which its model has no more than one, or none",
+    ),
+    "more layers than masks": (
+        value("model", "encoder_layers", to=4),
+        r"is uint8 \[3, .*but its model's is uint8 \[4, ",
+    ),
+    "wider than its masks": (value("model", "ffn", to=32), "but its model"),
+    "another keep": (value("model", "keep", to=0.2), "keeps .* weights where model.keep 0.2 keeps"),
+    "an unknown field": (value("model", "callback", to="x"), "unknown key model.callback"),
+    "a field's type": (value("model", "heads", to="2"), "model.heads is '2'; it takes a value of type int"),
+    "a field's value": (value("model", "heads", to=3), "model.heads is 3, which does not divide"),
+    "a huge number": (value("model", "ffn", to=10**300), "no flat JSON object of short values"),
+    "a beam of a million": (value("evaluation", "beam", to=10**6), "evaluation.beam is 1000000"),
+    "hours of toy sentences": (value("data", "toy_train", to=10**9), "data.toy_train is 1000000000"),
+    "a test set elsewhere": (value("data", "tests", to=["x/../../y"]), "its data have the name 'x/../../y'"),
+    "a test set anywhere": (value("data", "tests", to=["/x"]), "its data have the name '/x'"),
+    "a language elsewhere": (value("data", "source_language", to="../x"), "the toy language has the sides"),
+    "a path for a language": (value("text", "source", "language", to="../x"), "its language of the source is '../x'"),
+    "text elsewhere": (value("text", "source", "codes", to="mask/encoder/ffn/in"), "which is no text of at most"),
+    "fewer words": (content_of("text/source_vocabulary", lambda text: text[:-1]), "types, special ones included"),
+    "a tensor too many": (
+        lambda m, t: t.update({"params/x": np.zeros(1, np.uint8)}),
+        "no place for the tensor params/x",
+    ),
+    "a tensor too few": (lambda m, t: t.pop("mask/decoder/ffn/in"), "(names|lacks the tensor) 'mask/decoder/ffn/in'"),
+    "a missing array": (
+        lambda m, t: t.pop("params/encoder/ffn/norm/bias"),
+        "it lacks the tensor 'params/encoder/ffn/norm",
+    ),
+    "an array of bytes": (
+        content_of("params/encoder/ffn/norm/bias", lambda array: array.view(np.uint8)),
+        "is uint8 .* but its model's is float32",
+    ),
+    "unknown metadata": (lambda m, t: m.update({"loader": "x"}), "unknown name 'loader'"),
+    "missing metadata": (lambda m, t: m.pop("evaluation"), "lacks the metadata 'evaluation'"),
+    "no number": (lambda m, t: m.update({"seed": "NaN"}), "'seed' is no JSON that can be read"),
+    "a seed beyond all": (value("seed", to=2**32), "seed is 4294967296"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_digest_that_fits_makes_nothing_good(name, good, place):
+    change, message = FORGED[name]
+    file = ticket_file.from_bytes(good)
+    metadata, tensors = dict(file.metadata), dict(file.tensors)
+    if name in ("another seed", "a seed beyond all"):
+        metadata["seed"] = "8" if name == "another seed" else str(2**32)
+    else:
+        change(metadata, tensors)
+    content = ticket_file.to_bytes(metadata, tensors)
+    tracemalloc.start()
+    refused(content, place, message)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22, "memory for what the file only claims to have"
+
+
+@pytest.mark.parametrize(
+    ("name", "place_of", "message"),
+    [
+        ("mask/decoder/embedding", 4, "mask/decoder/embedding has bits beyond its last weight"),
+        (
+            "mask/decoder/self_attention/query",
+            (2, 4),
+            "mask/decoder/self_attention/query has bits beyond its last weight",
+        ),
+        ("sign/encoder/embedding", ..., "sign/encoder/embedding has bits where the mask is 0"),
+    ],
+)
+def test_bits_that_mean_nothing_are_refused(name, place_of, message, place):
+    config = TINY.replace(selection="signed_threshold", threshold=0.1)
+    file = ticket_file.from_bytes(ticket_content.to_bytes(ticket_of(config))[0])
+    bits = np.array(file.tensors[name])
+    bits[place_of] = 0xFF
+    refused(ticket_file.to_bytes(file.metadata, {**file.tensors, name: bits}), place, message)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(UserError, match="there is no such file"):
+            tickets.load(path)

@@ -1,0 +1,234 @@
+"""A ticket is the whole model: every weight comes out that went in, for the package and for a reader of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import operator
+import os
+import subprocess
+import sys
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer import tickets
+from one_layer.data.config import DataConfig
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.errors import UserError
+from one_layer.layers.matrix import materialize
+from one_layer.models import build, initialize, recipes, weights
+from one_layer.runs.restore import RestoredRun
+from one_layer.runs.settings import EvaluationConfig
+from tests import fuzz_tickets, numpy_transformer, tiny
+from tests.compiling import jit
+from tests.fuzz_tickets import assets
+from tests.ticket_reader import TicketReader
+from tests.tiny_tickets import CASES, SEED, TINY, flat, same_numbers, ticket_of, trained
+
+SOURCE = np.array([[5, 6, 7, 2], [8, 2, 1, 1]], np.int32)
+TARGET = np.array([[2, 5, 4], [2, 4, 1]], np.int32)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request, tmp_path_factory):
+    """A model's config and variables, and the file of its ticket."""
+    config = TINY.replace(**CASES[request.param])
+    variables = trained(config)
+    path = tmp_path_factory.mktemp("tickets") / "ticket.safetensors"
+    tickets.save(path, ticket_of(config, variables=variables))
+    return config, variables, path
+
+
+def test_the_network_has_from_its_ticket_what_it_had(case):
+    """Products are compared with what another program reads, and that with the model's own weights and scores (below)."""
+    config, variables, path = case
+    loaded = tickets.load(path)
+    assert (loaded.config, loaded.seed, loaded.assets) == (config, SEED, assets(config))
+    reader, scale = TicketReader(path), config.supermask.scaled
+    expected = {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")}
+    for module, recipe in recipes(config).items():
+        if (mask := reader.masks.get(recipe.role)) is not None:
+            path = "/".join((*module, "kernel"))
+            weights = expected.pop(f"frozen/{path}" if f"frozen/{path}" in expected else f"random/{path}")
+            axis = 0 if module[-1].endswith("embedding") else -1
+            layers = [np.asarray(scale(jnp.asarray(m), axis)) for m in mask.reshape(-1, *mask.shape[-2:])]
+            expected[f"materialized/{path}"] = weights * np.stack(layers).reshape(mask.shape)
+    same_numbers(flat(tickets.variables(loaded)), expected)
+
+
+def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
+    config, variables, path = case
+    found = flat(tickets.variables(tickets.load(path), packed=True))
+    bits = {name.removeprefix("packed/"): found.pop(name) for name in list(found) if name.startswith("packed/")}
+    scores = {name.removeprefix("params/"): leaf for name, leaf in flat(variables).items() if name.endswith("/scores")}
+    same_numbers(found, {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")})
+    kinds = ("mask", "sign") if config.selection == "signed_threshold" else ("mask",)
+    assert bits.keys() == {name.replace("scores", kind) for name in scores for kind in kinds}
+    for name, packed in bits.items():
+        layers = {"encoder": (2,), "decoder": (3,)}.get(name.split("/")[0], ())
+        rows, columns = scores[name.rpartition("/")[0] + "/scores"].shape[-2:]
+        assert packed.dtype == np.uint8 and packed.shape == (*layers, -(-rows * columns // 8))
+
+
+def test_another_program_reads_every_weight_mask_array_and_word(case):
+    config, variables, path = case
+    reader = TicketReader(path)
+    roles = {module: recipe.role for module, recipe in recipes(config).items()}
+    drawn, masks = 0, 0
+    for name, leaf in flat(variables).items():
+        collection, *module, kind = name.split("/")
+        role = roles.get(tuple(module)) or f"{module[0]}/{module[2].removesuffix('_norm')}/norm"
+        if kind == "scores":
+            layers = leaf.reshape(-1, *leaf.shape[-2:]).astype(np.float64)
+            expected = np.stack([numpy_transformer.mask_of(config, layer) for layer in layers]).reshape(leaf.shape)
+            np.testing.assert_array_equal(reader.masks[role], expected)
+            masks += 1
+        elif kind == "kernel" and collection != "params":
+            np.testing.assert_array_equal(reader.weights[role], leaf)
+            drawn += 1
+        else:
+            np.testing.assert_array_equal(reader.arrays[f"{collection}/{role}/{kind}"], leaf)
+    assert (len(reader.masks), len(reader.weights)) == (masks, drawn)
+    texts = assets(config)
+    assert [tuple(reader.vocabularies[side]) for side in ("source", "target")] == [v.tokens for v in texts.vocabularies]
+    assert reader.codes == {"source": fuzz_tickets.CODES, "target": fuzz_tickets.CODES}
+    steps = {"tokenize": True, "normalize": True, "split_hyphens": False, "lowercase": True}
+    steps |= {"bpe_kind": "subword-nmt", "pairs": False}
+    assert reader.preprocessing["target"] == {"language": "en", **steps}
+    assert reader.model == dataclasses.asdict(config)
+
+
+@pytest.mark.parametrize("name", ["signs", "scaled"])
+def test_logits_are_the_checkpoint_s_bit_for_bit(name, tmp_path):
+    config = TINY.replace(**CASES[name])
+    variables = trained(config)
+    tickets.save(tmp_path / "t", ticket_of(config, variables=variables))
+    loaded = tickets.load(tmp_path / "t")
+    prepare, apply = jit(partial(materialize, mask=config.supermask)), jit(build(config).apply)
+    logits = np.asarray(apply(prepare(variables), SOURCE, TARGET))
+    for packed in (False, True):
+        found = np.asarray(apply(tickets.variables(loaded, packed), SOURCE, TARGET))
+        np.testing.assert_array_equal(found.view(np.uint32), logits.view(np.uint32))
+
+
+def test_the_same_ticket_is_the_same_file_and_read_it_writes_itself(tmp_path):
+    ticket = ticket_of(TINY)
+    sizes = tickets.save(tmp_path / "a", ticket)
+    tickets.save(tmp_path / "b", ticket_of(TINY))
+    tickets.save(tmp_path / "c", tickets.load(tmp_path / "a"))
+    content = (tmp_path / "a").read_bytes()
+    assert content == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+    assert sizes.pop("total") == len(content) > sum(sizes.values())
+
+
+def test_a_renamed_module_finds_its_weights_by_their_role(tmp_path, monkeypatch):
+    tickets.save(tmp_path / "t", ticket_of(TINY))
+    before = flat(tickets.variables(tickets.load(tmp_path / "t")))
+    names, projections = {"query": "q", "ffn_out": "down"}, weights._projections
+
+    def renamed(config):
+        for path, role, shape in projections(config):
+            yield (*path[:-1], names.get(path[-1], path[-1])), role, shape
+
+    monkeypatch.setattr(weights, "_projections", renamed)
+    after = flat(tickets.variables(tickets.load(tmp_path / "t")))
+    assert after.keys() != before.keys()
+    same_numbers(
+        after, {"/".join(names.get(part, part) for part in name.split("/")): leaf for name, leaf in before.items()}
+    )
+
+
+ELSEWHERE = """
+import hashlib, sys, jax, numpy as np
+from one_layer import tickets
+tree = tickets.variables(tickets.load(sys.argv[1]))
+print(hashlib.blake2b(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree))).hexdigest())
+"""
+
+
+def test_another_process_with_other_seeds_of_jax_and_python_makes_the_same_weights(tmp_path):
+    tickets.save(tmp_path / "t", ticket_of(TINY))
+    leaves = jax.tree.leaves(tickets.variables(tickets.load(tmp_path / "t")))
+    ours = hashlib.blake2b(b"".join(np.asarray(leaf).tobytes() for leaf in leaves)).hexdigest()
+    other = {"JAX_DEFAULT_PRNG_IMPL": "rbg", "JAX_THREEFRY_PARTITIONABLE": "0", "PYTHONHASHSEED": "5"}
+    arguments = [sys.executable, "-c", ELSEWHERE, str(tmp_path / "t")]
+    done = subprocess.run(arguments, env={**os.environ, **other}, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ours
+
+
+def test_a_run_s_ticket_knows_where_its_text_was_and_how_it_searched(tmp_path):
+    run = tiny.run({"evaluation.beam": 3, "seed": 11})
+    config = run.model_config(12, 6)
+    restored = RestoredRun(run, config, assets(config), initialize(config, 11), 12, "best")
+    tickets.save(tmp_path / "t", tickets.from_run(restored))
+    loaded = tickets.load(tmp_path / "t")
+    assert (loaded.data, loaded.evaluation, loaded.seed, loaded.step) == (run.data, run.evaluation, 11, 12)
+
+
+def test_random_weights_of_no_seed_are_in_the_file(tmp_path):
+    variables = trained(TINY)
+    kernel = variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"]
+    variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"] = kernel.at[0, 0].multiply(-1)
+    sizes = tickets.save(tmp_path / "t", ticket_of(TINY, variables=variables))
+    assert {name for name in sizes if name.startswith("random/")} == {"random/encoder/ffn/in/kernel"}
+    found = tickets.variables(tickets.load(tmp_path / "t"), packed=True)
+    same_numbers(flat(found["random"]), flat(variables["random"]))
+
+
+def test_tickets_on_one_random_layer_have_it_in_common(tmp_path):
+    configs = {"a": TINY, "b": TINY.replace(source_vocab=17), "c": TINY, "d": TINY.replace(keep=0.2)}
+    for (name, config), seed in zip(configs.items(), (SEED, SEED, SEED + 1, SEED), strict=True):
+        tickets.save(tmp_path / name, ticket_of(config, seed))
+    a, b, c, d = (
+        tickets.variables(ticket, packed=True)["random"]
+        for ticket in tickets.load_many([tmp_path / name for name in configs])
+    )
+    common = [
+        (one is other, name) for name, one, other in zip(flat(a), jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    ]
+    assert [name for shared, name in common if not shared] == ["source_embedding/kernel"], "its shape alone differs"
+    for others in (c, d):  # another seed; wider draws
+        assert not any(map(operator.is_, jax.tree.leaves(a), jax.tree.leaves(others)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scores": jnp.nan}, "the scores are not numbers"),
+        ({"vocabulary": 13}, "text/source_vocabulary has 13 types.*its model's table 12 rows"),
+        ({"beam": 5000}, "evaluation.beam is 5000; a ticket's is at most 1000"),
+        ({"test": "../../.bashrc"}, "its data have the name '../../.bashrc'"),
+    ],
+    ids=str,
+)
+def test_what_could_not_be_loaded_is_not_written(tmp_path, change, message):
+    (tmp_path / "t").write_bytes(b"the old one")
+    variables = jax.tree.map(lambda leaf: leaf * change.get("scores", 1), trained(TINY))
+    texts = assets(TINY.replace(source_vocab=change.get("vocabulary", 12)))
+    data = DataConfig(source="text", directory="d", tests=(change.get("test", "test"),))
+    evaluation = EvaluationConfig(beam=change.get("beam", 5))
+    with pytest.raises(UserError, match=message):
+        tickets.save(tmp_path / "t", tickets.make(TINY, SEED, variables, texts, data=data, evaluation=evaluation))
+    assert (tmp_path / "t").read_bytes() == b"the old one"
+
+
+def test_byte_level_pieces_are_kept_and_tickets_without_their_field_are_of_words(tmp_path, monkeypatch):
+    codes = "Ġ h\ni s\n"
+    sides = [Preprocessing(language, codes=codes, bpe_kind="byte-level") for language in ("de", "en")]
+    texts = dataclasses.replace(assets(TINY), source_preprocessing=sides[0], target_preprocessing=sides[1])
+    words = ticket_of(TINY)
+    tickets.save(tmp_path / "bytes", dataclasses.replace(words, assets=texts))
+    assert tickets.load(tmp_path / "bytes").assets == texts
+    reader = TicketReader(tmp_path / "bytes")
+    assert reader.preprocessing["source"]["bpe_kind"] == "byte-level" and reader.codes["target"] == codes
+
+    fields = Preprocessing.to_dict
+    older = {"tokenize", "lowercase", "codes", "language"}
+    monkeypatch.setattr(Preprocessing, "to_dict", lambda self: {k: v for k, v in fields(self).items() if k in older})
+    tickets.save(tmp_path / "older", words)
+    assert "bpe_kind" not in TicketReader(tmp_path / "older").preprocessing["source"]
+    assert tickets.load(tmp_path / "older").assets == assets(TINY)

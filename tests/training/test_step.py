@@ -1,0 +1,118 @@
+"""One update: what it is of its micro-batches, what it depends on, and that it compiles once and donates."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from one_layer.models import build, initialize
+from one_layer.models.config import EOS, PAD, ModelConfig
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.training.step import train_step
+
+VOCAB, ROWS, LENGTH, SMOOTHING = 15, 4, 6, 0.1
+CONFIG = ModelConfig(VOCAB, VOCAB, d_model=8, ffn=16, heads=2, encoder_layers=1, decoder_layers=1)
+DESCENT = optax.sgd(1.0)  # the update is the gradient itself
+
+
+def batch(seed=0, micro_batches=1, empty=0):
+    """`ROWS` random pairs and `empty` rows without a target, dealt to the micro-batches."""
+    random = np.random.default_rng(seed)
+    source, target = random.integers(4, VOCAB, (2, ROWS, LENGTH)).astype(np.int32)
+    for row in range(ROWS):
+        source[row, row + 2 :], target[row, LENGTH - row :] = PAD, PAD
+        source[row, row + 1], target[row, LENGTH - row - 1] = EOS, EOS
+    source = np.concatenate([source, np.full((empty, LENGTH), EOS, np.int32)])
+    target = np.concatenate([target, np.full((empty, LENGTH), PAD, np.int32)])
+    target_in = np.where(target == PAD, PAD, np.roll(target, 1, axis=1))
+    target_in[:, 0] = EOS
+    arrays = {"source": source, "target_in": target_in, "target": target}
+    return {name: array.reshape(micro_batches, -1, LENGTH) for name, array in arrays.items()}
+
+
+def start():
+    """Fresh every time, for a step donates it."""
+    variables = initialize(CONFIG, 3)
+    return variables["params"], DESCENT.init(variables["params"]), {"random": variables["random"]}
+
+
+@pytest.fixture(scope="module")
+def step():
+    return train_step(CONFIG, DESCENT, SMOOTHING, 1)
+
+
+@pytest.fixture(scope="module")
+def dropping():
+    return train_step(CONFIG.replace(dropout=0.3), DESCENT, SMOOTHING, 1)
+
+
+def close(tree, other, tolerance=1e-6):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=0, atol=tolerance), tree, other)
+
+
+def equal(tree, other):
+    return all(jax.tree.leaves(jax.tree.map(lambda x, y: bool((x == y).all()), tree, other)))
+
+
+def test_the_update_is_the_gradient_of_the_mean_over_tokens(step):
+    params, moments, fixed = start()
+    whole = {name: array[0] for name, array in batch().items()}
+
+    def mean(params):
+        logits = build(CONFIG).apply({"params": params, **fixed}, whole["source"], whole["target_in"])
+        loss, nll, tokens = label_smoothed_nll(logits, whole["target"], SMOOTHING)
+        return loss / tokens, (loss, nll, tokens)
+
+    gradient, (loss, nll, tokens) = jax.jit(jax.grad(mean, has_aux=True))(params)
+    expected = jax.tree.map(lambda p, g: p - g, params, gradient)
+    new, _, sums = step(params, moments, fixed, batch(), 0)
+    close(new, expected)
+    np.testing.assert_allclose([sums["loss"], sums["nll"], sums["tokens"]], [loss, nll, tokens], rtol=1e-6)
+    squares = sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(gradient))
+    np.testing.assert_allclose(sums["norm"], squares**0.5, rtol=1e-5)
+
+
+def test_micro_batches_and_empty_rows_change_nothing(step):
+    """Though the pairs' lengths differ, and so the micro-batches' tokens."""
+    one, _, sums = step(*start(), batch(), 0)
+    two, _, sums_of_two = step(*start(), batch(micro_batches=2), 0)
+    padded, _, sums_of_padded = step(*start(), batch(empty=ROWS, micro_batches=2), 0)
+    for new, others in ((two, sums_of_two), (padded, sums_of_padded)):
+        close(new, one)
+        close(others, sums, 1e-4)
+
+
+def test_it_compiles_once_a_shape(step):
+    step(*start(), batch(micro_batches=2), 0)
+    params, moments, _ = step(*start(), batch(), 0)
+    programs = step._cache_size()
+    for number in range(1, 4):
+        params, moments, _ = step(params, moments, start()[2], batch(number), number)
+        step(*start(), batch(number, micro_batches=2), number)
+    assert step._cache_size() == programs
+
+
+def test_it_donates_what_it_replaces_and_nothing_else(step):
+    params, moments, fixed = start()
+    step(params, moments, fixed, batch(), 0)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(params))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(fixed))
+
+
+def test_dropout_is_a_function_of_the_update(dropping):
+    first, again = (dropping(*start(), batch(), 5)[0] for _ in range(2))
+    assert equal(first, again)
+    assert not equal(first, dropping(*start(), batch(), 6)[0])
+
+
+def test_micro_batches_drop_different_units(step, dropping):
+    """Two equal micro-batches are twice the one, but for dropout."""
+    alone = batch()
+    twice = {name: np.concatenate([array, array]) for name, array in alone.items()}
+    for update, same in ((step, True), (dropping, False)):
+        sums, of_two = update(*start(), alone, 0)[2], update(*start(), twice, 0)[2]
+        assert float(of_two["tokens"]) == 2 * float(sums["tokens"])
+        assert (float(of_two["loss"]) == pytest.approx(2 * float(sums["loss"]), rel=1e-5)) == same

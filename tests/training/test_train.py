@@ -1,0 +1,249 @@
+"""A run is a function of its config: stopped and started again, even by SIGKILL, it ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer import tickets
+from one_layer.data import corpus as corpora
+from one_layer.errors import UserError
+from one_layer.models import initialize, random_collection
+from one_layer.runs.checkpoints import Checkpoints
+from one_layer.runs.settings import RunConfig
+from one_layer.tasks.translation.scores import Validator
+from one_layer.training.metrics import read_metrics
+from one_layer.training.train import Trainer, train
+from tests import ROOT, tiny
+
+# Long enough that a process can be caught in the middle; a checkpoint every 4 updates.
+LONG = {"train.updates": 40}
+MEASURED = {"seconds", "train/tokens_per_second"}
+RESULT_KEYS = {
+    *("config", "overrides", "seed", "task", "test", "valid", "steps", "epochs", "train_seconds", "tokens_per_second"),
+    *("parameters", "bytes", "peak_memory_bytes", "device", "jax", "commit", "started"),
+}
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    return tiny.trained(tmp_path_factory)
+
+
+def result(workdir):
+    return json.loads((workdir / "result.json").read_text("utf-8"))
+
+
+def checkpoint(workdir, step):
+    """Everything that a checkpoint holds."""
+    trainer = new_trainer(tiny.run(), workdir)
+    items = trainer.checkpoints.restore(step, params=trainer.params, optimizer=trainer.moments)
+    trainer.checkpoints.close()
+    return items
+
+
+def new_trainer(run: RunConfig, workdir):
+    corpus = corpora.load(run.data)
+    return Trainer(run, run.model_config(*map(len, corpus.vocabularies)), corpus, workdir)
+
+
+def lines(workdir):
+    return [{name: v for name, v in line.items() if name not in MEASURED} for line in read_metrics(workdir)]
+
+
+def same_bits(tree, other):
+    pairs = zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True)
+    return all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)
+
+
+def assert_same_run(workdir, other):
+    assert lines(workdir) == lines(other)
+    last = lines(workdir)[-1]["step"]
+    assert same_bits(checkpoint(workdir, last), checkpoint(other, last))
+    for key in ("config", "seed", "test", "valid", "steps", "epochs", "parameters", "bytes", "train_tokens"):
+        assert result(workdir)[key] == result(other)[key], key
+    hypotheses = [(folder / "hypotheses-test.txt").read_bytes() for folder in (workdir, other)]
+    assert hypotheses[0] == hypotheses[1]
+
+
+def test_what_a_run_leaves(workdir):
+    found = result(workdir)
+    assert found.keys() >= RESULT_KEYS
+    assert found["config"] == json.loads(json.dumps(tiny.run().raw)) and found["overrides"] == []
+    assert (found["seed"], found["task"], found["steps"]) == (1, "translation", tiny.UPDATES)
+    assert found["test"]["test"].keys() >= {"bleu_tokenized", "bleu_sacre", "signature"}
+    assert found["parameters"].keys() >= {"trained", "random", "kept"}
+    assert 0 < found["parameters"]["kept"] < found["parameters"]["trained"]
+    assert 0 < found["bytes"]["ticket"] < found["bytes"]["ticket_with_weights"] < found["bytes"]["dense_float32"]
+    assert min(found[name] for name in ("epochs", "train_seconds", "tokens_per_second", "peak_memory_bytes")) > 0
+    assert found["jax"] == jax.__version__ and found["started"] and found["device"]
+    assert len((workdir / "hypotheses-test.txt").read_text("utf-8").split("\n")) == tiny.CHANGES["data.toy_test"] + 1
+    assert (workdir / "config.json").exists() and list((workdir / "tensorboard").iterdir())
+
+
+def test_metrics_have_their_names(workdir):
+    trained = [line for line in read_metrics(workdir) if "train/loss" in line]
+    scored = [line for line in read_metrics(workdir) if "valid/nll" in line]
+    assert [line["step"] for line in trained] == list(range(2, tiny.UPDATES + 1, 2))
+    assert [line["step"] for line in scored] == list(range(tiny.EVERY, tiny.UPDATES + 1, tiny.EVERY))
+    for line in trained:
+        assert line.keys() >= {"seconds", "train/loss", "train/nll", "train/tokens_per_second", "train/learning_rate"}
+    assert all(0 < line["mask/flips"] < 1 for line in scored)
+    assert scored[-1]["valid/nll"] < scored[0]["valid/nll"]
+    assert result(workdir)["valid"]["score"] == -min(line["valid/nll"] for line in scored)
+
+
+def test_interrupted_equals_uninterrupted(workdir, tmp_path):
+    train(tiny.run({"train.updates": tiny.EVERY}), tmp_path, [])
+    train(tiny.run(), tmp_path, [])
+    assert_same_run(tmp_path, workdir)
+
+
+def test_a_finished_run_does_not_train_again(workdir):
+    before, checkpoints = result(workdir), tiny.contents(workdir / "checkpoints")
+    metrics = (workdir / "metrics.jsonl").read_bytes()
+    train(tiny.run(), workdir, [])
+    after = result(workdir)
+    assert (workdir / "metrics.jsonl").read_bytes() == metrics
+    assert tiny.contents(workdir / "checkpoints") == checkpoints
+    assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
+
+
+def main_process(workdir):
+    """The command line of a run in a process of its own, compiled programs shared with the other ones."""
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    command = [sys.executable, "main.py", *tiny.arguments(workdir, LONG)]
+    output = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=ROOT, env=cache | dict(os.environ), stdout=output, stderr=output)
+
+
+def kill_when(process, happened):
+    while process.poll() is None and not happened():
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(60) == -signal.SIGKILL, "the run ended before it could be killed"
+
+
+def test_killed_twice_equals_uninterrupted(tmp_path):
+    """Once at some line of the metrics, and once in the middle of writing a checkpoint."""
+    killed, metrics = tmp_path / "killed", tmp_path / "killed" / "metrics.jsonl"
+    line = random.Random(1).randint(5, 12)
+    kill_when(main_process(killed), lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= line)
+    stopped = Checkpoints(killed, read_only=True)
+    reached = stopped.last() or 0
+    stopped.close()
+
+    def writing():
+        """A checkpoint of this process, not what the other one left half-written."""
+        begun = [int(path.name.split(".")[0]) for path in (killed / "checkpoints").glob("*tmp*")]
+        return any(step > reached + 2 * tiny.EVERY for step in begun)
+
+    kill_when(main_process(killed), writing)
+    assert not (killed / "result.json").exists()
+    assert main_process(killed).wait(300) == 0
+    train(tiny.run(LONG), tmp_path / "whole", [])
+    assert_same_run(killed, tmp_path / "whole")
+
+
+def test_another_seed_is_another_run(workdir, tmp_path):
+    train(tiny.run({"seed": 2, "train.updates": tiny.EVERY}), tmp_path, [])
+    assert all(a != b for a, b in zip(lines(tmp_path), lines(workdir), strict=False))
+    assert not same_bits(random_collection(*model_and_seed(1)), random_collection(*model_and_seed(2)))
+
+
+def model_and_seed(seed):
+    run = tiny.run({"seed": seed})
+    return run.model_config(20, 20), seed
+
+
+def test_only_params_change_and_random_is_never_written(workdir):
+    trainer = new_trainer(tiny.run(), workdir)
+    trainer.restore()
+    trainer.checkpoints.close()
+    drawn = initialize(trainer.model, trainer.run.seed)
+    assert same_bits(trainer.fixed, {"random": drawn["random"]})
+    assert jax.tree.structure(trainer.params) == jax.tree.structure(drawn["params"])
+    for before, after in zip(jax.tree.leaves(drawn["params"]), jax.tree.leaves(trainer.params), strict=True):
+        assert (before != after).any()
+    for step in (workdir / "checkpoints").iterdir():
+        assert {item.name for item in step.iterdir() if item.is_dir()} == {"params", "optimizer", "progress", "metrics"}
+        assert b"kernel" not in (step / "params" / "_METADATA").read_bytes()
+
+
+def test_random_is_not_moved_by_an_update(tmp_path):
+    trainer = new_trainer(tiny.run({"train.updates": tiny.EVERY}), tmp_path)
+    before = jax.tree.map(np.array, trainer.fixed)
+    trainer.run_to_the_end()
+    trainer.checkpoints.close()
+    assert same_bits(trainer.fixed, before)
+
+
+def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
+    run = tiny.run({"train.updates": tiny.EVERY})
+    train(run, tmp_path, [])
+    before = tiny.contents(tmp_path / "checkpoints")
+    trainer = new_trainer(tiny.run(), tmp_path)
+    trainer.restore()
+    trainer.params = jax.tree.map(lambda leaf: leaf.at[(0,) * leaf.ndim].set(jnp.nan), trainer.params)
+    with pytest.raises(UserError, match=r"loss is nan at update 5: training has diverged; lower optim\.lr"):
+        trainer.run_to_the_end()
+    trainer.checkpoints.close()
+    assert tiny.contents(tmp_path / "checkpoints") == before
+    train(tiny.run(), tmp_path, [])
+    assert result(tmp_path)["steps"] == tiny.UPDATES
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_a_rate_without_measure_is_noticed_by_the_next_evaluation(tmp_path):
+    """The loss of the one update before is still a number; no hypotheses are asked of what it leaves."""
+    wild = {"optim.lr": 1e39, "optim.warmup": 0, "train.evaluate_every": 1, "train.updates": 3}
+    searching = {"train.select": "bleu", "evaluation.valid_beam": 1}
+    with pytest.raises(UserError, match="validation loss is nan at update 1: training has diverged"):
+        train(tiny.run(wild | searching), tmp_path, [])
+    assert not any((tmp_path / "checkpoints").iterdir())
+
+
+def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
+    scores = iter([3.0, 2.0, 2.5, 2.0, 1.0])
+    monkeypatch.setattr(Validator, "__call__", lambda *_: {"valid/nll": next(scores)})
+    train(tiny.run({"train.evaluate_every": 2, "train.patience": 2, "train.updates": 400}), tmp_path, [])
+    assert result(tmp_path)["steps"] == 4 * 2
+    assert result(tmp_path)["valid"]["score"] == -2.0
+
+
+def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
+    train(tiny.run({"train.keep_last": 1, "train.keep_best": 2, "data.tests": ()}), tmp_path, [])
+    nll = {line["step"]: line["valid/nll"] for line in read_metrics(tmp_path) if "valid/nll" in line}
+    checkpoints = Checkpoints(tmp_path, read_only=True)
+    assert checkpoints.steps() == sorted({*sorted(nll, key=nll.__getitem__)[:2], max(nll)})
+    assert len(nll) == 3 > len(checkpoints.steps()) > 1
+    checkpoints.close()
+
+
+def test_a_run_that_no_ticket_can_hold_still_has_its_result(workdir, tmp_path, monkeypatch):
+    """Its settings are beyond what a ticket from a stranger may ask for."""
+    shutil.copytree(workdir, tmp_path / "run")
+    for name in ("result.json", "ticket.safetensors"):
+        (tmp_path / "run" / name).unlink()
+
+    def refuse(*_):
+        raise UserError("evaluation.beam is 5000; a ticket's is at most 1000")
+
+    monkeypatch.setattr(tickets, "export", refuse)
+    result = train(tiny.run(), tmp_path / "run", [])
+    assert "ticket_file" not in result["bytes"] and not (tmp_path / "run" / "ticket.safetensors").exists()
+    assert json.loads((tmp_path / "run" / "result.json").read_text("utf-8"))["bytes"] == result["bytes"]
