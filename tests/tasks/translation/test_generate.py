@@ -10,13 +10,14 @@ import pytest
 from one_layer.errors import UserError
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
-from one_layer.runs.settings import EvaluationConfig
 from one_layer.special_tokens import EOS, PAD
+from one_layer.tasks import model as models
 from one_layer.tasks.translation.generate import Generator, search
+from one_layer.tasks.translation.settings import SearchSettings
 
 VOCAB, LONGEST, MOST = 14, 7, 9
 CONFIG = ModelConfig(VOCAB, VOCAB, d_model=8, ffn=16, heads=2, encoder_layers=1, decoder_layers=2)
-SETTINGS = EvaluationConfig(beam=3, max_length_a=0.0, max_length_b=MOST, max_tokens=6 * LONGEST, buckets=1)
+SETTINGS = SearchSettings(beam=3, max_length_a=0.0, max_length_b=MOST, max_tokens=6 * LONGEST, buckets=1)
 VARIABLES = initialize(CONFIG, 1)
 RANDOM = np.random.default_rng(0)
 SENTENCES = [np.array([*RANDOM.integers(4, VOCAB, n), EOS], np.int32) for n in (2, 6, 1, 3, 6, 5, 1, 4)]
@@ -28,8 +29,8 @@ def generator():
 
 
 @pytest.fixture(scope="module")
-def prepared(generator):
-    return generator.prepare(VARIABLES)
+def prepared():
+    return models.prepared(CONFIG, VARIABLES)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def test_padding_on_either_side(found):
 
 
 def test_the_padded_source_and_the_settings_say_how_long_a_translation_may_be(prepared):
-    short = Generator(CONFIG, EvaluationConfig(beam=1, max_length_a=0.5, max_length_b=1, buckets=1))
+    short = Generator(CONFIG, SearchSettings(beam=1, max_length_a=0.5, max_length_b=1, buckets=1))
     longest = max(len(hypothesis.tokens) for hypothesis in short(prepared, SENTENCES))
     assert longest == int(0.5 * LONGEST + 1) + 1
 
