@@ -119,7 +119,7 @@ def exists(dotted: str) -> bool:
 
 
 def declared(script: Path) -> dict[str, list[str] | None]:
-    """The flags and positional arguments of a script, with what each accepts where its source lists that."""
+    """The flags (`--name`) and positional arguments of a script, with what each accepts where its source lists that."""
     found: dict[str, list[str] | None] = {}
     constants = {
         node.targets[0].id: node.value
@@ -138,7 +138,8 @@ def declared(script: Path) -> dict[str, list[str] | None]:
         if isinstance(choices, ast.Name):
             choices = constants.get(choices.id)
         keys = choices.keys if isinstance(choices, ast.Dict) else getattr(choices, "elts", None)
-        found[node.args[0].value.lstrip("-")] = [key.value for key in keys] if keys else None
+        name = node.args[0].value if node.func.attr == "add_argument" else f"--{node.args[0].value}"
+        found[name] = [key.value for key in keys] if keys else None
     return found
 
 
@@ -148,14 +149,12 @@ def check_script(words: list[str]) -> None:
     assert (ROOT / script).is_file(), f"there is no {script}"
     known = declared(ROOT / script)
     overrides = [word for word in arguments if word.startswith(("--config=", "--config."))]
-    check_config(overrides) if "config" in known else None
-    positional = iter([name for name in known if known[name]])
+    if "--config" in known:
+        check_config(overrides)
+        arguments = [word for word in arguments if word not in overrides]
+    positional = iter([name for name in known if not name.startswith("--")])
     for word in arguments:
-        if word in overrides and "config" in known:
-            continue
-        name, _, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--"):
-            name, value = next(positional, ""), word
+        name, _, value = word.partition("=") if word.startswith("--") else (next(positional, ""), "", word)
         assert name in known, f"{script} does not take {word}"
         accepted = known[name]
         assert not (accepted and value) or value in accepted, f"{script} does not take {word}; it takes {accepted}"
@@ -253,9 +252,9 @@ def test_commands_parse(words: list[str]) -> None:
 @by_page
 def test_flags_in_the_prose_exist(page: Path) -> None:
     scripts = [ROOT / "main.py", *(ROOT / "launch").glob("*.py")]
-    known = {name for script in scripts for name in declared(script)} | {"config"}
+    known = {name for script in scripts for name in declared(script)}
     for span in spans(page):
-        for flag, value in re.findall(r"^--(\w+)(?:=([\w-]+))?", span):
+        for flag, value in re.findall(r"^(--\w+)(?:=([\w-]+))?", span):
             assert flag in known, f"{page.name}: `{span}`"
             accepted = declared(ROOT / "main.py").get(flag)
             assert not (accepted and value) or PLACEHOLDER.search(value) or value in accepted, f"{page.name}: `{span}`"
@@ -292,6 +291,7 @@ def test_the_packages_are_all_in_the_architecture() -> None:
         "python main.py --config=configs/toy.py --config.model.kep=0.3",
         "python main.py --config=configs/toy.py --config.model.keep=half",
         "python main.py --mode=translat",
+        "python main.py translate",
         "python main.py --wrokdir=runs/toy",
         "echo text | python main.py extra",
         "python launch/nothing.py",
