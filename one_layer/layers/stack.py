@@ -6,6 +6,7 @@ differs from step to step: the scores, and so the masks (Shen et al. 2021, arXiv
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,22 +15,35 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from one_layer.layers.blocks import Layer
-from one_layer.models.config import ModelConfig
+from one_layer.layers.blocks import Layer, LayerSettings
+
+
+@dataclass(frozen=True)
+class StackSettings:
+    """`length` layers with the settings `layer`.
+
+    `one_weight`: they share one random layer; else each has its own. `shared_params`: some of what is trained is the same in all
+    of them (one mask, biases, or norms' scales). `remat`: a layer's inner values are computed again in the backward pass instead
+    of kept.
+    """
+
+    layer: LayerSettings
+    length: int
+    one_weight: bool
+    shared_params: bool = False
+    remat: bool = False
 
 
 class Stack(nn.Module):
-    """`length` applications of one layer: `layer(config)(x, *rest)`, `rest` being the same in each.
+    """The layers of a stack, one after the other: each is `layer(settings.layer)(x, *rest)`, with the same `rest`.
 
-    With `sharing` `weights`, the collection `random` holds one layer's matrices; else those of `length` layers, the layer axis
-    first. `params` have it first too, but for those that all layers share; `cache` and `memory` second, after the batch.
-    `intermediates`, where mutable, gets each layer's output. With `remat` a layer's inner values are computed again in the
-    backward pass instead of kept.
+    With `one_weight` the collection `random` holds one layer's matrices; else it holds those of every layer, with the layer axis
+    first. `params` have the layer axis first too, except for what all layers share; `cache` and `memory` have it second, after
+    the batch. `intermediates`, where mutable, gets each layer's output.
     """
 
     layer: type[Layer]
-    config: ModelConfig
-    length: int
+    settings: StackSettings
 
     @nn.compact
     def __call__(self, x: Float[Array, "batch length d"], *rest: Any) -> Float[Array, "batch length d"]:
@@ -38,9 +52,9 @@ class Stack(nn.Module):
             layer.sow("intermediates", "output", y)
             return y, None
 
-        one_weight = self.config.sharing == "weights"
+        one_weight = self.settings.one_weight
         scan = nn.scan(
-            nn.remat(step, prevent_cse=False) if self.config.remat else step,
+            nn.remat(step, prevent_cse=False) if self.settings.remat else step,
             variable_broadcast="random" if one_weight else False,
             variable_axes={
                 "params": 0,
@@ -54,15 +68,15 @@ class Stack(nn.Module):
             },
             split_rngs={"params": True, "dropout": True},
             in_axes=nn.broadcast,
-            length=self.length,
+            length=self.settings.length,
         )
 
         def layers(layer: Layer, x: Array, *rest: Any) -> Array:
             return scan(layer, x, *rest)[0]
 
-        if self.config.shares_params:
-            layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.length))
-        return layers(self.layer(self.config, name="layers"), x, *rest)
+        if self.settings.shared_params:
+            layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.settings.length))
+        return layers(self.layer(self.settings.layer, name="layers"), x, *rest)
 
 
 def _one_each(params: Any, length: int) -> Any:

@@ -11,8 +11,9 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.matrix import Drop, Embedding, embed
 from one_layer.layers.stack import Stack
-from one_layer.models.config import PAD, ModelConfig
+from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.special_tokens import PAD
 
 Variables = dict[str, Any]
 
@@ -31,8 +32,8 @@ class Transformer(nn.Module):
             self.source_embedding = Embedding(c.source_vocab, c.d_model, kind, c.supermask)
             self.target_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
         self.drop = Drop(c.dropout)
-        self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
-        self.decoder = Stack(DecoderLayer, c, c.decoder_layers)
+        self.encoder = Stack(EncoderLayer, c.stack("encoder"))
+        self.decoder = Stack(DecoderLayer, c.stack("decoder"))
 
     def __call__(
         self, source: Int[AnyArray, "batch source"], target_in: Int[AnyArray, "batch target"]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from one_layer.data.corpus import Corpus, DataConfig, load, load_text_assets, save_text_assets
-from one_layer.data.text.vocabulary import UNK, Vocabulary
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
 ENGLISH = ["That's a house.", "He says: 'yes!'", "Nothing.", "The house is new.", "No, no!"]

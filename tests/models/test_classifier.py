@@ -19,7 +19,7 @@ from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
-from one_layer.models.config import PAD
+from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_nll
 from tests import numpy_transformer
 from tests.compiling import jit

@@ -14,18 +14,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from one_layer.tasks.translation.serve import translate
 
 from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
 from one_layer.models import build
 from one_layer.models.accounting import account, describe
-from one_layer.models.config import EOS, PAD
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.evaluate import evaluate, validator
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import EvaluationConfig
+from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation import bleu
-from one_layer.tasks.translation.serve import translate
 from tests import tiny
 
 

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from one_layer.models import initialize
-from one_layer.models.config import EOS, PAD, ModelConfig
+from one_layer.models.config import ModelConfig
+from one_layer.special_tokens import EOS, PAD
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 

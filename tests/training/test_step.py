@@ -9,7 +9,8 @@ import optax
 import pytest
 
 from one_layer.models import build, initialize
-from one_layer.models.config import EOS, PAD, ModelConfig
+from one_layer.models.config import ModelConfig
+from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.training.step import train_step
 

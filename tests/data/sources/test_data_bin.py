@@ -11,8 +11,9 @@ import pytest
 from one_layer.data.corpus import Corpus, DataConfig, load
 from one_layer.data.sources.data_bin import read_indexed
 from one_layer.data.text.lines import split_lines
-from one_layer.data.text.vocabulary import EOS, UNK, Vocabulary
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
+from one_layer.special_tokens import EOS, UNK
 from tests.data_bins import WRITERS, write_folder, write_mapped, write_older
 
 PARTS = {

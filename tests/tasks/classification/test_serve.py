@@ -13,19 +13,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from one_layer.tasks.classification.serve import classify, classify_lines
+from one_layer.tasks.translation.serve import translate
 from safetensors.numpy import load_file, save_file
 from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
-from one_layer.data.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.tasks.classification.serve import classify, classify_lines
-from one_layer.tasks.translation.serve import translate
+from one_layer.special_tokens import BOS, EOS
 from one_layer.tickets import restore_ticket
 from one_layer.training.train import train
 from tests import tfds_sets, tiny

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.errors import UserError
-from one_layer.models.config import EOS, PAD
+from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 
 BATCH, VOCAB, LONGEST, ROWS = 3, 6, 4, 1009

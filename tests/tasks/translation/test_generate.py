@@ -9,8 +9,9 @@ import pytest
 
 from one_layer.errors import UserError
 from one_layer.models import build, initialize
-from one_layer.models.config import EOS, PAD, ModelConfig
+from one_layer.models.config import ModelConfig
 from one_layer.runs.settings import EvaluationConfig
+from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation.generate import Generator, search
 
 VOCAB, LONGEST, MOST = 14, 7, 9
