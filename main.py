@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-_MODES = ["train", "evaluate", "translate", "classify", "export", "inspect"]
+_MODES = ("train", "evaluate", "export", "inspect")  # and what a task's models do with lines: translate, classify
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
-_MODE = flags.DEFINE_enum("mode", "train", _MODES, "What to do.")
+_MODE = flags.DEFINE_string("mode", "train", "What to do: train, evaluate, translate, classify, export or inspect.")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _TICKET = flags.DEFINE_string(
     "ticket", "", "A ticket instead of a checkpoint: to evaluate, translate or classify with, or to inspect."
@@ -60,7 +60,16 @@ def main(argv: list[str]) -> None:
     else:
         from one_layer.data.text.streams import read_input, write_output
 
+        _check_verb(_MODE.value)
         write_output(_OUTPUT.value, _restored().serve(_MODE.value, read_input(_INPUT.value)))
+
+
+def _check_verb(mode: str) -> None:
+    from one_layer.tasks import TASKS
+
+    verbs = [task.model.verb for task in TASKS.values()]
+    if mode not in verbs:
+        raise UserError(f"--mode={mode} is unknown; known are {', '.join((*_MODES, *verbs))}")
 
 
 def _folder() -> RunFolder:

@@ -16,16 +16,17 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.importers.fairseq import StateDict
 from one_layer.importers.fairseq_checkpoint import read_checkpoint
-from one_layer.importers.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.importers.fairseq_options import read_supermask
 from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.special_tokens import PAD
 from one_layer.tasks.model import TrainedModel
@@ -142,8 +143,8 @@ class _Trained(NamedTuple):
 
 
 def _restore(path: str) -> _Trained:
-    folder = Path(path)
-    if not (folder / "config.json").is_file() or not any((folder / "checkpoints").glob("[0-9]*")):
+    folder = RunFolder(path)
+    if not folder.holds_run:
         raise UserError(
             f"model.embedding_path is {path}, where there is no run with config.json and a checkpoint; give the folder of a run "
             "that was trained, or another model.embedding_source"

@@ -6,7 +6,8 @@ import pytest
 from ml_collections import ConfigDict
 
 from configs import common, iwslt14, paper, wmt14
-from one_layer.runs.settings import flatten, resolve
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import resolve
 from tests.configs.test_configs import TABLE
 
 ROWS = {

@@ -9,7 +9,7 @@ import pytest
 
 from configs.common import SIZES
 from launch.benchmark import BENCHMARKS
-from one_layer.runs.settings import flatten
+from one_layer.runs.records import flatten
 
 
 @pytest.fixture

@@ -1,0 +1,225 @@
+"""A task of one's own, in one file: an encoder learns to reverse words, and everything else of the program takes it as it is.
+
+It trains, resumes, is evaluated, is exported to a ticket and served, without a change anywhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import one_layer
+from one_layer.data.batches import evaluation_batches
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, Split
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.tokens import TokenStore
+from one_layer.errors import UserError
+from one_layer.layers.blocks import EncoderLayer
+from one_layer.layers.matrix import Embedding, Projection, embed
+from one_layer.layers.stack import Stack
+from one_layer.models import ModelConfig, build
+from one_layer.models.families import FAMILIES, Family, Head, Table
+from one_layer.models.inputs import keys_that_count, kind_of_tables, position_table, positions
+from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import resolve
+from one_layer.tasks import TASKS
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.model import TrainedModel, prepared
+from one_layer.tasks.protocol import Task
+from one_layer.training.metrics import read_metrics
+from one_layer.training.train import train
+from tests import tiny
+
+LETTERS = "abcd"
+
+
+class Reverser(nn.Module):
+    """An encoder with a trained projection to letters at every place."""
+
+    config: ModelConfig
+
+    @nn.compact
+    def __call__(self, source):
+        c = self.config
+        table = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask, name="source_embedding")()
+        x = embed(table, source) + position_table(source.shape[1], c.d_model)[positions(source)]
+        x = Stack(EncoderLayer, c.stack("encoder"), name="encoder")(x, keys_that_count(source))
+        return Projection(c.target_vocab, "trained", c.supermask, True, "float32", name="letters")(x)
+
+
+def check(config: ModelConfig) -> None:
+    if config.decoder_layers:
+        raise UserError(f"model.decoder_layers is {config.decoder_layers}; words are reversed without a decoder: give 0")
+
+
+FAMILY = Family(
+    name="reverser",
+    stacks=("encoder",),
+    tables=lambda c: iter([Table("source_embedding", "encoder/embedding", c.source_vocab, ("source",))]),
+    heads=lambda c: iter([Head("letters", "head/letters", (c.d_model, c.target_vocab))]),
+    check=check,
+    network=Reverser,
+    describe=lambda c: f"reverser with {c.encoder_layers} layers",
+)
+
+
+@dataclass(frozen=True)
+class ReversalSettings:
+    """Padded tokens of a batch."""
+
+    max_tokens: int = 4096
+
+
+class ReversalModel(TrainedModel):
+    """Reverses words of letters."""
+
+    verb = "reverse"
+
+    def lines(self, lines: Sequence[str]) -> list[str]:
+        ids = [self.assets.source_vocabulary.encode(" ".join(line)) for line in lines]
+        return [self.assets.target_vocabulary.decode(row).replace(" ", "") for row in self._best(ids)]
+
+    def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        given = self.lines([text.replace(" ", "") for text in split.source_text])
+        right = np.mean([one == other for one, other in zip(given, split.reference, strict=True)])
+        return {"accuracy": float(right)}, {"plain": given}
+
+    @cached_property
+    def _apply(self):
+        return jax.jit(build(self.config).apply)
+
+    def _best(self, ids):
+        rows = {}
+        for batch in evaluation_batches(ids, None, self.settings.max_tokens, 1):
+            best = np.asarray(self._apply(self.prepared, batch["source"])).argmax(-1)
+            rows |= dict(zip(batch["index"].tolist(), best.astype(np.int32), strict=True))
+        return [rows[place] for place in range(len(ids))]
+
+
+class Reversal(Task):
+    name, family, settings, model = "reversal", "reverser", ReversalSettings, ReversalModel
+
+    def check(self, data, model, settings):
+        if data.source != "toy":
+            raise UserError(f"data.source is {data.source!r}; words are made up here: leave it out")
+
+    def selectable(self, data, settings):
+        return ("nll",)
+
+    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
+        vocabulary = saved.source_vocabulary if saved else Vocabulary.build([" ".join(LETTERS)])
+        steps = Preprocessing("letters")
+        parts = {
+            name: split(vocabulary, count, seed)
+            for seed, (name, count) in enumerate({"train": 64, "valid": 16, "test": 8}.items())
+        }
+        assets = TextAssets(vocabulary, vocabulary, steps, steps)
+        return Corpus(**vars(assets), train=parts["train"], valid=parts["valid"], tests={"test": parts["test"]}, report=[])
+
+    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+        return self.corpus(data, saved)
+
+    def loss(self, network, variables, batch, smoothing, rngs):
+        logits = network.apply(variables, batch["source"], rngs=rngs)
+        loss, nll, letters = label_smoothed_nll(logits, batch["target"], smoothing)
+        return {"loss": loss, "nll": nll, "targets": letters, "tokens": letters}
+
+    def validator(self, model, data, settings, corpus):
+        network = build(model)
+
+        @jax.jit
+        def sums(variables, batch):
+            return label_smoothed_nll(network.apply(variables, batch["source"]), batch["target"], 0.0)[1:]
+
+        def values(params, fixed):
+            variables, valid = prepared(model, {"params": params, **fixed}), corpus.valid
+            batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, 1)
+            nll, letters = np.sum([jax.device_get(sums(variables, batch)) for batch in batches], axis=0)
+            return {"valid/nll": float(nll / letters)}
+
+        return values
+
+
+def split(vocabulary: Vocabulary, count: int, seed: int) -> Split:
+    dice = np.random.default_rng(seed)
+    words = [" ".join(dice.choice(list(LETTERS), 3)) for _ in range(count)]
+    backwards = [word[::-1] for word in words]
+    source, target = (TokenStore.of([vocabulary.encode(word) for word in side]) for side in (words, backwards))
+    return Split(source, target, words, [word.replace(" ", "") for word in backwards], [])
+
+
+CHANGES = {
+    "task": "reversal",
+    "model.decoder_layers": 0,
+    "model.dropout": 0.0,
+    "train.updates": 30,
+    "train.evaluate_every": 15,
+    "optim.lr": 0.03,
+    "optim.label_smoothing": 0.0,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _third_task():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "reversal", Reversal())
+        patch.setitem(FAMILIES, "reverser", FAMILY)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, _third_task):
+    path = tmp_path_factory.mktemp("run") / "run"
+    train(resolve(tiny.config(CHANGES)), path, [])
+    return RunFolder(path)
+
+
+def test_it_learns(folder):
+    nll = [line["valid/nll"] for line in read_metrics(folder.metrics_file) if "valid/nll" in line]
+    assert nll[-1] < nll[0] and nll[-1] < 0.9 * np.log(len(LETTERS) + 1)
+    result = json.loads((folder.path / "result.json").read_text())
+    assert result["task"] == "reversal" and result["test"]["test"].keys() == {"accuracy"}
+    assert 0 < result["parameters"]["kept"] < result["parameters"]["trained"]
+
+
+def test_it_resumes(folder, tmp_path):
+    for updates in (15, 30):
+        train(resolve(tiny.config(CHANGES | {"train.updates": updates})), tmp_path / "run", [])
+    again = RunFolder(tmp_path / "run")
+    assert again.ticket_file.read_bytes() == folder.ticket_file.read_bytes()
+
+
+def test_its_ticket_is_its_checkpoint(folder, tmp_path):
+    alone = shutil.copy(folder.ticket_file, tmp_path / "words.safetensors")
+    models = [restore_run(folder), one_layer.load(alone), one_layer.load(alone, packed=True)]
+    words = ["abc", "ddd", "cab"]
+    said = [model.serve("reverse", words) for model in models]
+    assert said[0] == said[1] == said[2] and len(said[0]) == 3
+    scores = [evaluate(model, "test", None)["test"]["accuracy"] for model in models]
+    assert scores[0] == scores[1] == scores[2]
+    leaves = jax.tree.leaves(models[1].variables["params"])
+    assert leaves and all(leaf.dtype == jnp.float32 for leaf in leaves)  # the head alone: masks are bits
+
+
+def test_other_tasks_keys_and_verbs_are_refused(folder):
+    with pytest.raises(UserError, match="best is a reversal model, which does not translate; give --mode=reverse"):
+        restore_run(folder).serve("translate", ["abc"])
+    with pytest.raises(UserError, match=r"model\.decoder_layers is 1; words are reversed without a decoder"):
+        resolve(tiny.config(CHANGES | {"model.decoder_layers": 1}))
+    with pytest.raises(UserError, match="train.select is 'bleu', but what is measured on the validation set is nll"):
+        resolve(tiny.config(CHANGES | {"train.select": "bleu"}))
