@@ -122,7 +122,7 @@ def test_a_folder_is_needed(refused, tmp_path):
         ("test.de", None, "test.de does not exist"),
         ("valid.de", b"", "valid.de is empty"),
         ("train.en", b"one\ntwo\n", "train.de has 3 lines, but"),
-        ("train.en", b"one\ntwo\n", "train.en has 2: parallel files"),
+        ("train.en", b"one\ntwo\n", "train.en has 2; give parallel files"),
         ("valid.en", b"one\ntwo\n", "valid.en has 2"),
         ("train.de", b"ein\nzw\xe4i\ndrei\n", "train.de, line 2: the byte 0xe4 is not UTF-8"),
         ("train.de.gz", b"\x1f\x8b\x08", "train.de.gz is not a whole gzip file"),

@@ -28,7 +28,7 @@ def remote(tmp_path: Path) -> Archive:
 
 
 def test_downloaded_once_and_only_if_asked(tmp_path: Path, remote: Archive) -> None:
-    with pytest.raises(UserError, match=r"a\.tgz does not exist; put file:///.*a\.tgz there, or add --download"):
+    with pytest.raises(UserError, match=r"a\.tgz does not exist; save file:///.*a\.tgz there, or add --download"):
         fetch(remote, tmp_path / "here")
     path = fetch(remote, tmp_path / "here", download=True)
     assert path.read_bytes() == CONTENT and [file.name for file in path.parent.iterdir()] == ["a.tgz"]
@@ -46,11 +46,11 @@ def test_the_next_address_is_tried(tmp_path: Path, remote: Archive) -> None:
 
 def test_half_and_changed_files_are_refused(tmp_path: Path, remote: Archive) -> None:
     (tmp_path / "a.tgz").write_bytes(CONTENT[:-1])
-    with pytest.raises(UserError, match=r"a\.tgz has 10,239 bytes, the published one 10,240; delete it"):
+    with pytest.raises(UserError, match=r"a\.tgz has 10,239 bytes, but the published file has 10,240; delete it"):
         fetch(remote, tmp_path)
     (tmp_path / "a.tgz").write_bytes(CONTENT[:-1] + b"x")
     with pytest.raises(
-        UserError, match=r"a\.tgz has the SHA-256 [0-9a-f]{64}, the published one [0-9a-f]{64}; delete it"
+        UserError, match=r"a\.tgz has the SHA-256 [0-9a-f]{64}, but the published file has [0-9a-f]{64}; delete it"
     ):
         fetch(remote, tmp_path)
     (tmp_path / "remote/a.tgz").write_bytes(b"another")
@@ -109,7 +109,7 @@ def test_members_are_found_by_their_last_name(tmp_path: Path) -> None:
     assert [file.read_bytes() for file in extract(path, ["two", "one"], tmp_path / "out")] == [b"2", b"1"]
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["one", "two"]
     assert extract(path, ["three"], tmp_path / "out") == [tmp_path / "out/three"]  # never outside of the folder
-    with pytest.raises(UserError, match=r"a\.tgz holds no file four; is this the published archive"):
+    with pytest.raises(UserError, match=r"a\.tgz holds no file four; give the published archive"):
         extract(path, ["one", "four"], tmp_path / "out2")
     assert not (tmp_path / "out2").exists()
 

@@ -102,7 +102,7 @@ def test_a_run_that_goes_on_keeps_its_vocabulary_when_the_text_changes(config: D
 @pytest.mark.parametrize("prepared", [True, False])
 def test_training_text_of_unequal_length(config: DataConfig, tmp_path: Path, prepared: bool) -> None:
     write(tmp_path, "train", GERMAN, ENGLISH[:2])
-    with pytest.raises(UserError, match=r"train\.de has 4 lines, but .*train\.en has 2: parallel files"):
+    with pytest.raises(UserError, match=r"train\.de has 4 lines, but .*train\.en has 2; give parallel files"):
         load(replace(config, prepared=prepared))
     assert not Path(config.store).exists()
 
@@ -147,7 +147,7 @@ def test_a_store_with_another_vocabulary_is_named(config: DataConfig) -> None:
     load(config)
     (path,) = Path(config.store).glob("*/vocabulary.source.txt")
     path.write_text("".join(line + "\n" for line in path.read_text().split("\n")[:-3]))
-    with pytest.raises(UserError, match=r"holds other vocabularies than those it was made with; delete the folder"):
+    with pytest.raises(UserError, match=r"does not hold the vocabularies that it was made with; delete the folder"):
         load(config)
 
 

@@ -115,7 +115,7 @@ def test_unequal_sides_are_found_before_anything_is_done(folder: Path, monkeypat
     write(folder, "train", RAW)
     (folder / "train.en").write_text("one\ntwo\n")
     monkeypatch.setattr(streaming, "words", None)
-    with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2: parallel files"):
+    with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2; give parallel files"):
         load(config_of(folder, WAYS[0]))
 
 

@@ -94,11 +94,11 @@ def test_an_index_cut_anywhere_or_past_its_data(tmp_path: Path, write: object) -
     whole, ids = index.read_bytes(), data.read_bytes()
     for end in range(9, len(whole)):
         index.write_bytes(whole[:end])
-        with pytest.raises(UserError, match=r"x\.idx is cut short"):
+        with pytest.raises(UserError, match=r"x\.idx is truncated"):
             read_indexed(tmp_path / "x")
     index.write_bytes(whole)
     data.write_bytes(ids[:-1])
-    with pytest.raises(UserError, match=r"x\.idx looks for sentence 3 at ids 4 to 8, but x\.bin holds 7"):
+    with pytest.raises(UserError, match=r"x\.idx places sentence 3 at ids 4 to 8, but x\.bin holds 7"):
         read_indexed(tmp_path / "x")
     data.unlink()
     with pytest.raises(UserError, match=r"x\.bin does not exist"):
@@ -108,19 +108,19 @@ def test_an_index_cut_anywhere_or_past_its_data(tmp_path: Path, write: object) -
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"nothing of the kind", r"x\.idx begins with b'nothing o'; fairseq's begin with"),
+        (b"nothing of the kind", r"x\.idx begins with b'nothing o'; fairseq's files begin with"),
         (b"", r"x\.idx begins with b''"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 2, 8, 0), r"x\.idx is of version 2; version 1 is read"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 7, 0), r"x\.idx has ids of kind 7; known are 1, 2"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 0), r"x\.idx counts no sentences"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, -2), r"x\.idx looks for sentence 1 at ids -1 to 1"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 2, 8, 0), r"x\.idx has version 2; give a file of version 1"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 7, 0), r"x\.idx has ids of dtype code 7; the known codes are 1, 2"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 0), r"x\.idx has no sentences"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, -2), r"x\.idx places sentence 1 at ids -1 to 1"),
         (
             b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 1, 1, 2, 2**63 - 1),
-            r"x\.idx looks for sentence 1 at ids 9,223",
+            r"x\.idx places sentence 1 at ids 9,223",
         ),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**62), r"x\.idx is cut short"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**64 - 1), r"x\.idx is cut short"),
-        (b"TNTIDX\x00\x00" + struct.pack("<5Q", 1, 4, 4, 2**64 - 1, 1), r"x\.idx is cut short"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**62), r"x\.idx is truncated"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**64 - 1), r"x\.idx is truncated"),
+        (b"TNTIDX\x00\x00" + struct.pack("<5Q", 1, 4, 4, 2**64 - 1, 1), r"x\.idx is truncated"),
     ],
 )
 def test_an_index_of_another_kind(tmp_path: Path, content: bytes, message: str) -> None:
@@ -138,13 +138,13 @@ def test_parts_that_do_not_fit_together(folder: Path) -> None:
     with pytest.raises(UserError, match=r"the dictionaries in .* are not those that the run began with"):
         load(fairseq(folder), (Vocabulary.build(["a"]),) * 2)
     write_mapped(folder / "valid.de-en.en", SENTENCES)
-    with pytest.raises(UserError, match=r"valid\.de-en\.de\.idx counts 2 sentences, but .*valid\.de-en\.en\.idx 3"):
+    with pytest.raises(UserError, match=r"valid\.de-en\.de\.idx has 2 sentences, but .*valid\.de-en\.en\.idx has 3"):
         load(fairseq(folder))
     write_mapped(folder / "valid.de-en.en", [np.array([5, 2]), np.array([999, 2])])
     with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin holds ids from 2 to 999, but its dictionary has 10"):
         load(fairseq(folder))
     write_mapped(folder / "valid.de-en.en", [np.array([5, 2]), np.array([5, 6])])
-    with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin: sentence 2 does not end in </s>"):
+    with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin: sentence 2 does not end with </s>"):
         load(fairseq(folder))
     (folder / "raw.de-en.de").write_text("ja\n")
     with pytest.raises(UserError, match=r"holds raw as text .* set data\.source=text"):

@@ -105,7 +105,7 @@ def test_labels_and_numbers(tmp_path: Path) -> None:
 def test_what_is_not_there(folder: Path) -> None:
     how = r"pip install -r requirements-tfds\.txt, then tfds build .* --file_format=array_record --data_dir=.*"
     for name in ("wmt14_translate/de-en", "no_such_set", "no name"):
-        with pytest.raises(UserError, match=rf"{name} is not prepared under .*{how}"):
+        with pytest.raises(UserError, match=rf"{name} is not prepared in .*{how}"):
             TfdsRecords(name, str(folder))
     with pytest.raises(UserError, match=r"has no split 'valid'; it has .*validation"):
         load(config(folder, valid="valid"))

@@ -89,13 +89,13 @@ def test_a_header_is_optional_and_a_merge_may_be_of_number_signs(header: str) ->
 @pytest.mark.parametrize(
     ("merges", "message"),
     [
-        ("", "merges.txt: no merges"),
-        ("#version: 0.2\n", "merges.txt: no merges"),
+        ("", "merges.txt holds no merges"),
+        ("#version: 0.2\n", "merges.txt holds no merges"),
         ("#version: 0.2\nt h\nth\n", "merges.txt, line 3: 'th' is not two symbols"),
         ("t h\nth e x\n", "merges.txt, line 2: 'th e x' is not two symbols"),
         ("t h\n\nh e\n", "merges.txt, line 2: '' is not two symbols"),
         ("t  h\n", "merges.txt, line 1: 't  h' is not two symbols"),
-        ("#version: 0.2\nt h\ne r</w>\n", "merges.txt, line 3: 'r</w>' is neither a byte nor made by any line"),
+        ("#version: 0.2\nt h\ne r</w>\n", "merges.txt, line 3: 'r</w>' is neither a byte nor the result of any merge"),
         ("t h\nth 漢\n", "merges.txt, line 2: '漢' is neither a byte"),
     ],
 )
@@ -106,10 +106,10 @@ def test_unfit_merges_are_named_with_file_and_line(merges: str, message: str) ->
 
 def test_merges_of_bytes_are_not_taken_for_codes_of_words(steps: Preprocessing) -> None:
     assert steps.codes
-    with pytest.raises(UserError, match=r"merges are of bytes.*give data\.bpe_kind=byte-level"):
+    with pytest.raises(UserError, match=r"holds byte-level merges.*set data\.bpe_kind=byte-level"):
         Preprocessing("en", codes=steps.codes)
     check_codes("#version: 0.2\nĠ e</w>\n")  # Maltese
-    with pytest.raises(UserError, match="bpe_kind is 'wordpiece'; known are subword-nmt and byte-level"):
+    with pytest.raises(UserError, match="bpe_kind is 'wordpiece'; give subword-nmt or byte-level"):
         Preprocessing("en", bpe_kind="wordpiece")
 
 
@@ -174,5 +174,5 @@ def test_codes_of_the_other_kind_are_named_with_their_file(tmp_path: Path, publi
     (tmp_path / "code").write_text("#version: 0.2\ne r</w>\n")
     with pytest.raises(UserError, match=r"code, line 2: 'r</w>' is neither a byte"):
         load(corpus_of(tmp_path, published, bpe_codes=str(tmp_path / "code")))
-    with pytest.raises(UserError, match=r"merges\.txt: these merges are of bytes"):
+    with pytest.raises(UserError, match=r"merges\.txt holds byte-level merges"):
         load(corpus_of(tmp_path, published, bpe_kind="subword-nmt"))

@@ -141,7 +141,7 @@ def test_as_json_and_back() -> None:
     older = {"language": "de", "tokenize": True, "lowercase": False, "codes": None}
     assert Preprocessing.from_dict(older) == Preprocessing("de", tokenize=True)
     for fields in ({}, {"language": "de"}, Preprocessing("de").to_dict() | {"tokenize": 1}):
-        with pytest.raises(UserError, match="holds exactly language, tokenize, lowercase, codes"):
+        with pytest.raises(UserError, match="must have exactly the fields language, tokenize, lowercase, codes"):
             Preprocessing.from_dict(fields)
 
 

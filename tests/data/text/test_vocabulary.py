@@ -80,13 +80,13 @@ def test_fingerprint_depends_on_tokens_and_their_order_alone() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a 2\nb\n", r"line 2: 'b' is not `token count`"),
+        ("a 2\nb\n", r"line 2: 'b' is not of the form `token count`"),
         ("a 2\n\nb 1\n", r"line 2: '' is not"),
         ("a b 2\n", r"line 1: 'a b 2' is not"),
         (" 2\n", r"line 1: ' 2' is not"),
         ("a -2\n", r"line 1: 'a -2' is not"),
         ("a ²\n", r"line 1: 'a ²' is not"),
-        ("a 2\nb 1\na 1\n", r"line 3: 'a' stands already in line 1"),
+        ("a 2\nb 1\na 1\n", r"line 3: 'a' is already in line 1"),
         ("a 2\n<pad> 1\n", r"line 2: '<pad>' is a special token"),
     ],
 )
@@ -97,11 +97,11 @@ def test_malformed_files(tmp_path: Path, content: str, message: str) -> None:
 
 
 def test_malformed_tokens() -> None:
-    with pytest.raises(UserError, match="begins with"):
+    with pytest.raises(UserError, match="must begin with"):
         Vocabulary(("a", "b"))
     with pytest.raises(UserError, match="'a' more than once"):
         Vocabulary((*SPECIALS, "a", "b", "a"))
-    with pytest.raises(UserError, match="5 tokens need as many counts, not 1"):
+    with pytest.raises(UserError, match="has 5 tokens but 1 counts"):
         Vocabulary((*SPECIALS, "a"), (1,))
 
 
