@@ -111,7 +111,7 @@ def test_there_and_back_changes_no_bit(kind):
 def test_a_classifier_is_not_fairseq_s():
     config = TINY.replace(decoder_layers=0)
     for convert_it in (lambda: convert({}, config), lambda: export(drawn(config), config)):
-        with pytest.raises(UserError, match=r"model\.decoder_layers is 0, a classifier; only .* translation models"):
+        with pytest.raises(UserError, match=r"model\.decoder_layers is 0, so the model is a classifier; only translation models"):
             convert_it()
 
 
@@ -161,11 +161,11 @@ def test_everything_that_does_not_fit_is_named_at_once():
     for part in (
         "missing: encoder.layers.0.self_attn.k_proj.weight [8, 8], decoder.layers.2.encoder_attn.q_proj.scores [8, 8]; ",
         "unknown: encoder.layer_norm.weight [8], encoder.layers.2.fc1.bias [12]",
-        "encoder.layers.1.fc2.scores is [12, 8] and not [8, 12]",
-        "encoder.layers.0.fc2.bias is [8] of int8 and not [8]",
+        "encoder.layers.1.fc2.scores is [12, 8], not [8, 12]",
+        "encoder.layers.0.fc2.bias is [8] of int8, not [8]",
         "decoder.layers.1.fc1.weight and decoder.layers.0.fc1.weight",
         "decoder.output_projection.weight and decoder.embed_tokens.weight",
-        "trained, where the model has a constant: decoder.output_projection.bias",
+        "trained, but the model has a constant: decoder.output_projection.bias",
     ):
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -173,7 +173,7 @@ def test_everything_that_does_not_fit_is_named_at_once():
 
 def test_a_model_of_other_sizes_is_refused():
     state = export(drawn(TINY), TINY)
-    with pytest.raises(UserError, match=r"decoder.embed_tokens.weight is \[13, 8\] and not \[14, 8\]"):
+    with pytest.raises(UserError, match=r"decoder.embed_tokens.weight is \[13, 8\], not \[14, 8\]"):
         convert(state, TINY.replace(target_vocab=14))
     with pytest.raises(UserError, match=r"unknown: decoder.layers.2.*missing|missing.*") as caught:
         convert(state, TINY.replace(encoder_layers=3))
@@ -232,9 +232,9 @@ def test_a_real_dictionary(shared):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("und 9\nhaus\n", "line 2: 'haus' is not `token count`"),
-        ("und 9\nund 3\n", "line 2: 'und' has an id already"),
-        ("<unk> 3\n", "line 1: '<unk>' has an id already"),
+        ("und 9\nhaus\n", "line 2: 'haus' is not of the form `token count`"),
+        ("und 9\nund 3\n", "line 2: 'und' already has an id"),
+        ("<unk> 3\n", "line 1: '<unk>' already has an id"),
         ("und 9 #fairseq:keep\n", "line 1"),
     ],
 )

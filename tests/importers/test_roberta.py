@@ -79,19 +79,19 @@ def test_only_the_tensor_that_is_needed_is_read(model):
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        (["<s>"], " is no JSON object that gives every token its id"),
-        ({"a": "1"}, " is no JSON object that gives every token its id"),
-        ({"a": 1.5}, " is no JSON object that gives every token its id"),
-        ({"a": True}, " is no JSON object that gives every token its id"),
-        ({"a": -1}, " is no JSON object that gives every token its id"),
-        ({"a": {"b": 1}}, " is no JSON object that gives every token its id"),
+        (["<s>"], " must be a JSON object that maps every token to its id"),
+        ({"a": "1"}, " must be a JSON object that maps every token to its id"),
+        ({"a": 1.5}, " must be a JSON object that maps every token to its id"),
+        ({"a": True}, " must be a JSON object that maps every token to its id"),
+        ({"a": -1}, " must be a JSON object that maps every token to its id"),
+        ({"a": {"b": 1}}, " must be a JSON object that maps every token to its id"),
         ({"a": 1, "b": 1}, ": 'b' and 'a' have the same id, 1"),
         (b'{"a": 1, "a": 2}', ": the token 'a' has more than one id"),
-        ({"a": 7}, r" gives the id 7, but .*word_embeddings\.weight has 7 rows"),
-        (b"{", ", line 1: this is no JSON"),
+        ({"a": 7}, r" contains the id 7, but .*word_embeddings\.weight has 7 rows"),
+        (b"{", ", line 1: this is not valid JSON"),
         (b"\xff\xfe{", ", line 1: the byte 0xff is not UTF-8"),
-        (b"[" * 100_000, " is no JSON that can be read"),
-        (b'{"a": ' + b"1" * 5000 + b"}", " is no JSON that can be read"),
+        (b"[" * 100_000, " cannot be read as JSON"),
+        (b'{"a": ' + b"1" * 5000 + b"}", " cannot be read as JSON"),
     ],
 )
 def test_vocabularies_that_are_none(model, places, message):
@@ -114,4 +114,4 @@ def test_files_that_are_none(model, tmp_path):
     infinite = normal(7)
     infinite[3, 1] = np.inf
     model({"embeddings.word_embeddings.weight": infinite})
-    refused("has inf in row 3 .*no number to compute with", roberta_table, folder, None, 4)
+    refused("has inf in row 3 .*every value must be finite", roberta_table, folder, None, 4)

@@ -64,16 +64,16 @@ def test_every_float32_reads_back_to_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' is not `N d`"),
-        ("1 ²\nein 1\n", "line 1: .* is not `N d`"),
-        ("9" * 5000 + " 4\n", "line 1: .* is not `N d`"),
+        ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' must be `N d`"),
+        ("1 ²\nein 1\n", "line 1: .* must be `N d`"),
+        ("9" * 5000 + " 4\n", "line 1: .* must be `N d`"),
         ("1 3\nein 1 2 3\n", "vectors of 3 features, but model.d_model is 4"),
-        ("2 4\nein 1 2 3 4\n", "says that it has 2 vectors, but has 1"),
-        ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3: a token and 3 numbers, where 4"),
-        ("1 4\nein 1 2 3 4 5\n", "line 2: a token and 5 numbers, where 4"),
+        ("2 4\nein 1 2 3 4\n", "line 1 gives 2 vectors, but the file has 1"),
+        ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3 has 3 numbers after the token; it must have 4"),
+        ("1 4\nein 1 2 3 4 5\n", "line 2 has 5 numbers after the token; it must have 4"),
         ("1 4\nein 1 x 3 4\n", "line 2: .*'x'"),
-        ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is no number"),
-        ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is no number"),
+        ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is not a finite float32 number"),
+        ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is not a finite float32 number"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path, text, message):
