@@ -120,7 +120,7 @@ def test_what_the_checkpoint_leaves_open_is_asked_for(command, holding):
         (["--config.data.directory=nowhere"], r"nowhere/valid\.de does not exist"),
         (["extra"], "unexpected argument 'extra'"),
         (["--chekpoint=x"], "chekpoint"),
-        (["--export=x.pt"], "--export takes --workdir and --checkpoint alone"),
+        (["--export=x.pt"], "--export takes only --workdir and --checkpoint"),
     ],
 )
 def test_what_cannot_be_asked_for(command, holding, files, arguments, message):
@@ -138,7 +138,7 @@ def test_what_is_missing(files):
 def test_a_dictionary_of_another_length(command, holding, files):
     holding(CONFIG, drawn(CONFIG))
     (files / "dict.en.txt").write_text("a 1\n", "utf-8")
-    with pytest.raises(UserError, match=r"dict\.en\.txt has 5 types .* decoder\.embed_tokens\.weight 10 rows"):
+    with pytest.raises(UserError, match=r"dict\.en\.txt has 5 types .* decoder\.embed_tokens\.weight has 10 rows"):
         command()
     assert not (files / "run").exists()
 
@@ -147,7 +147,7 @@ def test_a_folder_in_use(command, holding):
     holding(CONFIG, drawn(CONFIG))
     workdir = command()
     before = tiny.contents(workdir)
-    with pytest.raises(UserError, match="holds a run already; give a fresh folder"):
+    with pytest.raises(UserError, match="already holds a run; give a new folder"):
         command()
     assert tiny.contents(workdir) == before
 
@@ -180,7 +180,7 @@ def test_fixed_arrays_that_are_not_the_models(command, holding, damage):
 
 def test_without_torch(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UserError, match=r"torch is not installed; .*requirements-torch\.txt"):
+    with pytest.raises(UserError, match=r"torch, which is not installed; .*requirements-torch\.txt"):
         command()
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_would_run_something_is_refused_and_runs_nothing(command, fi
     content = {"model": state, "args": argparse.Namespace(**write_options(CONFIG, ("de", "en")))}
     content[place] = Malicious(f"touch {files / 'harm'}")
     torch.save(content, files / "model.pt", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(UserError, match=r"model\.pt holds \S*system, .* could run any program") as caught:
+    with pytest.raises(UserError, match=r"model\.pt holds \S*system, .* can run any program") as caught:
         command()
     assert "\n" not in str(caught.value)
     assert not (files / "harm").exists() and not (files / "run").exists()

@@ -179,7 +179,7 @@ def test_a_data_set_of_tfds_goes_the_same_way(tmp_path: Path) -> None:
 def test_tfds_options_that_do_not_go_together(tmp_path: Path) -> None:
     out = f"--out={tmp_path / 'out'}"
     for given, message in (
-        ([out, "--tfds", "--download"], "--tfds takes no archives"),
+        ([out, "--tfds", "--download"], "--tfds uses no archives"),
         ([out, f"--data_dir={tmp_path}"], "add --tfds"),
         ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared under .*tfds build wmt14"),
     ):
