@@ -1,4 +1,4 @@
-"""vocab.json: ids as they are written, and one sentence for every file that is no vocabulary of this project."""
+"""vocab.json: its ids are kept, and one sentence says why a file is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(TOKENS, st.randoms(), st.booleans())
-def test_ids_stay_whatever_order_the_file_has(folder: Path, tokens: list[str], random, escaped: bool) -> None:
+def test_ids_do_not_depend_on_the_order_in_the_file(folder: Path, tokens: list[str], random, escaped: bool) -> None:
     ordered = [*SPECIALS, *dict.fromkeys([token for token in tokens if token not in SPECIALS] or ["word"])]
     pairs = list(zip(ordered, range(len(ordered)), strict=True))
     random.shuffle(pairs)
@@ -62,7 +62,7 @@ def test_ids_stay_whatever_order_the_file_has(folder: Path, tokens: list[str], r
         (json.dumps({**RANKED, "\ud800": 4}), "must not be empty, nor contain a space"),
     ],
 )
-def test_unfit_files_are_named(tmp_path: Path, content: str, message: str) -> None:
+def test_invalid_files_are_named(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "vocab.json").write_text(content)
     with pytest.raises(UserError, match=rf"vocab\.json[:,]? .*{message}" if "JSON object" not in message else message):
         read_vocabulary_json(tmp_path / "vocab.json")
