@@ -131,7 +131,7 @@ def test_damaged_members_are_named_with_their_line(tmp_path: Path) -> None:
     files = published()
     name = f"{iwslt14.TESTS[0]}.de.xml"
     files[f"de-en/{name}"][4] = '<seg id="1">It goes on'
-    with pytest.raises(UserError, match=rf"{name}, line 5: the segment does not end in its line"):
+    with pytest.raises(UserError, match=rf"{name}, line 5: the segment does not end on this line"):
         prepared(tmp_path, files)
     files[f"de-en/{name}"] = ["<html>404</html>"]
     with pytest.raises(UserError, match=rf"{name} has no line with <seg id"):
@@ -147,7 +147,7 @@ def test_a_missing_archive_is_reported(tmp_path: Path) -> None:
     ):
         iwslt14.main([f"--archive={tmp_path / 'none.tgz'}", f"--out={tmp_path}"])
     with pytest.raises(
-        UserError, match=r"de-en\.tgz does not exist; put https://.*de-en\.tgz there, or add --download"
+        UserError, match=r"de-en\.tgz does not exist; save https://.*de-en\.tgz there, or add --download"
     ):
         iwslt14.main([f"--out={tmp_path}"])
 

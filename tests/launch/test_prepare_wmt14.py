@@ -139,7 +139,7 @@ def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
     archives = remote(tmp_path / "remote")
     path = tmp_path / "remote" / archives[0][1][0].name
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(UserError, match=r"commoncrawl\.tgz\.part has [\d,]+ bytes, the published one"):
+    with pytest.raises(UserError, match=r"commoncrawl\.tgz\.part has [\d,]+ bytes, but the published file has"):
         prepare(tmp_path, "out", archives)
     with pytest.raises(
         UserError, match=r"europarl-v7\.tgz does not exist; put https://www\.statmt\.org/.* there, or add --download"
@@ -181,7 +181,7 @@ def test_tfds_options_that_exclude_each_other_are_refused(tmp_path: Path) -> Non
     for given, message in (
         ([out, "--tfds", "--download"], "--tfds uses no archives"),
         ([out, f"--data_dir={tmp_path}"], "add --tfds"),
-        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared under .*tfds build wmt14"),
+        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared in .*tfds build wmt14"),
     ):
         with pytest.raises(UserError, match=message):
             wmt14.main(given)

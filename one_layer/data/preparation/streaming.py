@@ -13,7 +13,7 @@ from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.preprocess import Preprocessing, count_words
 
-Steps = tuple[Preprocessing, Preprocessing]  # of source and target
+Steps = tuple[Preprocessing, Preprocessing]  # source and target
 Sides = tuple[Iterable[str], Iterable[str]]  # source and target, with equally many lines; can be read more than once
 
 _CHUNK = 2_000  # pairs that a process handles at a time
