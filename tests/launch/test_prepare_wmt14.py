@@ -142,7 +142,7 @@ def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"commoncrawl\.tgz\.part has [\d,]+ bytes, but the published file has"):
         prepare(tmp_path, "out", archives)
     with pytest.raises(
-        UserError, match=r"europarl-v7\.tgz does not exist; put https://www\.statmt\.org/.* there, or add --download"
+        UserError, match=r"europarl-v7\.tgz does not exist; save https://www\.statmt\.org/.* there, or add --download"
     ):
         wmt14.main([f"--out={tmp_path / 'none'}"])
 
