@@ -236,7 +236,9 @@ def test_a_file_with_code_is_refused_and_runs_nothing(command, files, place, zip
     content = {"model": state, "args": argparse.Namespace(**write_options(CONFIG, ("de", "en")))}
     content[place] = Malicious(f"touch {files / 'harm'}")
     torch.save(content, files / "model.pt", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(UserError, match=r"model\.pt holds an object of type \S*system, .* can run any program") as caught:
+    with pytest.raises(
+        UserError, match=r"model\.pt holds an object of type \S*system, .* can run any program"
+    ) as caught:
         command()
     assert "\n" not in str(caught.value)
     assert not (files / "harm").exists() and not (files / "run").exists()
