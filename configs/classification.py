@@ -1,4 +1,4 @@
-"""What `qqp`, `mnli` and `sst2` share: encoders, their embeddings, and what their arguments name (paper A, arXiv 2109.03939, section 4)."""
+"""Shared parts of `qqp`, `mnli` and `sst2`: encoder sizes, embeddings and arguments (paper A, arXiv 2109.03939, section 4)."""
 
 from collections.abc import Iterable
 
@@ -6,13 +6,17 @@ from ml_collections import ConfigDict
 
 from configs import common, paper
 
-# name: (d_model, ffn, heads, layers). RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A), and what a CPU trains.
+# name: (d_model, ffn, heads, layers). `base` and `large` are RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A);
+# `cpu` is small enough to train on a CPU.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
 
 
 def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
-    """`arg`: WEIGHTS_SIZE, for instance one_layer_base. Raises: ValueError, which names what there is, for another."""
+    """Returns the config of `task`. `arg` is WEIGHTS_SIZE, for instance one_layer_base.
+
+    Raises: ValueError that lists the known arguments, for any other `arg`.
+    """
     weights = next((each for each in paper.WEIGHTS if arg.startswith(f"{each}_")), "")
     size = arg.removeprefix(f"{weights}_")
     if not weights or size not in ENCODERS:
@@ -37,7 +41,7 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
 
 
 def sweep(task: str, epochs: int, seeds: Iterable[int] = (1,)) -> list[paper.Overrides]:
-    """The runs of the task's figure: one layer of either size, and the dense encoder, against keep."""
+    """Returns the runs of the task's figure: the one-layer models of both sizes at every keep, and the dense encoder."""
 
     def of(arg: str = "one_layer_base") -> ConfigDict:
         return get_config(task, arg, epochs)
@@ -46,7 +50,7 @@ def sweep(task: str, epochs: int, seeds: Iterable[int] = (1,)) -> list[paper.Ove
 
 
 def _from_nothing(config: ConfigDict) -> None:
-    """Random tables, and subwords learned on the training text."""
+    """Sets random tables, and subwords that are learned on the training text."""
     model, data, optim = config.model, config.data, config.optim
     model.dropout = 0.1
     data.tokenize = data.lowercase = True
@@ -57,7 +61,10 @@ def _from_nothing(config: ConfigDict) -> None:
 
 
 def _roberta(config: ConfigDict, folder: str) -> None:
-    """RoBERTa's fixed words and positions, its pieces, and its fine-tuning (Liu et al. 2019, table 10); a dense model's tables too."""
+    """Sets RoBERTa's fixed word and position embeddings, its byte-level BPE and its fine-tuning (Liu et al. 2019, table 10).
+
+    A dense model has these fixed tables too.
+    """
     model, data, optim = config.model, config.data, config.optim
     model.embedding, model.embedding_source, model.embedding_path = "frozen", "roberta", folder
     model.positions, model.embedding_norm, model.activation = "frozen", True, "gelu"

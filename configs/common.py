@@ -1,9 +1,9 @@
-"""Every key that a config has, each declared here once, with its default. Other configs start from this one."""
+"""Declares every config key once, with its default. Other configs start from this one."""
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-# name: (d_model, ffn, heads, layers of each stack). Paper A (arXiv 2109.03939), section 4, and its code; tiny: Multi30k.
+# name: (d_model, ffn, heads, layers of each stack), from paper A (arXiv 2109.03939), section 4, and its code. `tiny` is for Multi30k.
 SIZES = {
     "tiny": (128, 256, 4, 4),
     "small": (512, 1024, 4, 6),
@@ -16,57 +16,56 @@ SIZES = {
 
 
 def get_config() -> ConfigDict:
-    """The common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
+    """Returns the common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
-    config.task = "translation"  # or classification: model.decoder_layers 0, and data.labels
-    config.seed = 1  # of the random layer, the scores, the order of batches and dropout
+    config.task = "translation"  # or classification, which needs model.decoder_layers=0 and data.labels
+    config.seed = 1  # for the random layer, the scores, the order of batches and dropout
 
     config.model = model = ConfigDict()
-    model.weights = (
-        "one_layer"  # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers
-    )
-    model.sharing = placeholder(str)  # of layers: weights (one_layer), none, or masks: L random layers under one mask
-    model.selection = "magnitude"  # of |S|; or score (of S), threshold, sigmoid_threshold, signed_threshold
+    # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers, L masks
+    model.weights = "one_layer"
+    model.sharing = placeholder(str)  # layers share weights (one_layer), none, or masks (L random layers, one mask)
+    model.selection = "magnitude"  # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
-    model.threshold = 0.0  # what S, its sigmoid or |S| must exceed, for the three selections of that name
-    model.dynamic_scale = False  # masks times √(size / kept)
-    model.score_init = "uniform"  # ±1/√fan_in; or constant, or constant_noisy: plus N(0, 1e-4)
+    model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
+    model.dynamic_scale = False  # multiply masks by √(size / kept)
+    model.score_init = "uniform"  # ±1/√fan_in; or constant; or constant_noisy, which adds N(0, 1e-4)
     model.score_constant = 0.5
     model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
-    # What embedding_path names: text (`N d`, then `token v1 ... vd`), run (its folder), fairseq (.pt), roberta (safetensors).
+    # The kind of embedding_path: text (`N d`, then `token v1 ... vd`), run (a run folder), fairseq (.pt), roberta (safetensors).
     model.embedding_source = "text"
     model.embedding_path = ""  # pre-trained tables, which stay fixed; {language} in it is replaced
-    model.embedding_vocabulary = ""  # fairseq's dict.{language}.txt, roberta's vocab.json; empty: that beside the file
+    model.embedding_vocabulary = ""  # fairseq's dict.{language}.txt, roberta's vocab.json; empty: the one next to it
     model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
-    model.positions = "sinusoidal"  # or, of a classifier, frozen: a table from model.embedding_path, as RoBERTa's
-    model.max_positions = 512  # of that table
-    model.embedding_norm = False  # of a classifier: LayerNorm of embedding plus position
-    model.activation = "relu"  # of feed-forward networks; or gelu
+    model.positions = "sinusoidal"  # or, for a classifier, frozen: a table from model.embedding_path, as in RoBERTa
+    model.max_positions = 512  # the rows of that table
+    model.embedding_norm = False  # for a classifier: LayerNorm of embedding plus position
+    model.activation = "relu"  # in feed-forward networks; or gelu
     model.norm = placeholder(str)  # plain, affine or frozen (affine, fixed); none: plain, or affine if dense
-    model.bias = placeholder(bool)  # none: no, or yes if dense
-    model.share_bias = False  # one for all layers of a stack, the norms' shifts among them
-    model.share_norm_scale = placeholder(bool)  # none: by the preset
+    model.bias = placeholder(bool)  # none: no biases, or biases if dense
+    model.share_bias = False  # all layers of a stack share their biases, including the shifts of LayerNorm
+    model.share_norm_scale = placeholder(bool)  # none: the preset decides
     model.dropout = 0.1  # after embeddings, attention blocks and feed-forward blocks
     model.attention_dropout = 0.0
     model.activation_dropout = 0.0
-    model.dtype = "float32"  # of the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
-    model.remat = False  # compute a layer's inner values again in the backward pass instead of keeping them
-    model.init_preset = (
-        "paper"  # paper: what the text says; reference: what its code does; corrected. Decides what is none below
-    )
+    model.dtype = "float32"  # for the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
+    model.remat = False  # recompute a layer's inner values in the backward pass instead of storing them
+    # paper: as in the paper's text; reference: as in the paper's code; corrected. It decides the keys below that are none.
+    model.init_preset = "paper"
     model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant, unsigned_constant
-    model.init_attention = placeholder(str)  # scheme, or xavier: the attention's matrices, whatever init_scheme says
-    model.scale_by_keep = placeholder(bool)  # widen the draws by √(1/keep)
-    model.zero_pad_row = placeholder(bool)  # of tables
-    model.init_qk_gain = placeholder(float)  # of query and key matrices
+    model.init_attention = placeholder(str)  # scheme: init_scheme for the attention matrices too; xavier: always Xavier
+    model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep)
+    model.zero_pad_row = placeholder(bool)  # the row of pad is zero in all tables
+    model.init_qk_gain = placeholder(float)  # gain of the query and key matrices
     set_size(config, "small")
 
     config.data = data = ConfigDict()
-    data.source = "toy"  # the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq; tfds;
-    # labelled: {directory}/{name} with labels and texts
-    data.tfds_name = ""  # of a data set under data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
-    data.labels = ""  # qqp, mnli, snli, rte, sst2 or cola: what labelled texts are asked
-    data.seed = 1  # of the toy language's sentences
+    # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
+    # TensorFlow Datasets; labelled: {directory}/{name} with labels and texts
+    data.source = "toy"
+    data.tfds_name = ""  # a data set in data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
+    data.labels = ""  # the task of labelled texts: qqp, mnli, snli, rte, sst2 or cola
+    data.seed = 1  # for the toy language's sentences
     data.toy_train = 20_000
     data.toy_valid = 500
     data.toy_test = 500
@@ -76,51 +75,53 @@ def get_config() -> ConfigDict:
     data.train = "train"
     data.valid = "valid"
     data.tests = ("test",)
-    data.store = ""  # a folder that keeps the training text as ids, made once from text and options
-    data.tokenize = False  # Moses, on raw text
-    data.normalize = True  # Moses' normalisation of punctuation, before tokenize
-    data.split_hyphens = False  # tokenize makes `a @-@ b` of `a-b`
+    data.store = ""  # a folder that stores the training text as ids, made once from text and options
+    data.tokenize = False  # apply Moses' tokenisation to raw text
+    data.normalize = True  # apply Moses' normalisation of punctuation before tokenize
+    data.split_hyphens = False  # tokenize turns `a-b` into `a @-@ b`
     data.lowercase = False
-    data.bpe_merges = 0  # learn so many merges on both sides of the training text
-    data.bpe_codes = ""  # or apply those of this file
+    data.bpe_merges = 0  # learn this many merges on both sides of the training text
+    data.bpe_codes = ""  # or apply the merges of this file
     data.bpe_kind = "subword-nmt"  # or byte-level: bpe_codes is the merges.txt of RoBERTa (or GPT-2)
-    data.prepared = False  # the files are what tokenize, lowercase and bpe_codes make: do these to new text alone
+    # The files are already tokenised, lower-cased and split by BPE as these keys say; only new text needs these steps.
+    data.prepared = False
     data.joined_vocabulary = False
-    data.vocabulary = ""  # a vocab.json as RoBERTa has it, taken as the source's vocabulary (if joined, as both sides')
-    data.min_count = 1
-    data.max_length = 175  # training pairs with a longer side are left out, and counted; labelled texts are cut
-    data.max_tokens = 4096  # padded tokens of the longer side in an update, all micro-batches together
-    data.buckets = 6  # padded lengths
+    data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
+    data.min_count = 1  # rarer tokens of the training text become unk
+    data.max_length = 175  # tokens; training pairs with a longer side are left out and counted; labelled texts are cut
+    data.max_tokens = 4096  # padded tokens of the longer side in an update, over all micro-batches
+    data.buckets = 6  # the number of padded lengths
 
     config.optim = optim = ConfigDict()
     optim.lr = 5e-4
-    optim.schedule = "inverse_sqrt"  # or cosine or linear, down to 0 at the last update
-    optim.warmup = 4000
+    optim.schedule = "inverse_sqrt"  # or cosine or linear, which fall to 0 at the last update
+    optim.warmup = 4000  # updates
     optim.warmup_init_lr = 0.0
     optim.b1 = 0.9
     optim.b2 = 0.98
     optim.eps = 1e-8
     optim.weight_decay = 0.0
-    optim.clip = 0.0  # of the gradient's norm; 0: none
+    optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
-    optim.accumulate = 1  # micro-batches of an update
+    optim.accumulate = 1  # micro-batches per update
 
     config.train = train = ConfigDict()
-    train.updates = 0  # at most so many; 0: no limit
-    train.epochs = 0
-    train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once an epoch
-    train.patience = 0  # evaluations without a better score before training stops; 0: never
-    train.select = "bleu"  # of valid, what the best checkpoint has: bleu (tokenised), nll, accuracy, f1 or matthews
-    train.log_every = 50
-    train.keep_last = 1  # checkpoints, besides the best; --checkpoint=average:N needs N of them
-    train.keep_best = 1  # checkpoints of the best validation scores; --checkpoint=average-best:N needs N of them
-    train.keep_every = 0  # evaluations between checkpoints that stay for good
+    train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
+    train.epochs = 0  # the most epochs; 0: no limit
+    train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once per epoch
+    train.patience = 0  # evaluations without a better score before training stops; 0: never stop
+    # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
+    train.select = "bleu"
+    train.log_every = 50  # updates
+    train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
+    train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
+    train.keep_every = 0  # evaluations between checkpoints that are never deleted
 
     config.evaluation = evaluation = ConfigDict()
     evaluation.beam = 5
-    evaluation.valid_beam = 1  # while training; 0: no validation BLEU
+    evaluation.valid_beam = 1  # beam of validation during training; 0: no validation BLEU
     evaluation.length_penalty = 1.0
-    evaluation.max_length_a = 1.2  # at most a times the source's padded length plus b tokens
+    evaluation.max_length_a = 1.2  # a translation has at most a · (padded length of the source) + b tokens
     evaluation.max_length_b = 10
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
@@ -128,7 +129,7 @@ def get_config() -> ConfigDict:
 
 
 def set_size(config: ConfigDict, name: str) -> None:
-    """Gives the model the widths and depths of the size `name`."""
+    """Sets the widths and depths of the model to those of the size `name`."""
     model = config.model
     model.d_model, model.ffn, model.heads, layers = SIZES[name]
     model.encoder_layers = model.decoder_layers = layers

@@ -1,27 +1,27 @@
-"""Multi30k English to German (task 1), BPE'd text of 29,000 captions: the smallest real corpus here.
+"""Multi30k English to German (task 1): 29,000 captions, already split by BPE; the smallest real corpus here.
 
     python main.py --config=configs/multi30k.py:dense_tiny --config.data.directory=DIR --workdir=runs/dense_tiny
     python main.py --config=configs/multi30k.py:one_layer_small --config.data.directory=DIR --workdir=runs/one_layer_small
 
-DIR holds train.bpe10k.{en,de}, valid..., test2016..., test2017... (plain or .gz), tokenised, lower-cased, joint 10k BPE. For a model
-that translates raw lines (`--mode=translate`), train with what was done to this text:
+DIR holds train.bpe10k.{en,de}, valid..., test2016..., test2017... (plain or .gz), tokenised, lower-cased, with a joint 10k BPE. If
+the model shall translate raw lines (`--mode=translate`), say in training how this text was prepared:
 
     --config.data.prepared=True --config.data.tokenize=True --config.data.lowercase=True --config.data.bpe_codes=DIR/bpe10k.codes
 
-The argument is WEIGHTS_SIZE: weights dense, one_layer or multi_layer; a size of `configs/common.py`, or `cpu`.
+The argument is WEIGHTS_SIZE. WEIGHTS is dense, one_layer or multi_layer; SIZE is a size of `configs/common.py`, or `cpu`.
 
-`dense_tiny` is the recipe published with this text by LividWo/Revisit-MMT: joined dictionary, all embeddings shared, dropout 0.3,
-lr 5e-3, warm-up 2,000, 2 x 4,096 tokens an update, at most 8,000 updates, patience 10; the average of the last 10 checkpoints
-(`--mode=evaluate --checkpoint=average:10 --split=test2016.bpe10k`), beam 5, has 41.02 tokenised BLEU on test2016.
+`dense_tiny` is the recipe that LividWo/Revisit-MMT published with this text: joined dictionary, all embeddings shared, dropout 0.3,
+lr 5e-3, warm-up 2,000, 2 x 4,096 tokens per update, at most 8,000 updates, patience 10. The average of the last 10 checkpoints
+(`--mode=evaluate --checkpoint=average:10 --split=test2016.bpe10k`) with beam 5 has 41.02 tokenised BLEU on test2016.
 
-Masked models have vocabularies and embeddings of their own a side, as in paper A (arXiv 2109.03939, section 4), weights of one
-size and either sign, no dropout and a learning rate that ends at 0: what a score needs is not what a weight needs. Measured after
-500 updates of 1,024 tokens (d 256, ffn 512, 3+3 layers, keep 0.5, cosine): nll on valid 4.85 at lr 5e-4 and 4.95 at 1e-3 with
-signed_constant, 5.13 at 1e-3 with kaiming_uniform; at 2e-3 neither learned. init_qk_gain 2.8 held the loss up (training nll 6.18 after
-150 updates at 1e-3, 5.76 without).
+Masked models have separate vocabularies and embeddings for source and target, as in paper A (arXiv 2109.03939, section 4). They use
+weights of one magnitude and random sign, no dropout and a learning rate that ends at 0, because scores need other settings than
+weights. Measured after 500 updates of 1,024 tokens (d 256, ffn 512, 3+3 layers, keep 0.5, cosine): with signed_constant the
+validation nll is 4.85 at lr 5e-4 and 4.95 at 1e-3; with kaiming_uniform it is 5.13 at 1e-3; at 2e-3 neither learned.
+init_qk_gain 2.8 slowed learning (training nll 6.18 after 150 updates at 1e-3, 5.76 without).
 
-`cpu` is what one core does in an hour and a half: dense, the tiny size on smaller updates, less dropout and a cosine; masked, d 256,
-ffn 512, 3+3 layers, 18 epochs. results/multi30k holds what these scored.
+`cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
+masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k holds the scores.
 """
 
 from ml_collections import ConfigDict
@@ -30,7 +30,7 @@ from configs import common
 
 
 def get_config(arg: str = "dense_tiny") -> ConfigDict:
-    """`arg`: weights and size, for instance one_layer_small."""
+    """Returns the config. `arg` is weights and size, for instance one_layer_small."""
     weights, _, size = arg.rpartition("_")
     if weights not in ("dense", "one_layer", "multi_layer") or size not in (*common.SIZES, "cpu"):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What `iwslt14` and `wmt14` share: the arguments that name a row of paper A (arXiv 2109.03939), and its figures as overrides."""
+"""Shared parts of `iwslt14` and `wmt14`: arguments that name a row of paper A (arXiv 2109.03939), and its figures as overrides."""
 
 from collections.abc import Callable, Iterable
 from itertools import product
@@ -9,17 +9,17 @@ from ml_collections import ConfigDict
 from configs import common
 
 WEIGHTS = ("dense", "one_layer", "multi_layer")
-# What the paper varies besides; each for masked models.
+# What else the paper varies; only for masked models.
 VARIANTS = {
-    "pretrained": {  # tables from elsewhere, masked like the rest: those of fairseq's model, see PRETRAINED
+    "pretrained": {  # tables of fairseq's model, masked like the other matrices; see PRETRAINED for other sizes
         "embedding": "masked",
         "embedding_source": "fairseq",
         "embedding_path": "pretrained/model.pt",
     },
-    "frozen": {"embedding": "frozen"},  # no masks over the embeddings; with pretrained: those of the files as they are
+    "frozen": {"embedding": "frozen"},  # no masks over the embeddings; with pretrained: the files' tables unchanged
     "xavier": {"init_scheme": "xavier_uniform"},  # instead of Kaiming uniform
 }
-# Sizes of which fairseq has no model: "we pre-train fully-weighted model and then dump the embedding layer" (paper A, footnote 4).
+# Sizes without a fairseq model: "we pre-train fully-weighted model and then dump the embedding layer" (paper A, footnote 4).
 PRETRAINED = {"wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"}}
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers
 
@@ -27,9 +27,9 @@ Overrides = dict[str, Any]
 
 
 def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -> None:
-    """Makes the model the one that `arg`, WEIGHTS_SIZE or WEIGHTS_SIZE_VARIANT..., names.
+    """Sets the model that `arg` names: WEIGHTS_SIZE or WEIGHTS_SIZE_VARIANT...
 
-    Raises: ValueError, which names what there is, for any other argument.
+    Raises: ValueError that lists the known arguments, for any other `arg`.
     """
     weights = next((each for each in WEIGHTS if arg.startswith(f"{each}_")), "")
     size, *variants = arg.removeprefix(f"{weights}_").split("_")
@@ -41,7 +41,7 @@ def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -
         )
     config.model.weights = weights
     common.set_size(config, size)
-    for name in VARIANTS:  # in this order: frozen has the last word on the embedding
+    for name in VARIANTS:  # in this order, so that frozen overrides the embedding of pretrained
         if name in variants:
             config.model.update(VARIANTS[name])
     if "pretrained" in variants:
@@ -55,10 +55,10 @@ def sweep(
     number: int,
     seeds: Iterable[int],
 ) -> list[Overrides]:
-    """Every run of a figure: what to override in `get_config()`, by names joined by dots.
+    """Returns every run of a figure as the overrides of `get_config()`, by dotted names.
 
-    `figures` gives the arguments that a figure compares; each is run at every one of KEEPS and of `seeds`, a dense one once a
-    seed. Raises: ValueError for a figure that this corpus has not.
+    `figures` gives the arguments that each figure compares. Each argument is run for every keep in KEEPS and every seed; a dense
+    model is run only once per seed. Raises: ValueError for a figure that this corpus does not have.
     """
     if number not in figures:
         raise ValueError(f"configs/{file}.py has no sweep for figure {number}; it has {', '.join(map(str, figures))}")

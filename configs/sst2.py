@@ -1,8 +1,8 @@
-"""The Stanford Sentiment Treebank, whether a phrase of a film review is positive: the smallest task here that a CPU learns.
+"""The Stanford Sentiment Treebank: is a phrase of a film review positive? The smallest classification task here that a CPU can train.
 
     python main.py --config=configs/sst2.py:one_layer_cpu --workdir=runs/sst2
 
-All is as in configs/qqp.py, with TFDS's glue/sst2. The paper has no such figure.
+Everything is as in configs/qqp.py, but with TFDS's glue/sst2. The paper has no figure for it.
 """
 
 from ml_collections import ConfigDict
@@ -13,5 +13,5 @@ EPOCHS = 4
 
 
 def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
-    """`arg`: weights and size, for instance dense_cpu."""
+    """Returns the config. `arg` is weights and size, for instance dense_cpu."""
     return classification.get_config("sst2", arg, EPOCHS)

@@ -3,42 +3,45 @@
     python main.py --config=configs/wmt14.py:one_layer_base --config.data.directory=DIR --workdir=runs/one_layer_base
     python main.py --mode=evaluate --workdir=runs/one_layer_base --checkpoint=average:10
 
-The argument is WEIGHTS_SIZE and any variants, joined by _: weights dense, one_layer or multi_layer; size base, wider or deeper.
+The argument is WEIGHTS_SIZE plus any variants, joined by _. WEIGHTS is dense, one_layer or multi_layer; SIZE is base, wider or deeper.
 
-| argument | row of Table 1, or where else | published BLEU | Param (no mask) |
+| argument | row of Table 1, or other place | published BLEU | Param (no mask) |
 |---|---|---|---|
 | dense_base | Trans-base, fully weighted | 27.51 | 86M |
 | one_layer_base | section 4, random embeddings, keep 0.5 | 17.29 | |
 | one_layer_base_pretrained | One-layer Random Trans_base | 20.35 | 25M |
 | one_layer_wider_pretrained | One-layer Random Trans_wider | 25.24 | 57M |
 | one_layer_deeper_pretrained | One-layer Random Trans_deeper | 21.76 | 25M |
-| multi_layer_base | Fig. 2: about as one_layer_base at every keep | none as a number | |
+| multi_layer_base | Fig. 2: about the same as one_layer_base at every keep | not given as a number | |
 
-Scores are of one seed, of tokenised BLEU, the average of the last 10 epochs, beam 5, length penalty 1; the paper does not speak of
-splitting compounds, and its commands do not. The paper gives no training time; it used eight V100, whose 8 x 4,096 tokens an update
-are 8 micro-batches here.
+The scores are tokenised BLEU of one seed, with the average of the last 10 epochs, beam 5 and length penalty 1. The paper does not
+mention compound splitting, and its commands do not split compounds. The paper gives no training time; it used eight V100 with
+8 x 4,096 tokens per update, which are 8 micro-batches here.
 
-`pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4): those of the checkpoint
-`pretrained/model.pt` with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt` (torch reads it: requirements-torch.txt), of
-width 512 for base and deeper and 1024 for wider. --config.model.embedding_path names another, with its dictionaries beside it; from a
-dense run of this project
+`pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4). They come from the checkpoint
+`pretrained/model.pt` with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt`, of width 512 for base and deeper and 1024 for
+wider; reading it needs torch (requirements-torch.txt). --config.model.embedding_path names another checkpoint, with its dictionaries
+in the same folder. To take the embeddings from a dense run of this project, give
 
     --config.model.embedding_source=run --config.model.embedding_path=runs/dense_base
 
-The tables are fixed, and masked like every other matrix: so the code has it, and so Table 1 counts. `frozen` takes the masks off
-the embeddings. The text needs the BPE of the model, for rows are matched by token: the share that was found is printed.
+The tables are fixed, and masked like every other matrix, as in the paper's code and in the counts of Table 1. `frozen` removes the
+masks from the embeddings. The text must use the BPE of the checkpoint, because rows are matched by token; the share of tokens found
+is printed.
 
-DIR holds train, valid and test .en and .de, tokenised, in a joint BPE, as `python launch/prepare_wmt14.py --download --out=DIR` or
-fairseq's prepare-wmt14en2de.sh leaves them. The dictionary is joined and the tables are not: about 41,000
-types and a table of them for each side give every number of Table 1, one table for both would make 65M of the 86M. For a model that
-translates raw lines, train with what was done to this text:
+DIR holds train, valid and test .en and .de, tokenised and with a joint BPE, as written by
+`python launch/prepare_wmt14.py --download --out=DIR` or by fairseq's prepare-wmt14en2de.sh. The two languages share the dictionary,
+but not the table: about 41,000 types and one table per side give every number of Table 1; one shared table would give 65M instead of
+86M. If the model shall translate raw lines, say in training how this text was prepared:
 
     --config.data.prepared=True --config.data.tokenize=True --config.data.split_hyphens=True --config.data.bpe_codes=DIR/code
 
-What the original code does and this does not: q, k, v and the attention's output Xavier uniform whatever its --init says, no
-widening by √(1/keep) of what is Kaiming uniform, a zero row at pad (all three with --config.model.init_preset=reference); loaded
-embeddings widened by √(1/(1 - keep)); float16, in which thousands of scores tie; an architecture called `..._big` of width 1536,
-where the paper's wider has 1024.
+The original code differs in these points:
+- It draws q, k, v and the attention's output from Xavier uniform, whatever its --init says; it does not multiply Kaiming uniform
+  weights by √(1/keep); it has a zero row at pad. --config.model.init_preset=reference does all three.
+- It multiplies loaded embeddings by √(1/(1 - keep)).
+- It uses float16, in which thousands of scores are equal.
+- Its architecture called `..._big` has width 1536, while the paper's wider has 1024.
 """
 
 from typing import Any
@@ -56,7 +59,7 @@ FIGURES = {
 
 
 def get_config(arg: str = "one_layer_base") -> ConfigDict:
-    """`arg`: weights, size and variants, for instance one_layer_wider_pretrained."""
+    """Returns the config. `arg` is weights, size and variants, for instance one_layer_wider_pretrained."""
     config = common.get_config()
     paper.set_model(config, "wmt14", arg, SIZES)
     model, data, optim, train = config.model, config.data, config.optim, config.train
@@ -73,5 +76,5 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
 
 
 def sweep(figure: int = 2) -> list[dict[str, Any]]:
-    """The runs of figure 2 (one layer or L) or 3 (embeddings), each against keep."""
+    """Returns the runs of figure 2 (one layer or L) or 3 (embeddings), at every keep."""
     return paper.sweep("wmt14", get_config, FIGURES, figure, SEEDS)

@@ -2,11 +2,15 @@
 
     python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
 
-NAME: `select` (a mask by counting against one by sorting), `train` (a masked training step against a dense one, and the memory
-of the first), `decode` (beam search with packed masks, with masks multiplied out beforehand, and dense: speed and memory), `ticket`
-(its size and loading), `data` (lines of preparation a second; batches from a million mapped pairs against what a training step
-needs) or `startup` (from nothing to the first translated line). The sides of a ratio are run in turn, so that a busy machine slows them
-all; times are medians.
+NAME is one of:
+- `select`: making a mask by counting, compared with sorting.
+- `train`: a masked training step, compared with a dense one, and the memory of the masked step.
+- `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
+- `ticket`: the size of a ticket and its loading time.
+- `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
+- `startup`: the time from the start of a process to the first translated line.
+
+The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ _ABOUT = ("benchmark", "size", "device", "jax", "commit")
 
 
 def _print(result: dict[str, Any]) -> None:
-    """A table of what was measured once, and one of every list of rows."""
+    """Prints one table of the single values, and one table for each list of rows."""
     measured = flatten({name: value for name, value in result.items() if name not in _ABOUT})
     lists = {name: value for name, value in measured.items() if isinstance(value, list) and isinstance(value[0], dict)}
     once = {name: value for name, value in measured.items() if name not in lists}
@@ -47,12 +51,12 @@ def _cell(value: Any) -> str:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("name", choices=BENCHMARKS)
-    parser.add_argument("--size", choices=SIZES, default="small", help="the model's, as in configs/common.py")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument("--out", type=Path, help="the file that the result is appended to, as a line of JSON")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the model, as in configs/common.py")
+    parser.add_argument("--quick", action="store_true", help="run fewer rounds")
+    parser.add_argument("--out", type=Path, help="file to which the result is appended, as one line of JSON")
     arguments = parser.parse_args()
     about = {
         "benchmark": arguments.name,

@@ -1,4 +1,4 @@
-"""How the commands in this folder begin and end: lines for people on standard error, a user's mistake as one of them."""
+"""Starts and ends the commands of this folder: logs to standard error, and prints a user's mistake as one line there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from one_layer.errors import UserError
 
 
 def run(main: Callable[[], None]) -> None:
-    """Calls `main`; where that cannot go on for a user's mistake or a file, says so and exits with code 2."""
+    """Calls `main`. If a user's mistake or a file stops it, prints one sentence and exits with code 2."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         main()
@@ -20,7 +20,7 @@ def run(main: Callable[[], None]) -> None:
         _end(str(error))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)  # as a shell counts it
+        sys.exit(128 + signal.SIGINT)  # the exit code that shells use
     except OSError as error:
         _end(
             f"{error.filename or 'a file'}: {error.strerror or error}; give folders and files that can be read and written"
@@ -28,9 +28,9 @@ def run(main: Callable[[], None]) -> None:
 
 
 def positive(text: str) -> int:
-    """An option's whole number of at least 1. Raises: ArgumentTypeError, which argparse makes a sentence of, for another."""
+    """Parses an option's value as an integer of at least 1. Raises: ArgumentTypeError, which argparse reports, for anything else."""
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
     return int(text)
 
 

@@ -1,10 +1,10 @@
-"""Writes the tables of a run as text, in fairseq's format, for `model.embedding_path` of another run or for another program.
+"""Writes the embedding tables of a run as text in fairseq's format, for another program or another run's `model.embedding_path`.
 
     python launch/dump_embeddings.py --workdir=RUN --out=DIR [--checkpoint=best]
 
-leaves DIR/embeddings.LANGUAGE.txt for every language: `N d`, then N lines `token v1 ... vd`, special tokens among them. Numbers
-read back to the same bits. A masked table is written as its model uses it, with its mask; a table of both languages twice.
-Another run of this project needs no such file: --config.model.embedding_source=run takes the tables from RUN.
+It writes DIR/embeddings.LANGUAGE.txt for every language: `N d`, then N lines `token v1 ... vd`, including the special tokens. The
+values read back bit for bit. A masked table is written with its mask applied, as the model uses it. A table that both languages
+share is written twice. Another run of this project needs no such file: --config.model.embedding_source=run reads the tables of RUN.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def dump(workdir: Path, out: Path, checkpoint: str = "best") -> None:
-    """Writes a file a language. Raises: UserError where there is no such checkpoint (see `restore_run`), or no place for them."""
+    """Writes one file per language. Raises: UserError if the checkpoint is missing (see `restore_run`) or writing fails."""
     restored = restore_run(workdir, checkpoint)
     assets = restored.assets
     for language, vocabulary, rows in zip(assets.languages, assets.vocabularies, run_tables(restored), strict=False):
@@ -35,11 +35,11 @@ def dump(workdir: Path, out: Path, checkpoint: str = "best") -> None:
             write_embeddings(path, vocabulary.tokens, rows)
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}; give another --out") from None
-        log.info("%s: %s vectors of %d features, of update %d", path, f"{len(rows):,}", rows.shape[1], restored.step)
+        log.info("%s: %s vectors of %d features, from update %d", path, f"{len(rows):,}", rows.shape[1], restored.step)
 
 
 def main(argv: list[str]) -> None:
-    """Command line. Raises: UserError as `dump` does."""
+    """Runs the command line. Raises: UserError as `dump` does."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -52,5 +52,5 @@ def main(argv: list[str]) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
+    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns about settings that are intended
     command.run(lambda: main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Makes a run folder of a fairseq checkpoint, or a fairseq checkpoint of a run folder. Needs torch (requirements-torch.txt).
+"""Converts a fairseq checkpoint into a run folder, or a run folder into a fairseq checkpoint. Needs torch (requirements-torch.txt).
 
     python launch/import_fairseq.py --checkpoint=FILE.pt --source_dict=dict.de.txt --target_dict=dict.en.txt --workdir=DIR \\
         --config.data.directory=TEXT --config.data.valid=valid.bpe10k --config.data.tests='("test.bpe10k",)'
@@ -6,13 +6,13 @@
 
     python launch/import_fairseq.py --workdir=DIR --export=FILE.pt [--checkpoint=best]
 
-Sizes are read from the tensors, options from the file's `args` (or `cfg`). What it does not say is given with --config (a file
-of tensors alone needs --config.model.heads and, where it is masked, --config.model.keep), and so is the text that
-`main.py --mode=evaluate` scores: files {directory}/{name}.{language}, BPE'd already. For --mode=translate of raw lines add
-what was done to that text: data.prepared=True with data.tokenize, data.lowercase and data.bpe_codes.
+Sizes are read from the tensors, and options from the file's `args` (or `cfg`). Give what the file does not say with --config: a file
+that holds only tensors needs --config.model.heads and, if the model is masked, --config.model.keep. Also give the text that
+`main.py --mode=evaluate` scores: files {directory}/{name}.{language}, already split by BPE. To translate raw lines with
+--mode=translate, add how that text was prepared: data.prepared=True with data.tokenize, data.lowercase and data.bpe_codes.
 
-The file is read without running anything in it: it may hold tensors, plain values and argparse.Namespace, no other objects.
-An exported file's dictionaries are the run folder's vocabulary.source.txt and vocabulary.target.txt.
+The file is read without running any code in it. It may hold only tensors, plain values and argparse.Namespace objects.
+The dictionaries of an exported file are vocabulary.source.txt and vocabulary.target.txt in the run folder.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ log = logging.getLogger(__name__)
 
 
 def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path, overrides: dict[str, Any]) -> None:
-    """Makes `workdir` the folder of a run that ended in the model of `path`; `overrides` are config values by dotted names.
+    """Turns `workdir` into the folder of a run that ended with the model of `path`.
 
-    Everything is checked before anything is written. Raises: UserError for what cannot be imported.
+    `overrides` holds config values by dotted names. Everything is checked before anything is written.
+    Raises: UserError for a checkpoint or an option that cannot be imported.
     """
     folder = RunFolder(workdir)
     if folder.holds_run or folder.checkpoints_folder.exists():
-        raise UserError(f"--workdir={workdir} holds a run already; give a fresh folder")
+        raise UserError(f"--workdir={workdir} already holds a run; give a new folder")
     state, options = read_checkpoint(path)
     found = read_options(options, state)
     source, target = map(read_dictionary, dictionaries)
@@ -77,15 +78,15 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
 
 
 def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
-    """Writes the model of a checkpoint (see `restore_run`) in fairseq's format. Raises: UserError for what is not there."""
+    """Writes the model of a checkpoint (see `restore_run`) in fairseq's format. Raises: UserError if the checkpoint is missing."""
     torch = import_torch()
     restored = restore_run(workdir, checkpoint)
     state = fairseq.export(restored.variables, restored.config)
-    tensors = {id(array): torch.from_numpy(array) for array in state.values()}  # copies stay one tensor, stored once
+    tensors = {id(array): torch.from_numpy(array) for array in state.values()}  # a shared array stays one tensor
     content = {
         "model": {name: tensors[id(array)] for name, array in state.items()},
         "args": argparse.Namespace(**write_options(restored.config, restored.assets.languages)),
-        # fairseq's loader looks into these two, whatever the model is loaded for.
+        # fairseq's loader always reads these two entries, whatever the model is loaded for.
         "optimizer_history": [
             {
                 "criterion_name": "LabelSmoothedCrossEntropyCriterion",
@@ -105,16 +106,18 @@ def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
 def _run(
     found: dict[str, Any], options: dict[str, Any], dictionaries: tuple[Path, Path], overrides: dict[str, Any]
 ) -> RunConfig:
-    """The config: the common one, with what the checkpoint says, with what the user says of the rest."""
+    """Returns the config: the common config, then the checkpoint's values, then the user's values for the rest."""
     stated = {f"model.{name}": value for name, value in found.items()}
     known = stated.keys() | overrides.keys()
     if "model.heads" not in known:
-        raise UserError("the checkpoint does not say its model's heads; give --config.model.heads")
+        raise UserError("the checkpoint does not say how many heads its model has; give --config.model.heads")
     if found["weights"] != "dense" and not known & {"model.keep", "model.threshold"}:
-        raise UserError("the checkpoint does not say what its model's masks keep; give --config.model.keep")
+        raise UserError("the checkpoint does not say which fraction its masks keep; give --config.model.keep")
     for name in stated.keys() & overrides.keys():
         if stated[name] != overrides[name]:
-            raise UserError(f"--config.{name}={overrides[name]!r}, but the checkpoint's model has {stated[name]!r}")
+            raise UserError(
+                f"--config.{name}={overrides[name]!r}, but the checkpoint's model has {stated[name]!r}; leave this option out"
+            )
     data = {"source": "text", "directory": str(dictionaries[0].parent), "joined_vocabulary": found["shared_embedding"]}
     data |= {
         f"{side}_language": options[f"{side}_lang"] for side in ("source", "target") if options.get(f"{side}_lang")
@@ -128,7 +131,7 @@ def _run(
 
 
 def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:
-    """The folder of a run of no updates; config.json comes last, for without it there is no run."""
+    """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run."""
     params = variables["params"]
     folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"})
     progress = Progress(**folder.identity(assets))
@@ -138,20 +141,25 @@ def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder
 
 
 def main(argv: list[str]) -> None:
-    """Command line. Raises: UserError for what is missing or does not go together."""
+    """Runs the command line. Raises: UserError for options that are missing or exclude each other."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--checkpoint", help="fairseq's file; with --export the run's: best, last, average:N or a step")
+    parser.add_argument(
+        "--checkpoint",
+        help="fairseq's file; with --export, a checkpoint of the run: best, last, average:N or a step",
+    )
     parser.add_argument("--source_dict", type=Path, help="fairseq's dictionary of the source language")
-    parser.add_argument("--target_dict", type=Path, help="and of the target language")
+    parser.add_argument("--target_dict", type=Path, help="fairseq's dictionary of the target language")
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
-    parser.add_argument("--export", type=Path, help="the file to write")
+    parser.add_argument("--export", type=Path, help="the fairseq file to write")
     arguments, rest = parser.parse_known_args(argv)
     overrides = _overrides(rest)
     if arguments.export:
         if overrides or arguments.source_dict or arguments.target_dict:
-            raise UserError("--export takes --workdir and --checkpoint alone; all else is settled by the run")
+            raise UserError(
+                "--export takes only --workdir and --checkpoint; leave out the other options, the run has them"
+            )
         export_run(arguments.workdir, arguments.checkpoint or "best", arguments.export)
         return
     for name in ("checkpoint", "source_dict", "target_dict"):
@@ -162,7 +170,7 @@ def main(argv: list[str]) -> None:
 
 
 def _overrides(arguments: list[str]) -> dict[str, Any]:
-    """Values of --config.a.b=VALUE by their dotted names, as configs/common.py types them."""
+    """Returns the values of --config.a.b=VALUE by their dotted names, with the types of configs/common.py."""
     parsed = flags.FlagValues()
     argv = ["import_fairseq.py", *arguments]
     try:
@@ -172,11 +180,11 @@ def _overrides(arguments: list[str]) -> dict[str, Any]:
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{str(error).strip()}; configs/common.py declares the keys of --config") from None
     if rest:
-        raise UserError(f"unexpected argument {rest[0]!r}; every option is given as --name=value")
+        raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
     return values
 
 
 if __name__ == "__main__":
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns of what is meant
+    logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax warns about settings that are intended
     command.run(lambda: main(sys.argv[1:]))

@@ -1,13 +1,19 @@
-"""IWSLT14 German-English from the official archive to training text, as the literature prepares it.
+"""Prepares IWSLT14 German-English from the official archive as training text, as the literature does.
 
     python launch/prepare_iwslt14.py --download --out=DIR
     python launch/prepare_iwslt14.py --archive=de-en.tgz --out=DIR
 
-Tags stripped; Moses' tokenisation (sacremoses), without its normalisation of punctuation; pairs of 1 to 175 tokens a side, the
-longer at most 1.5 times the shorter; lower-cased; every 23rd pair to valid; test = dev2010, dev2012, tst2010, tst2011 and
-tst2012; a joint BPE of 10,000 merges, learned on train. DIR then holds train, valid and test .de and .en, the codes (`code`) and
-manifest.json; its folder `raw` holds what was taken out of the archive. The literature's numbers of pairs are 160,239, 7,283 and
-6,750; text of other counts is refused unless --expect says otherwise.
+The steps are:
+- remove the tags;
+- apply Moses' tokenisation (sacremoses) without its normalisation of punctuation;
+- keep pairs with 1 to 175 tokens per side whose longer side has at most 1.5 times as many tokens as the shorter side;
+- lower-case the text;
+- put every 23rd pair into the validation set; the test set is dev2010, dev2012, tst2010, tst2011 and tst2012;
+- learn a joint BPE of 10,000 merges on the training set, and apply it.
+
+Afterwards DIR holds train, valid and test .de and .en, the codes (`code`) and manifest.json. Its folder `raw` holds the files from
+the archive. The literature has 160,239, 7,283 and 6,750 pairs in train, valid and test. Text with other counts is refused unless
+--expect allows them.
 """
 
 from __future__ import annotations
@@ -35,7 +41,7 @@ log = logging.getLogger(__name__)
 
 LANGUAGES = ("de", "en")
 ARCHIVE = Archive(
-    "de-en.tgz",  # no checksum of it is published; its own, gzip's CRC-32, is looked at when it is unpacked
+    "de-en.tgz",  # no checksum is published; gzip's own CRC-32 is checked when the archive is unpacked
     (
         "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
         "https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz",
@@ -46,7 +52,8 @@ TESTS = tuple(
     f"IWSLT14.{name}.de-en" for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 )
 PUBLISHED = {"train": 160_239, "valid": 7_283, "test": 6_750}
-# Of train and valid: sacremoses and Moses' own script part a few lines otherwise, and the filter looks at the parts.
+# The allowed deviation for train and valid. sacremoses splits a few lines differently from Moses' script, which changes their lengths
+# and so what the filter keeps.
 TOLERANCE = 0.001
 VALID_EVERY = 23
 STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=False) for language in LANGUAGES)
@@ -55,9 +62,10 @@ Pairs = list[tuple[str, str]]
 
 
 def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], processes: int = 1) -> None:
-    """Makes the training text of `archive` in the folder `out`.
+    """Prepares the training text of `archive` in the folder `out`.
 
-    expected: pairs of train, valid and test; may be empty. Raises: UserError for an archive that cannot be used.
+    `expected` gives the numbers of pairs of train, valid and test; it may be empty.
+    Raises: UserError for an archive that cannot be used, and for other numbers of pairs.
     """
     files = [f"{TRAIN}.{language}" for language in LANGUAGES]
     files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
@@ -83,7 +91,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], pro
 
 
 def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
-    """Both languages' lines of text in the training file or a test set."""
+    """Returns the lines of text of both languages, of the training file or of a test set."""
     if name == TRAIN:
         paths = [raw / f"{name}.{language}" for language in LANGUAGES]
         source, target = (talk_lines(read_lines(path)) for path in paths)
@@ -92,14 +100,14 @@ def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
         source, target = (segments(read_lines(path), str(path)) for path in paths)
     if len(source) != len(target):
         raise UserError(
-            f"{paths[0]} has {len(source):,} lines of text, but {paths[1]} has {len(target):,}: "
-            "both need one for each of the other; is the archive the published one?"
+            f"{paths[0]} has {len(source):,} lines of text, but {paths[1]} has {len(target):,}; "
+            "both must have the same number; give the published archive"
         )
     return source, target
 
 
 def _words(source: list[str], target: list[str], processes: int) -> Pairs:
-    """Tokenised and lower-cased pairs."""
+    """Returns the tokenised and lower-cased pairs."""
     sides = []
     for steps, lines in zip(STEPS, (source, target), strict=True):
         sides.append([line for part in in_order(steps.words, chunks(lines, 5000), processes) for line in part])
@@ -117,12 +125,12 @@ def _check_counts(counts: dict[str, int], expected: dict[str, int]) -> None:
     for name, wanted in expected.items():
         if abs(counts[name] - wanted) > (TOLERANCE * wanted if name != "test" else 0):
             raise UserError(
-                f"{name} has {counts[name]:,} pairs, but {wanted:,} are known: is the archive the published one? "
-                "If other counts are meant, give --expect=TRAIN,VALID,TEST, or --expect= for none"
+                f"{name} has {counts[name]:,} pairs, but {wanted:,} were expected; give the published archive. "
+                "If other counts are right, give --expect=TRAIN,VALID,TEST, or --expect= to skip this check"
             )
         if counts[name] != wanted:
             log.warning(
-                "%s has %d pairs, the literature's %d: the tokenisers part some lines otherwise",
+                "%s has %d pairs, but %d in the literature: the tokenisers split some lines differently",
                 name,
                 counts[name],
                 wanted,
@@ -139,21 +147,27 @@ def _write(out: Path, name: str, pairs: Pairs, codes: str) -> list[Path]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
-    parser.add_argument("--archive", type=Path, help="de-en.tgz; without it, the one in the folder --out")
+    parser.add_argument("--archive", type=Path, help="the file de-en.tgz (default: de-en.tgz in the folder --out)")
     parser.add_argument(
-        "--download", action="store_true", help="get de-en.tgz into the folder --out, if it is not there"
+        "--download", action="store_true", help="download de-en.tgz into the folder --out if it is missing"
     )
-    parser.add_argument("--merges", type=positive, default=10_000, help="of the BPE (default: %(default)s)")
-    parser.add_argument("--expect", default=",".join(map(str, PUBLISHED.values())), help="pairs of train, valid, test")
-    parser.add_argument("--processes", type=positive, default=cores(), help="(default: all cores)")
+    parser.add_argument("--merges", type=positive, default=10_000, help="number of BPE merges (default: %(default)s)")
+    parser.add_argument(
+        "--expect",
+        default=",".join(map(str, PUBLISHED.values())),
+        help="expected numbers of pairs in train, valid and test (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--processes", type=positive, default=cores(), help="number of processes (default: one for each core)"
+    )
     given = parser.parse_args(arguments)
     numbers = [number for number in given.expect.split(",") if number]
     if numbers and (len(numbers) != len(PUBLISHED) or not all(number.isdigit() for number in numbers)):
         raise UserError(
-            f"--expect={given.expect} is not three numbers with commas between; give TRAIN,VALID,TEST or nothing"
+            f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
         )
     archive = given.archive or fetch(ARCHIVE, given.out, given.download)
     if not archive.is_file():

@@ -1,18 +1,23 @@
-"""WMT14 English-German from statmt.org's archives, or from TFDS, to training text, as the literature prepares it.
+"""Prepares WMT14 English-German from statmt.org's archives, or from TFDS, as training text, as the literature does.
 
     python launch/prepare_wmt14.py --download --archives=DIR --out=DIR
     python launch/prepare_wmt14.py --archives=DIR --out=DIR [--news_commentary=v12]
     python launch/prepare_wmt14.py --tfds --data_dir=DIR --out=DIR
 
-Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12), 4.5 million pairs: Moses' normalisation of
-punctuation, spaces for what cannot be printed, Moses' tokenisation with hyphens split (`a @-@ b`); every 100th pair to valid; a
-joint BPE of 40,000 merges, learned on train; then pairs of 1 to 250 tokens a side are kept, the longer at most 1.5 times the
-shorter. newstest2014 is the test, tokenised without normalisation, and never filtered. Cased. With --tfds all this comes from the
-splits train and test of wmt14_translate/de-en, prepared as ArrayRecord: the same text in TFDS's order, so that other pairs go to
-valid.
+The training text is Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12): 4.5 million pairs. The steps
+are:
+- normalise punctuation as Moses does, and replace characters that cannot be printed by spaces;
+- apply Moses' tokenisation, with hyphens split (`a @-@ b`); the text stays cased;
+- put every 100th pair into the validation set;
+- learn a joint BPE of 40,000 merges on the training set, and apply it;
+- keep pairs with 1 to 250 tokens per side whose longer side has at most 1.5 times as many tokens as the shorter side.
 
---out then holds train, valid and test .en and .de, the codes (`code`) and manifest.json. Until then its folder `work` holds what
-is done so far, up to 6 GB: the same command goes on where it was interrupted.
+The test set is newstest2014, tokenised without normalisation and never filtered. With --tfds, all text comes from the splits train
+and test of wmt14_translate/de-en, prepared as ArrayRecord. This is the same text in TFDS's order, so other pairs go to the
+validation set.
+
+Afterwards --out holds train, valid and test .en and .de, the codes (`code`) and manifest.json. Until then, its folder `work` holds
+the intermediate files, up to 6 GB. The same command continues an interrupted preparation.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ from one_layer.files import write_atomically
 log = logging.getLogger(__name__)
 
 LANGUAGES = ("en", "de")
-# Sizes and checksums as TensorFlow Datasets 4.9.10 has them (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
+# Sizes and checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
 EUROPARL = Archive(
     "training-parallel-europarl-v7.tgz",
     ("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",),
@@ -72,7 +77,7 @@ NEWS_COMMENTARY = {
         "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
     ),
 }
-TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum of it is published
+TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum is published
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
 TFDS_NAME = "wmt14_translate/de-en"
@@ -81,7 +86,7 @@ Sources = list[tuple[Archive, str]]
 
 
 def sources(news_commentary: str) -> Sources:
-    """The archives of the training text, each with the name of its English-German files without the language."""
+    """Returns the archives of the training text, each with the name of its English-German files without the language."""
     name = f"news-commentary-{news_commentary}.de-en"
     return [
         (EUROPARL, "europarl-v7.de-en"),
@@ -100,9 +105,9 @@ def prepare(
     processes: int = 1,
     shard_size: int = 50_000,
 ) -> None:
-    """Makes the training text of the archives, which are in the folder `archives`, in the folder `out`.
+    """Prepares the training text in the folder `out`; the archives are in the folder `archives`.
 
-    Raises: UserError for archives and text that cannot be used, and where `out` holds the work of other options.
+    Raises: UserError for archives and text that cannot be used, and if `out` holds unfinished work with other options.
     """
     _refuse_finished(out)
     paths = [fetch(archive, archives, download) for archive in [archive for archive, _ in training] + [test]]
@@ -118,23 +123,23 @@ def prepare(
 def prepare_tfds(
     name: str, directory: str, out: Path, merges: int = 40_000, processes: int = 1, shard_size: int = 50_000
 ) -> None:
-    """Makes the training text of the data set `name`, which TFDS prepared under `directory`, in the folder `out`.
+    """Prepares the training text in the folder `out` from the data set `name`, which TFDS prepared in `directory`.
 
-    Raises: UserError for a data set that is not there or cannot be used, and where `out` holds the work of other options.
+    Raises: UserError for a data set that is missing or cannot be used, and if `out` holds unfinished work with other options.
     """
     _refuse_finished(out)
     records = TfdsRecords(name, directory)
     paths = [path for split in ("train", "test") for path in records.files(split)]
     job = Job(out, [name], paths, merges, processes, shard_size)
     job.claim()
-    # As in archives: a line is one line, and the test has apostrophes.
+    # As with the archives, a text is one line, and the test set has apostrophes.
     test = [[_one_line(line).replace("\u2019", "'") for line in side] for side in records.read("test", LANGUAGES)]
     job.run(((_one_line(source), _one_line(target)) for source, target in records.stream("train", LANGUAGES)), test)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A preparation into the folder `out`. training: names of what it is made of; paths: the files that hold all that."""
+    """A preparation into the folder `out`. `training` names the corpora of the training text, and `paths` are all input files."""
 
     out: Path
     training: list[str]
@@ -145,21 +150,21 @@ class Job:
 
     @property
     def work(self) -> Path:
-        """The folder of what is done so far."""
+        """The folder of the intermediate files."""
         return self.out / "work"
 
     @property
     def facts(self) -> dict[str, object]:
-        """What the manifest begins with."""
+        """The first entries of the manifest."""
         return {"corpus": "WMT14 en-de", "training": self.training, "merges": self.merges}
 
     def claim(self) -> None:
-        """Notes what the work in progress is of, or makes sure that what is there is of the same."""
+        """Records the options of the work in progress, or checks that existing work has the same options."""
         sizes = [path.stat().st_size for path in self.paths]
         _claim(self.work, {**self.facts, "shard_size": self.shard_size, "bytes": sizes, **tool_versions()})
 
     def run(self, pairs: Iterable[tuple[str, str]], test: list[list[str]]) -> None:
-        """Makes all files of the raw training pairs and of both sides of the test."""
+        """Writes all files, from the raw training pairs and both sides of the test set."""
         plain = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
         words = [step.words(side) for step, side in zip(plain, test, strict=True)]
         steps = tuple(Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES)
@@ -186,7 +191,7 @@ class Job:
 
 def _refuse_finished(out: Path) -> None:
     if (out / "manifest.json").exists():
-        raise UserError(f"{out} holds a prepared corpus already; delete it or give another --out")
+        raise UserError(f"{out} already holds a prepared corpus; delete it or give another --out")
 
 
 def _one_line(text: str) -> str:
@@ -196,16 +201,14 @@ def _one_line(text: str) -> str:
 def _claim(work: Path, options: dict[str, object]) -> None:
     path = work / "options.json"
     if work.exists() and not path.exists() and any(work.iterdir()):
-        raise UserError(
-            f"{work} holds files that are not of a preparation; move this folder away or give another --out"
-        )
+        raise UserError(f"{work} holds files that no preparation wrote; move this folder away or give another --out")
     text = json.dumps(options, indent=1) + "\n"
     if path.exists() and (found := path.read_text(encoding="utf-8")) != text:
         before = json.loads(found)
         name = next(name for name in options if before.get(name) != options[name])
         raise UserError(
             f"{work} holds unfinished work with {name}={before.get(name)}, not {options[name]}; "
-            "delete this folder, or go on as it was begun"
+            f"delete this folder, or continue with {name}={before.get(name)}"
         )
     write_atomically(path, text)
 
@@ -226,36 +229,43 @@ def _test_lines(paths: list[Path]) -> list[list[str]]:
     source, target = (segments(read_lines(path), str(path)) for path in paths)
     if len(source) != len(target):
         raise UserError(
-            f"{paths[0]} has {len(source):,} segments, but {paths[1]} has {len(target):,}; is the archive whole?"
+            f"{paths[0]} has {len(source):,} segments, but {paths[1]} has {len(target):,}; give the published archive"
         )
     return [source, target]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
     parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
-    parser.add_argument("--download", action="store_true", help="get the archives that are not there, 1.7 GB")
+    parser.add_argument("--download", action="store_true", help="download the missing archives (1.7 GB in all)")
     parser.add_argument(
         "--tfds",
         nargs="?",
         const=TFDS_NAME,
         metavar="NAME",
-        help=f"take a data set of TFDS instead (default: {TFDS_NAME})",
+        help=f"read a data set of TFDS instead (default: {TFDS_NAME})",
     )
-    parser.add_argument("--data_dir", default="", help="the folder where TFDS prepared it (default: TFDS's own)")
-    parser.add_argument("--news_commentary", choices=list(NEWS_COMMENTARY), default="v9", help="(default: %(default)s)")
-    parser.add_argument("--merges", type=positive, default=40_000, help="of the BPE (default: %(default)s)")
-    parser.add_argument("--processes", type=positive, default=cores(), help="(default: all cores)")
+    parser.add_argument("--data_dir", default="", help="the folder of TFDS's data sets (default: TFDS's own folder)")
+    parser.add_argument(
+        "--news_commentary",
+        choices=list(NEWS_COMMENTARY),
+        default="v9",
+        help="version of News Commentary (default: %(default)s)",
+    )
+    parser.add_argument("--merges", type=positive, default=40_000, help="number of BPE merges (default: %(default)s)")
+    parser.add_argument(
+        "--processes", type=positive, default=cores(), help="number of processes (default: one for each core)"
+    )
     given = parser.parse_args(arguments)
     if given.tfds:
         if given.archives or given.download:
-            raise UserError("--tfds takes no archives; leave out --archives and --download, or leave out --tfds")
+            raise UserError("--tfds uses no archives; leave out --archives and --download, or leave out --tfds")
         prepare_tfds(given.tfds, given.data_dir, given.out, given.merges, given.processes)
         return
     if given.data_dir:
-        raise UserError(f"--data_dir={given.data_dir} is where a data set of TFDS lies; add --tfds, or give --archives")
+        raise UserError(f"--data_dir={given.data_dir} is only used with --tfds; add --tfds, or give --archives instead")
     training = sources(given.news_commentary)
     prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download, given.processes)
 

@@ -1,6 +1,6 @@
-"""The same training step in PyTorch, as plainly as people write it: what `launch/benchmark.py train` measures beside this project.
+"""The same training step in plain PyTorch, which `launch/benchmark.py train` measures for comparison.
 
-Masks are made as Ramanujan et al. (2020) and the paper's code make them, by sorting all scores of every matrix at every use.
+It makes masks as Ramanujan et al. (2020) and the paper's code do: it sorts all scores of every matrix at every use.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from torch import nn
 
 
 class Kept(torch.autograd.Function):
-    """Ones at the largest half of the magnitudes, by sorting; the gradient passes straight through."""
+    """Keeps the half with the largest magnitudes, by sorting. The gradient passes straight through."""
 
     @staticmethod
     def forward(_: Any, magnitudes: torch.Tensor) -> torch.Tensor:
-        """The mask."""
+        """Returns the mask."""
         order = magnitudes.flatten().argsort()
         mask = torch.ones(magnitudes.numel())
         mask[order[: magnitudes.numel() // 2]] = 0.0
@@ -25,7 +25,7 @@ class Kept(torch.autograd.Function):
 
     @staticmethod
     def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
-        """The gradient of the mask, for the magnitudes."""
+        """Returns the gradient of the mask as the gradient of the magnitudes."""
         return gradient
 
 
@@ -39,12 +39,12 @@ class Matrix(nn.Module):
         self.scores = None if weight is None else nn.Parameter(torch.empty(rows, columns).uniform_(-0.05, 0.05))
 
     def forward(self) -> torch.Tensor:
-        """What to multiply by."""
+        """Returns the matrix to multiply by."""
         return self.weight if self.scores is None else self.weight * Kept.apply(self.scores.abs())
 
 
 class Layer(nn.Module):
-    """A post-LN layer of an encoder, or of a decoder where `attentions` is 2."""
+    """A post-LN layer of an encoder, or of a decoder if `attentions` is 2."""
 
     def __init__(self, d: int, ffn: int, heads: int, attentions: int, shared: list[torch.Tensor] | None) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Layer(nn.Module):
         self.heads, self.attentions = heads, attentions
 
     def forward(self, x: torch.Tensor, encoded: torch.Tensor | None) -> torch.Tensor:
-        """`encoded` is what a decoder's second attention looks at."""
+        """Applies the layer to `x`; the second attention of a decoder attends to `encoded`."""
         matrices = [matrix() for matrix in self.matrices]
         for number in range(self.attentions):
             q, k, v, o = matrices[4 * number : 4 * number + 4]
@@ -73,7 +73,7 @@ class Layer(nn.Module):
 
 
 class Training:
-    """A model in training: each call is one update of Adam on the batch; float32, label smoothing 0.1, no dropout."""
+    """A model in training. Each call is one Adam update on the batch, in float32, with label smoothing 0.1 and no dropout."""
 
     def __init__(
         self, masked: bool, sizes: tuple[int, int, int, int], vocabularies: tuple[int, int], batch: dict[str, Any]

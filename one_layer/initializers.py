@@ -1,7 +1,7 @@
-"""Random weights that depend on the seed, a role, a shape and a scheme alone: the same bits for ever, everywhere.
+"""Random weights that depend only on a seed, a role, a shape and a scheme, and so have the same bits everywhere.
 
-No transcendental function touches an element: each is an integer from the stream, converted to float32 once and multiplied by
-one float32 constant. NumPy's Philox gives the stream, so that no accelerator, JAX version or sharding can change it.
+No transcendental function touches an element. Each element is an integer from a random stream, converted to float32 once and
+multiplied by one float32 constant. The stream is NumPy's Philox, so no accelerator, JAX version or sharding can change it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from one_layer.errors import UserError
 
 _UNIFORM = {"kaiming_uniform", "xavier_uniform"}
 _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
-# Entries that are drawn at a time: all that they are made of stays in the cache, and nothing large is allocated.
+# Entries drawn at a time. A block's intermediate values fit in the CPU cache, and nothing large is allocated.
 _BLOCK = 2**16
 
 SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant", "unsigned_constant"}))
@@ -28,18 +28,23 @@ def random_weights(
 ) -> Float32[np.ndarray, "..."]:
     """Draws the matrix of `role`, for instance `encoder/self_attention/query`, in C order.
 
-    Schemes, for a kernel [fan_in, fan_out] (axes before the last two are copies and count to neither):
-    `kaiming_uniform` U(±√(6/fan_in)), `xavier_uniform` U(±√(6/(fan_in+fan_out))), `kaiming_normal` of standard deviation
-    √(2/fan_in), `xavier_normal` √(2/(fan_in+fan_out)), `signed_constant` ±√(2/fan_in), `unsigned_constant`
-    +√(2/fan_in) everywhere (a control: only the mask differs from place to place), `normal` d^−½ with d the last axis.
-    `scale` multiplies the bound or deviation; `fan_in` replaces the shape's where a matrix is used transposed (an embedding
-    [vocabulary, d] is the output projection, whose fan-in is d).
+    The schemes, for a kernel [fan_in, fan_out] (axes before the last two are copies and count towards neither):
+    - `kaiming_uniform`: U(±√(6/fan_in)).
+    - `xavier_uniform`: U(±√(6/(fan_in+fan_out))).
+    - `kaiming_normal`: standard deviation √(2/fan_in).
+    - `xavier_normal`: standard deviation √(2/(fan_in+fan_out)).
+    - `signed_constant`: ±√(2/fan_in).
+    - `unsigned_constant`: +√(2/fan_in) everywhere (a control: only the mask distinguishes the entries).
+    - `normal`: standard deviation d^−½, where d is the last axis.
+
+    `scale` multiplies the bound or the standard deviation. `fan_in` replaces the fan-in of the shape if the matrix is used
+    transposed: an embedding [vocabulary, d] is also the output projection, whose fan-in is d.
 
     Sources: paper A (arXiv 2109.03939), section 4, "Different Initialization"; He et al. 2015; Glorot and Bengio 2010.
     Raises: UserError for an unknown scheme or an empty shape.
     """
     if scheme not in SCHEMES:
-        raise UserError(f"unknown scheme {scheme!r} for random weights; known are {', '.join(SCHEMES)}")
+        raise UserError(f"unknown scheme {scheme!r} for random weights; give one of {', '.join(SCHEMES)}")
     if not shape or min(shape) < 1:
         raise UserError(f"random weights of shape {shape} for {role!r}: every axis must have at least one entry")
     numerator, denominator = _variance(scheme, shape, fan_in)
@@ -47,7 +52,7 @@ def random_weights(
     if scheme == "unsigned_constant":
         return np.full(shape, np.float32(deviation))
     if scheme in _UNIFORM:
-        # u = (word >> 8) / 2^24 in [0, 1) becomes (2u - 1) * bound: an integer times bound / 2^24, exact but for one rounding.
+        # u = (word >> 8) / 2^24 lies in [0, 1) and becomes (2u - 1) * bound: an integer times bound / 2^24, rounded only once.
         bound = scale * math.sqrt(3 * numerator / denominator)
         constant = np.float32(bound) * np.float32(2.0**-24)
     else:
@@ -62,9 +67,9 @@ def random_weights(
 
 
 def _integers(stream: np.random.Philox, scheme: str, count: int) -> Int32[np.ndarray, "count"]:
-    """The next draws, before they are scaled; an even `count` leaves no half of a word unused."""
+    """Returns the next `count` draws before scaling. An even `count` uses every 64-bit word completely."""
     if scheme in _NORMAL:
-        # Irwin-Hall: twelve uniforms of 16 bits (in units of 2^-16) have mean 6 and variance 1 together.
+        # Irwin-Hall: the sum of twelve 16-bit uniforms (in units of 2^-16) has mean 6 and variance 1.
         halves = stream.random_raw(3 * count).astype("<u8", copy=False).view("<u2").reshape(count, 12)
         return halves.sum(axis=1, dtype=np.int32) - np.int32(6 * 2**16)
     words = stream.random_raw((count + 1) // 2).astype("<u8", copy=False).view("<u4")[:count]
@@ -74,7 +79,7 @@ def _integers(stream: np.random.Philox, scheme: str, count: int) -> Int32[np.nda
 
 
 def _variance(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> tuple[int, int]:
-    """The variance of `scheme` as a fraction, so that no bound is rounded twice."""
+    """Returns the variance of `scheme` as (numerator, denominator), so that no bound is rounded twice."""
     if scheme == "normal":
         return 1, shape[-1]
     inputs = fan_in or (shape[-2] if len(shape) > 1 else shape[-1])
@@ -84,14 +89,14 @@ def _variance(scheme: str, shape: tuple[int, ...], fan_in: int | None) -> tuple[
 
 
 def _stream(seed: int, role: str) -> np.random.Philox:
-    """The raw 64-bit words of a role."""
+    """Returns the stream of raw 64-bit words of a role."""
     digest = hashlib.blake2b(f"{seed}/{role}".encode(), digest_size=16).digest()
     return np.random.Philox(key=int.from_bytes(digest, "little"))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one matrix, or the L matrices of a stack, is drawn: all that must be stored instead of the weights."""
+    """How one matrix, or the L matrices of a stack, is drawn. A ticket stores this instead of the weights."""
 
     role: str
     shape: tuple[int, ...]
@@ -103,11 +108,11 @@ class Recipe:
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """What `draw` gives: `shape`, after the number of layers where each has its own."""
+        """The shape that `draw` returns: `shape`, or [layers, *shape] if each layer has its own matrix."""
         return self.shape if self.layers is None else (self.layers, *self.shape)
 
     def draw(self, seed: int) -> Float32[np.ndarray, "..."]:
-        """The matrix of shape `shape`; with `layers`, [layers, *shape], layer l drawn for the role `role#l`."""
+        """Returns the weights of shape `whole_shape`; with `layers`, layer l is drawn for the role `role#l`."""
         roles = [self.role] if self.layers is None else [f"{self.role}#{layer}" for layer in range(self.layers)]
         drawn = [random_weights(seed, r, self.shape, self.scheme, scale=self.scale, fan_in=self.fan_in) for r in roles]
         weights = drawn[0] if self.layers is None else np.stack(drawn)

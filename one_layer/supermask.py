@@ -1,7 +1,7 @@
-"""The Supermask: which of a matrix's random weights survive.
+"""The Supermask: selects which of a matrix's random weights survive.
 
-M keeps the k entries of largest |S|, and the gradient passes straight through the selection to |S| (Shen et al. 2021,
-arXiv 2109.03939, section 3; Ramanujan et al. 2020). Nothing here sorts: the k-th largest is found by counting.
+The mask M keeps the k entries with the largest |S|. The gradient passes straight through the selection to |S| (Shen et al. 2021,
+arXiv 2109.03939, section 3; Ramanujan et al. 2020). Nothing here sorts: counting finds the k-th largest entry.
 """
 
 from __future__ import annotations
@@ -20,22 +20,27 @@ from one_layer.errors import UserError
 
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold")
 
-_INFINITY = 0x7F800000  # the float32 bit pattern of +inf; those above it are NaNs
-_BLOCK = (64, 128)  # counts of 64 fit int8, of which a CPU adds many at once: four times as fast as adding int32
-_QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; what it has not found by then is left to bisection
-_LEAST_KEPT = 0.005  # of a matrix under a threshold, as in the reference
+_INFINITY = 0x7F800000  # the float32 bit pattern of +inf; larger patterns are NaNs
+_BLOCK = (64, 128)  # a count up to 64 fits int8, and a CPU adds int8 numbers four times as fast as int32
+_QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; after 32 passes bisection takes over
+_LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
 
 
 @dataclass(frozen=True)
 class Supermask:
-    """How scores become a mask; calling it on scores gives the mask, in their shape and dtype.
+    """Turns scores S into a mask of the same shape and dtype.
 
-    `selection`: `magnitude` keeps the fraction `keep` of largest |S| (paper A's code), `score` that of largest S (its equation 2).
-    `threshold` keeps S > τ and `sigmoid_threshold` σ(S) > τ, or the largest 0.5 % of S where fewer pass; `signed_threshold` gives
-    sign(S) where |S| > τ, and so a mask of -1, 0 and 1. τ is `threshold`; `keep` says nothing to these three.
+    `selection` is one of:
+    - `magnitude`: keeps the fraction `keep` of entries with the largest |S| (paper A's code).
+    - `score`: keeps the fraction `keep` of entries with the largest S (paper A, equation 2).
+    - `threshold`: keeps the entries with S > τ, or the largest 0.5 % of S if fewer entries pass.
+    - `sigmoid_threshold`: keeps the entries with σ(S) > τ, with the same lower limit.
+    - `signed_threshold`: gives sign(S) where |S| > τ and 0 elsewhere, so the mask holds -1, 0 and 1.
+
+    τ is the field `threshold`; the three threshold selections ignore `keep`.
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
 
-    The gradient of the mask goes to |S| under `magnitude`, so dL/dS = dL/dM · sign(S), and to S itself under all others.
+    With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
 
     keep: float = 0.5
@@ -45,16 +50,16 @@ class Supermask:
 
     @property
     def exact(self) -> bool:
-        """Whether `keep` says how many weights survive; else the scores do."""
+        """Whether `keep` decides how many weights survive; otherwise the scores decide."""
         return self.selection in ("magnitude", "score")
 
     @property
     def keeps_all(self) -> bool:
-        """Whether there is nothing to select, and so nothing to train."""
+        """Whether every weight survives, so that no score needs to be trained."""
         return self.exact and self.keep == 1.0
 
     def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
-        """Raises: UserError as `topk_mask` does."""
+        """Returns the mask of `scores`; `dynamic_scale` counts along `axis`. Raises: UserError as `topk_mask` does."""
         if self.exact:
             mask = topk_mask(scores, self.keep, by=self.selection)
         else:
@@ -66,7 +71,7 @@ class Supermask:
         return self.scaled(mask, axis)
 
     def scaled(self, mask: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:
-        """`mask`, multiplied as `dynamic_scale` says."""
+        """Returns `mask`, rescaled along `axis` if `dynamic_scale` is set."""
         return rescaled(mask, axis) if self.dynamic_scale else mask
 
 
@@ -76,39 +81,39 @@ def topk_mask(
     *,
     by: str = "magnitude",
 ) -> Float[Array, "*shape"]:
-    """The mask M of ones and zeros, in the dtype of `scores`, that keeps the k entries of largest |score|.
+    """Returns the mask M of ones and zeros, in the dtype of `scores`, that keeps the k entries with the largest |score|.
 
-    k = n - int((1 - keep) * n) of the n entries survive, exactly; ties at the threshold go to the lower flat index. The
-    backward pass takes the selection for the identity on |S|: dL/dS = dL/dM * sign(S), for kept and dropped entries alike
-    (paper A, section 3, as its code computes it). `keep` in (0, 1] may be a Python number or traced.
+    Exactly k = n - int((1 - keep) * n) of the n entries survive. Among ties at the threshold, the lower flat index survives.
+    The backward pass treats the selection as the identity on |S|: dL/dS = dL/dM * sign(S), for kept and dropped entries alike
+    (paper A, section 3, as its code computes it). `keep` lies in (0, 1] and may be a Python number or traced.
 
-    `by="score"` ranks by the score itself (paper A, equation 2), and the gradient goes to it as it is: dL/dS = dL/dM.
+    `by="score"` ranks by the score itself (paper A, equation 2), and the score receives the gradient unchanged: dL/dS = dL/dM.
 
-    A NaN among the scores makes the whole mask NaN, and so the loss: never a mask that looks right. The same happens for
-    a traced `keep` outside (0, 1].
+    A NaN among the scores makes the whole mask NaN, and thus the loss, so that a broken mask never looks right. A traced `keep`
+    outside (0, 1] has the same effect.
 
-    Raises: UserError for a `keep` outside (0, 1], if it is not traced, for no scores at all, and for an unknown `by`.
+    Raises: UserError for a `keep` outside (0, 1] that is not traced, for an empty `scores`, and for an unknown `by`.
     """
     if by not in ("magnitude", "score"):
-        raise UserError(f"scores cannot be ranked by {by!r}; known are magnitude and score")
+        raise UserError(f"scores cannot be ranked by {by!r}; give magnitude or score")
     if scores.size == 0:
-        raise UserError(f"scores of shape {scores.shape} have no entries to choose among")
+        raise UserError(f"scores of shape {scores.shape} have no entries; give at least one")
     scores, k = jnp.asarray(scores), jnp.asarray(kept_count(scores.size, keep), jnp.int32)
     return _straight_through(by, _keep_largest(by, lax.stop_gradient(scores), k), scores)
 
 
 def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int | Int[Array, ""]:
-    """The number k of `size` entries that survive: size - int((1 - keep) * size), in double precision.
+    """Returns how many of `size` entries survive: k = size - int((1 - keep) * size), computed in double precision.
 
-    A float32 `keep` (every traced one) is read as the decimal of six places nearest to it, so that 0.9 means 0.9. Traced
-    values outside (0, 1] give 0, since a trace cannot raise.
+    A float32 `keep` (every traced one) is rounded to six decimal places first, so that 0.9 means 0.9. A traced value outside
+    (0, 1] gives 0, because traced code cannot raise.
 
     Raises: UserError if `keep` is not traced and lies outside (0, 1].
     """
     if isinstance(keep, jax.core.Tracer):
-        # float32 cannot hold (1 - keep) * size exactly, and one entry more or less is another mask.
+        # float32 cannot hold (1 - keep) * size exactly, and one entry more or less gives a different mask.
         with jax.enable_x64(True):
-            million = lax.optimization_barrier(jnp.float64(1e6))  # else XLA multiplies by a rounded 1e-6
+            million = lax.optimization_barrier(jnp.float64(1e6))  # otherwise XLA multiplies by a rounded 1e-6
             decimal = jnp.round(keep.astype(jnp.float64) * million) / million
             dropped = jnp.floor((1.0 - decimal) * size).astype(jnp.int32)
             return jnp.where((decimal > 0.0) & (decimal <= 1.0), size - dropped, 0).astype(jnp.int32)
@@ -119,17 +124,20 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
 
 
 def unpack(bits: UInt8[Array | np.ndarray, "bytes"], shape: tuple[int, ...]) -> Float[Array, "*shape"]:
-    """The mask of zeros and ones whose bits these are: C order, the first one lowest in its byte; the last byte filled up with 0."""
+    """Returns the mask of zeros and ones that `bits` packs.
+
+    The bits are in C order, lowest bit of each byte first. Zeros fill the rest of the last byte.
+    """
     return (
         jnp.unpackbits(jnp.asarray(bits), count=math.prod(shape), bitorder="little").reshape(shape).astype(jnp.float32)
     )
 
 
 def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
-    """`mask` times √(size / kept), both counted along `axis`: what is left has the variance that all had before.
+    """Returns `mask` times √(size / kept), both counted along `axis`, so that the kept weights have the variance of all weights.
 
-    The reference's "dynamic scaling": along a projection's outputs, a table's tokens. The gradient passes through the factor too.
-    A line that keeps nothing stays 0, where the reference divides by 0.
+    This is the reference's "dynamic scaling". The axis is a projection's outputs, or an embedding's tokens. The gradient passes
+    through the factor too. A row or column that keeps nothing stays 0; the reference divides by 0 there.
     """
     kept = jnp.sum(mask, axis=axis, keepdims=True)
     return mask * jnp.where(kept > 0, jnp.sqrt(mask.shape[axis] / jnp.where(kept > 0, kept, 1.0)), 0.0)
@@ -137,7 +145,7 @@ def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _straight_through(by: str, mask: Float[Array, "*shape"], scores: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """`mask`, whose gradient goes to the magnitudes of `scores`, or to themselves, as it is."""
+    """Returns `mask`; its gradient goes unchanged to |scores| (`by="magnitude"`) or to `scores`."""
     return mask
 
 
@@ -152,7 +160,7 @@ def _backward(by: str, scores: Array | None, gradient: Float[Array, "*shape"]) -
 _straight_through.defvjp(_forward, _backward)
 
 
-# Jitted for calls outside of a jitted function: the loops in it would be compiled anew at each.
+# Jitted because a call outside a jitted function would otherwise compile the loops in it every time.
 @partial(jax.jit, static_argnums=0)
 def _keep_largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Array, "*shape"]:
     keys = _keys(scores, by)
@@ -166,7 +174,7 @@ def _keep_largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) ->
 
 
 def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Float[Array, "*shape"]:
-    """Ones where S, or its sigmoid, exceeds the threshold; where they are fewer than 0.5 % and one, that many largest S."""
+    """Returns ones where S (or its sigmoid) exceeds the threshold; at least int(0.5 % of the entries) + 1, those with the largest S."""
     chosen = (jax.nn.sigmoid(scores) if sigmoid else scores) > threshold
     least = min(int(_LEAST_KEPT * scores.size) + 1, scores.size)
     return lax.cond(
@@ -177,12 +185,15 @@ def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> F
 
 
 def _beyond(scores: Float[Array, "*shape"], threshold: float) -> Float[Array, "*shape"]:
-    """The sign of S where |S| exceeds the threshold, 0 elsewhere."""
+    """Returns the sign of S where |S| exceeds the threshold, and 0 elsewhere."""
     return (jnp.abs(scores) > threshold) * jnp.sign(scores)
 
 
 def _keys(scores: Float[Array, "*shape"], by: str) -> Int[Array, "*shape"]:
-    """Integers in the order of |S| or S; denormal numbers, which a device may take for 0, differ too. A NaN is above all."""
+    """Returns integers in the same order as |S| or S, with NaN above everything.
+
+    They also distinguish denormal numbers, which a device may treat as 0.
+    """
     bits = lax.bitcast_convert_type(scores.astype(jnp.float32), jnp.int32)
     magnitude = bits & 0x7FFFFFFF
     if by == "magnitude":
@@ -191,7 +202,7 @@ def _keys(scores: Float[Array, "*shape"], by: str) -> Int[Array, "*shape"]:
 
 
 def _value(key: Int[Array, ""]) -> Float[Array, ""]:
-    """The score, or magnitude, that has this key."""
+    """Returns the score, or the magnitude, that has this key."""
     return jnp.sign(key) * lax.bitcast_convert_type(jnp.abs(key), jnp.float32)
 
 
@@ -205,10 +216,10 @@ def _count(chosen: Bool[Array, "*shape"]) -> Int[Array, ""]:
 def _kth_largest(
     keys: Int[Array, "*shape"], k: Int[Array, ""], lowest: Int[Array, ""], largest: Int[Array, ""]
 ) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """A threshold t with count(keys >= t) >= k > count(keys > t), or the first found with count(keys >= t) == k.
+    """Finds a threshold t with count(keys >= t) >= k > count(keys > t), or the first t with count(keys >= t) == k.
 
-    Regula falsi on the count as a function of |S| (or S), which is nearly linear near the threshold: 3 to 15 passes over the matrix
-    where bisecting the bits takes 31; bisection takes over should it not converge.
+    The search is regula falsi on the count as a function of |S| (or S), which is nearly linear near the threshold. It takes 3 to 15
+    passes over the matrix, while bisection of the bits takes 31. Bisection takes over if regula falsi does not converge.
 
     Returns: t and count(keys >= t).
     """
@@ -222,13 +233,13 @@ def _kth_largest(
         above, below = (count_low - k + 0.5) * weight_low, (k - count_high - 0.5) * weight_high
         low_value, high_value = _value(low), _value(high)
         value = low_value + (high_value - low_value) * (above / (above + below))
-        middle = (low & high) + ((low ^ high) >> 1)  # their mean, which cannot overflow as their sum can
+        middle = (low & high) + ((low ^ high) >> 1)  # the mean without low + high, which could overflow
         guess = jnp.where(jnp.isfinite(value) & (passes < _QUICK_PASSES), _keys(value, "score"), middle)
         guess = jnp.clip(guess, low + 1, high - 1)
         count = _count(keys >= guess)
         enough = count >= k
-        # Illinois: the end that stays loses half of its pull, but only where the last guess was not twice as good as the one
-        # before it; on a line, plain interpolation is far better.
+        # Illinois algorithm: the end that stays has its weight halved, but only if the last guess did not halve the error.
+        # While the error falls that fast, plain interpolation is far better.
         pull = jnp.where(2 * jnp.abs(count - k) <= miss, 1.0, 0.5)
         return (
             jnp.where(enough, guess, low),
@@ -256,9 +267,9 @@ def _kth_largest(
 
 
 def _last_tie(keys: Int[Array, "*shape"], threshold: Int[Array, ""], surplus: Int[Array, ""]) -> Int[Array, ""]:
-    """A flat index with exactly `surplus` of the entries at the threshold behind it; no search where there is no surplus.
+    """Returns a flat index after which exactly `surplus` entries equal the threshold; searches only if there is a surplus.
 
-    Ties are common: two of a big table's entries often share a float32. Bisection ends as soon as it separates them.
+    Ties are common: two entries of a big table often hold the same float32. Bisection ends as soon as it separates them.
     """
 
     def searching(state):
@@ -269,7 +280,7 @@ def _last_tie(keys: Int[Array, "*shape"], threshold: Int[Array, ""], surplus: In
         low, high = state
         middle = low + (high - low) // 2
         behind = _count((keys == threshold) & _after(middle, keys.shape))
-        # Equal closes the interval at once.
+        # If the counts are equal, the interval closes at once.
         low = jnp.where(behind > surplus, middle + 1, jnp.where(behind == surplus, middle, low))
         return low, jnp.where(behind > surplus, high, middle)
 
@@ -279,7 +290,7 @@ def _last_tie(keys: Int[Array, "*shape"], threshold: Int[Array, ""], surplus: In
 
 
 def _after(position: Int[Array, ""], shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
-    """Which entries lie behind the flat `position` in C order; axis by axis, so that no array of indices is ever stored."""
+    """Returns which entries come after the flat `position` in C order. It works axis by axis, so it stores no array of indices."""
     after, equal = jnp.zeros((1,) * len(shape), bool), jnp.ones((1,) * len(shape), bool)
     for axis, coordinate in enumerate(jnp.unravel_index(position, shape)):
         along = lax.broadcasted_iota(jnp.int32, shape[axis : axis + 1], 0)

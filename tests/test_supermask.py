@@ -224,7 +224,7 @@ def test_ranked_by_the_score_the_gradient_is_the_mask_s_own():
 
 @pytest.mark.parametrize("by", ["absolute", "threshold", ""])
 def test_ranking_by_anything_else_is_refused(by):
-    with pytest.raises(UserError, match=f"ranked by {by!r}; known are magnitude and score"):
+    with pytest.raises(UserError, match=f"ranked by {by!r}; give magnitude or score"):
         topk_mask(np.ones(3, np.float32), 0.5, by=by)
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks have in common: the models, a batch, an update, and sides that are run in turn."""
+"""Shared parts of the benchmarks: models, a batch, a training update, and timing of alternatives that run in turn."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from one_layer.training.step import train_step
 
 IWSLT14_VOCABULARIES = (8848, 6632)
 WMT14_VOCABULARIES = (41_000, 41_000)
-WMT14_SIZES = ("base", "wider", "deeper")  # whose ticket has WMT14's vocabularies
+WMT14_SIZES = ("base", "wider", "deeper")  # tickets of these sizes have WMT14's vocabularies
 PAIRS, LENGTH = 32, 24
 
 
 class Training:
-    """A model in training: each call is one update."""
+    """A model in training. Each call is one update."""
 
     def __init__(self, weights: str, size: str, batch: dict[str, np.ndarray]) -> None:
         config = model_of(weights, size)
@@ -45,13 +45,16 @@ class Training:
 
 
 def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES) -> ModelConfig:
-    """A model of the size `size`; `weights` as in `ModelConfig`."""
+    """Returns the config of a model of size `size`; `weights` has the values of `ModelConfig.weights`."""
     d, ffn, heads, layers = SIZES[size]
     return ModelConfig(*vocabularies, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights)
 
 
 def random_ticket(size: str) -> tickets.Ticket:
-    """A one-layer model of random scores at keep 0.5, with vocabularies of the sizes of the paper's task, made up, without codes."""
+    """Returns the ticket of a one-layer model with random scores at keep 0.5.
+
+    Its vocabularies are made up, have the sizes of the paper's task, and come without BPE codes.
+    """
     config = model_of("one_layer", size, WMT14_VOCABULARIES if size in WMT14_SIZES else IWSLT14_VOCABULARIES)
     source, target = (
         Vocabulary.build([" ".join(made_up_words(n - 4))]) for n in (config.source_vocab, config.target_vocab)
@@ -61,19 +64,19 @@ def random_ticket(size: str) -> tickets.Ticket:
 
 
 def made_up_words(count: int) -> list[str]:
-    """Different words of five letters."""
+    """Returns `count` different words of five letters."""
     letters = "etaonrishdlfcmugypwb"
     return ["".join(letters[number // 20**place % 20] for place in range(5)) for number in range(count)]
 
 
 def random_batch() -> dict[str, np.ndarray]:
-    """`source`, `target_in` and `target`: random ids without pads, int32 [1, PAIRS, LENGTH], one micro-batch."""
+    """Returns `source`, `target_in` and `target` of one micro-batch: random ids without pads, int32 [1, PAIRS, LENGTH]."""
     tokens = np.random.default_rng(0).integers(4, min(IWSLT14_VOCABULARIES), (3, 1, PAIRS, LENGTH)).astype(np.int32)
     return dict(zip(("source", "target_in", "target"), tokens, strict=True))
 
 
 def in_turn(sides: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The median seconds of every side; the first call of each compiles and does not count."""
+    """Runs all sides in turn and returns the median seconds of each. The first call of each compiles and is not counted."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for measured in [False] + [True] * rounds:
         for name, side in sides.items():

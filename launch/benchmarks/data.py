@@ -1,4 +1,4 @@
-"""Lines of preparation a second, and batches from a million mapped pairs against what a training step needs."""
+"""Measures lines per second of preparation, and batches from a million memory-mapped pairs against what training needs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from one_layer.special_tokens import EOS
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Batches of 4,096 tokens from a million pairs (quick: 50,000) of about 24+24, mapped from files, against a masked update.
+    """Compares batches of 4,096 tokens with a masked update.
 
-    `share` is the time for the pairs of an update over that of the update. Of the bytes, `files` are shared by processes, and
-    `private` is what opening them and making every batch of an epoch adds to this process besides (under Linux).
+    The batches come from a million pairs (with `quick`: 50,000) of about 24+24 tokens in memory-mapped files. `share` is the time to
+    batch the pairs of one update, divided by the time of the update. `bytes` has two parts: processes share `files`, and `private`
+    is what this process additionally needs to open the files and make every batch of an epoch (only measured under Linux).
     """
     pairs = 50_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +72,7 @@ def _sentences(count: int, seed: int) -> TokenStore:
 
 
 def _private_bytes() -> int:
-    """Resident in this process now, mapped files not counted; 0 where the system does not say so as Linux does."""
+    """Returns the resident bytes of this process without mapped files, or 0 on systems other than Linux."""
     try:
         _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""Beam search with packed masks, with masks multiplied out beforehand, and dense."""
+"""Measures beam search with packed masks, with weights that are masked beforehand, and with a dense model."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ MODES = ("packed", "materialized")
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Sentences a second of beam search, beam 5, 32 sentences of 24 tokens, to the maximal length: random models seldom end.
+    """Measures sentences per second of beam search with beam 5, for 32 sentences of 24 tokens.
 
-    `allocated` are the bytes that XLA has at once, weights included, for one line of 8 words and for all 32, and `ratio` that of
-    packed to materialized. `processes` (not if quick): the peak of a whole process, Python, JAX and its compiler included, after its
-    imports, its loading of a ticket and its translating of one line of 8 words.
+    The search runs to the maximal length, because random models seldom end a sentence. `allocated` is the number of bytes that XLA
+    allocates at a time, including weights, for one line of 8 words and for all 32 sentences; `ratio` divides packed by materialized.
+    `processes` (not with `quick`) is the peak memory of a whole process, including Python, JAX and its compiler, after the imports,
+    after loading a ticket, and after translating one line of 8 words.
     """
     source = random_batch()["source"][0]
     variables = initialize(model_of("one_layer", size), 0)
@@ -70,7 +71,7 @@ def _row(what: str, searchers: dict[str, Any]) -> dict[str, Any]:
 
 
 def _allocated(searcher: Any) -> int:
-    """The arguments, the results and what is needed meanwhile."""
+    """Returns the bytes of the arguments, the results and the temporary values."""
     sizes = searcher.memory_analysis()
     return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
@@ -88,7 +89,7 @@ def _compiled(config: ModelConfig, variables: dict[str, Any], source: np.ndarray
 
 
 def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
-    """The variables with a bit a weight in the place of scores."""
+    """Returns the variables with one bit per weight in place of the scores."""
 
     def bits(scores: jax.Array) -> jax.Array:
         return jnp.packbits(config.supermask(scores).reshape(-1) > 0, bitorder="little")

@@ -1,10 +1,10 @@
-"""A process of its own: imports, loads a ticket, translates the lines of a file, and says when each was done and how large it was.
+"""A separate process that imports, loads a ticket and translates the lines of a file, and reports time and memory after each stage.
 
     python -m launch.benchmarks.first_line TICKET MODE INPUT STARTED
 
-MODE is `packed` or `materialized`, STARTED the time in seconds at which the process was begun. Prints a JSON object: `imported`,
-`loaded` and `translated`, each with `seconds` since then and `peak_bytes`, the greatest resident size so far (0 where the system is
-not Linux).
+MODE is `packed` or `materialized`. STARTED is the time in seconds at which the process was started. It prints a JSON object with the
+stages `imported`, `loaded` and `translated`. Each has `seconds` since STARTED and `peak_bytes`, the largest resident size so far (0
+on systems other than Linux).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Stages = dict[str, dict[str, float]]
 
 
 def first_line(ticket: Path, mode: str, words: str, cache: Path) -> Stages:
-    """Runs this file on a line of `words`, with JAX's compiled programs kept in the folder `cache`."""
+    """Runs this file on a line of `words`; the folder `cache` holds JAX's compilation cache."""
     keep = {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5"}  # as main.py
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "lines"
@@ -37,7 +37,7 @@ def first_line(ticket: Path, mode: str, words: str, cache: Path) -> Stages:
 
 
 def main(ticket: str, mode: str, lines: str, started: str) -> None:
-    """The process."""
+    """Runs the stages in this process and prints the JSON object."""
     stages: dict[str, Any] = {}
 
     def done(stage: str) -> None:
@@ -54,7 +54,7 @@ def main(ticket: str, mode: str, lines: str, started: str) -> None:
 
 
 def _peak_bytes() -> int:
-    """Of this process alone, which getrusage does not say: there a child begins with its parent's."""
+    """Returns the peak memory of this process alone. getrusage does not give it: there a child starts with its parent's peak."""
     if sys.platform != "linux":
         return 0
     status = Path("/proc/self/status").read_text()

@@ -1,4 +1,4 @@
-"""Lines of made-up text prepared in a second: each step on one core, and the preparation in shards on one core and on all."""
+"""Measures lines of made-up text per second: each step on one core, and the preparation in shards on one core and on all cores."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ LANGUAGES = ("de", "en")
 
 
 def prepare(pairs: int) -> list[dict[str, Any]]:
-    """A row a step, with `lines_per_second`: lines of both sides, about 20 words each, once through.
+    """Returns one row per step with `lines_per_second`: lines of both sides, of about 20 words each, processed once.
 
-    `tokenize` is Moses' normalisation and tokenisation, with lower-casing; `learn` 2,000 merges, `split` applies them; `load` is the
-    whole of `one_layer.data.corpus.load`, from files to ids; `shards` the whole of what launch/prepare_wmt14.py does to its text.
+    The steps: `tokenize` is Moses' normalisation and tokenisation, with lower-casing. `learn` learns 2,000 merges, and `split`
+    applies them. `load` is the whole of `one_layer.data.corpus.load`, from files to ids. `shards` is all that
+    launch/prepare_wmt14.py does with its text.
     """
     raw = [_lines(pairs, seed) for seed in range(2)]
     steps = [Preprocessing(language, tokenize=True, lowercase=True) for language in LANGUAGES]
@@ -60,7 +61,7 @@ def prepare(pairs: int) -> list[dict[str, Any]]:
 
 
 def _lines(count: int, seed: int) -> list[str]:
-    """Sentences of words as frequent as Zipf's law has it, with capitals, commas and full stops."""
+    """Returns sentences with word frequencies that follow Zipf's law, and with capitals, commas and full stops."""
     random, words = np.random.default_rng(seed), np.array(made_up_words(50_000))
     ranks = np.minimum(random.zipf(1.2, (count, 20)) - 1, len(words) - 1)
     return [

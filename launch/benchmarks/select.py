@@ -1,4 +1,4 @@
-"""A mask by counting against one by sorting."""
+"""Compares making a mask by counting with making it by sorting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from one_layer.supermask import kept_count, topk_mask
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Seconds for a mask of the shapes of size `size`, against a mask whose threshold comes from a sort."""
+    """Measures the seconds to make masks of the shapes of size `size`, compared with masks whose threshold comes from a sort."""
     d, ffn, _, _ = SIZES[size]
     rows = []
     for shape in [(d, d), (d, ffn), (IWSLT14_VOCABULARIES[0], d)]:
-        # Distinct magnitudes, for the sorted side keeps too many at a tie.
+        # All magnitudes differ, because the sorting side keeps too many entries at a tie.
         rank = jax.random.permutation(jax.random.key(0), shape[0] * shape[1]).reshape(shape)
         scores = (1 - 2 * (rank % 2)) * (rank + 1) / rank.size
         sides = {"counting": jax.jit(lambda s: topk_mask(s, 0.5)), "sorting": jax.jit(_mask_by_sorting)}

@@ -1,4 +1,4 @@
-"""From nothing to the first translated line: a fresh process, a ticket, one line."""
+"""Measures the time from the start of a process to the first translated line: it loads a ticket and translates one line."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from one_layer import tickets
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Seconds since the start of the process until it has imported, loaded and translated, with masks multiplied out.
+    """Measures the median seconds from the start of a process until it has imported, loaded and translated, with masks applied at load.
 
-    The line has 8 words, and its translation, by beam 5, the most tokens that it may, 20: random models seldom end. `cache` says
-    whether JAX's compilation cache holds the program already. Medians.
+    The line has 8 words. Its translation, with beam 5, has 20 tokens, the most that are allowed, because random models seldom end a
+    sentence. `cache` says whether JAX's compilation cache already holds the program.
     """
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -24,7 +24,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         tickets.save(ticket, random_ticket(size))
         rounds = range(1 if quick else 3)
         for cache in ("empty", "warm"):
-            # The last empty cache is the warm one.
+            # The last round filled its empty cache; the warm rounds use that one.
             places = [Path(folder) / f"cache{number if cache == 'empty' else rounds[-1]}" for number in rounds]
             found = [first_line(ticket, "materialized", words, place) for place in places]
             seconds = {stage: statistics.median(each[stage]["seconds"] for each in found) for stage in found[0]}

@@ -1,4 +1,4 @@
-"""A ticket's bytes against a bit a masked weight, and how long it takes to load."""
+"""Measures a ticket's size, compared with one bit per masked weight, and its loading time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from one_layer.tickets.inspection import inspect
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Of a ticket of random scores. `bound_bytes`: H(kept) bits a masked weight; `load_seconds`: checks and random weights included."""
+    """Measures a ticket of random scores.
+
+    `bound_bytes` is H(kept) bits per masked weight. `load_seconds` includes the checks and drawing the random weights.
+    """
     ticket = random_ticket(size)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ticket.safetensors"

@@ -1,4 +1,4 @@
-"""A masked training step against a dense one, and the memory of the first."""
+"""Compares a masked training step with a dense one, and measures the memory of the masked step."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from one_layer.training.results import peak_memory_bytes
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Seconds for one update of 32 pairs of 24+24 tokens, one-layer masked at keep 0.5 and dense, float32, no dropout."""
+    """Measures the seconds of one update on 32 pairs of 24+24 tokens: one-layer masked at keep 0.5, and dense; float32, no dropout."""
     batch = random_batch()
     masked = Training("one_layer", size, batch)
     masked()
-    peak = peak_memory_bytes()  # before the dense model takes its share
+    peak = peak_memory_bytes()  # before the dense model allocates memory
     sides: dict[str, Callable[[], Any]] = {
         "masked_seconds": masked,
         "dense_seconds": Training("dense", size, batch),
@@ -35,7 +35,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
 
 
 def _peers(size: str, batch: dict[str, np.ndarray]) -> dict[str, Callable[[], Any]]:
-    """The same steps in PyTorch, masks by sorting, where it is installed."""
+    """Returns the same steps in PyTorch, with masks by sorting, if PyTorch is installed."""
     if importlib.util.find_spec("torch") is None:
         return {}
     from launch.torch_peer import Training

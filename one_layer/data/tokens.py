@@ -1,4 +1,4 @@
-"""Sentences of token ids end to end in one array, in memory or mapped from a file, which processes then share."""
+"""Stores sentences of token ids one after another in one array, in memory or memory-mapped, so that processes share it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from jaxtyping import Bool, Int, Int32, Integer
 from one_layer.errors import UserError
 from one_layer.special_tokens import PAD
 
-_CHUNK = 1 << 16  # sentences gathered at once where all are read
+_CHUNK = 1 << 16  # sentences that `chunks` gathers at a time
 
 
 def fitting_type(vocabulary: int) -> type[np.unsignedinteger]:
-    """The smaller of uint16 and uint32 that holds every id of a vocabulary of that size."""
+    """Returns uint16 if it holds every id of a vocabulary of this size, otherwise uint32."""
     return np.uint16 if vocabulary <= 1 << 16 else np.uint32
 
 
 class TokenStore(Sequence):
-    """Sentence i is `tokens[starts[i] : starts[i] + lengths[i]] - shift`, given out as int32 [length].
+    """A sequence of sentences. Sentence i is `tokens[starts[i] : starts[i] + lengths[i]] - shift`, as int32 [length].
 
-    `shift` is 1 for files that count ids from 1. Nothing is copied: `tokens` may be larger than memory.
+    `shift` is 1 for files that count ids from 1. Nothing is copied, so `tokens` may be larger than memory.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TokenStore(Sequence):
 
     @staticmethod
     def of(sentences: Iterable[Int[np.ndarray, "_"]], kind: type[np.integer] = np.int32) -> TokenStore:
-        """The sentences in memory, as `kind`; a store is returned as it is."""
+        """Stores the sentences in memory with the dtype `kind`. If `sentences` is already a TokenStore, returns it unchanged."""
         if isinstance(sentences, TokenStore):
             return sentences
         flat, lengths = bytearray(), []
@@ -50,17 +50,17 @@ class TokenStore(Sequence):
 
     @staticmethod
     def open(path: Path) -> TokenStore:
-        """Maps what `save` wrote: `path`.tokens.npy and `path`.lengths.npy. Raises: UserError that names a file cut short."""
+        """Memory-maps the files that `save` wrote. Raises: UserError that names a file that is missing or truncated."""
         tokens, lengths = (_mapped(path.with_name(f"{path.name}.{part}.npy")) for part in ("tokens", "lengths"))
         if int(lengths.sum()) != len(tokens):
             raise UserError(
                 f"{path}.tokens.npy holds {len(tokens):,} tokens, but {path.name}.lengths.npy counts {int(lengths.sum()):,}; "
-                "delete the folder, and it is made again"
+                "delete the folder, then run again to recreate it"
             )
         return TokenStore(tokens, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
 
     def save(self, path: Path, kind: type[np.unsignedinteger]) -> None:
-        """Writes the two files that `open` reads, ids as `kind`, a piece at a time."""
+        """Writes `path`.tokens.npy, with ids of the dtype `kind`, and `path`.lengths.npy, chunk by chunk."""
         total = int(self.lengths.sum())
         np.save(path.with_name(f"{path.name}.lengths.npy"), self.lengths.astype(np.uint32))
         with path.with_name(f"{path.name}.tokens.npy").open("wb") as file:
@@ -78,7 +78,7 @@ class TokenStore(Sequence):
         return digest.hexdigest()
 
     def chunks(self) -> Iterator[Int32[np.ndarray, " tokens"]]:
-        """All ids in order, many sentences at once."""
+        """Yields all ids in order; each array holds the ids of many sentences."""
         for first in range(0, len(self), _CHUNK):
             lengths = self.lengths[first : first + _CHUNK]
             inner = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -86,11 +86,11 @@ class TokenStore(Sequence):
             yield self.tokens[places].astype(np.int32) - np.int32(self.shift)
 
     def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"] | slice) -> TokenStore:
-        """Some of the sentences; their tokens stay where they are."""
+        """Returns a store of the chosen sentences. It does not copy their tokens."""
         return TokenStore(self.tokens, self.starts[chosen], self.lengths[chosen], self.shift)
 
     def padded(self, rows: Int[np.ndarray, "rows"], width: int) -> Int32[np.ndarray, "rows width"]:
-        """The sentences `rows` in a matrix, padded on the right; a row of -1 is all pad."""
+        """Returns the sentences `rows` as a matrix, padded on the right; an index of -1 gives a row of padding."""
         if not len(self.tokens):
             return np.full((len(rows), width), PAD, np.int32)
         columns = np.arange(width)
@@ -113,11 +113,15 @@ class TokenStore(Sequence):
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """A one-dimensional array of whole numbers of a .npy file, mapped."""
+    """Memory-maps a .npy file that holds a one-dimensional array of integers."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:  # NumPy says so where the file is shorter than its header tells
-        raise UserError(f"{path} cannot be mapped ({error}); delete the folder, and it is made again") from None
+    except (OSError, ValueError) as error:  # NumPy raises ValueError if the file is shorter than its header says
+        raise UserError(
+            f"{path} cannot be mapped ({error}); delete the folder, then run again to recreate it"
+        ) from None
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise UserError(f"{path} holds no row of token ids; delete the folder, and it is made again")
+        raise UserError(
+            f"{path} must hold a one-dimensional array of integers; delete the folder, then run again to recreate it"
+        )
     return np.asarray(array)

@@ -1,1 +1,5 @@
-"""Models of other programs as this project's variables, and back."""
+"""Importers: convert models of other programs into this project's variables, and back.
+
+It offers fairseq's checkpoints, options and dictionaries (`fairseq*`), RoBERTa's embeddings (`roberta`), embeddings as text
+(`text_embeddings`), and one function that finds a run's fixed tables in any of these (`embeddings`).
+"""

@@ -1,8 +1,8 @@
-"""fairseq's parameters as this project's variables, and back: every number moves by its name, and none is changed.
+"""Converts fairseq's parameters into this project's variables, and back. Parameters are matched by name, and no value changes.
 
-A leaf of this project's tree stands in fairseq's state dict under one name a layer. A matrix is [fan_out, fan_in] there, a
-table [vocabulary, d] in both. What several of fairseq's modules share is written once for each of them. The names are those of
-fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9, a fork of fairseq).
+A leaf of this project's tree has one name per layer in fairseq's state dict. fairseq stores a matrix as [fan_out, fan_in]; both
+store a table as [vocabulary, d]. A tensor that several of fairseq's modules share is written once for each module. The names are
+those of fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9, a fork of fairseq).
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ _TABLES = {
 }
 _LEAVES = {"kernel": "weight", "scale": "weight", "scores": "scores", "bias": "bias"}
 _MATRICES = ("kernel", "scores")
-# The version of the format, and what older versions kept of the sinusoidal positions: nothing that was learned.
+# Entries that were not learned: the version of the format, and the sinusoidal positions that older versions stored.
 _BOOKKEEPING = re.compile(r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights))")
 
 
 def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
-    """The variables of `model_config` from fairseq's parameters: its collections, of float32 NumPy arrays.
+    """Converts fairseq's parameters into the variables of `model_config`: its collections, as float32 NumPy arrays.
 
-    Half precision is widened exactly. Of a tensor that several modules share the state dict may hold all copies or the first
-    alone. In half precision many scores are equal, and the file does not say which of those at the threshold survive: here the
-    ones of the lower index [fan_in, fan_out], in the paper's code those that its unstable sort puts last.
+    Half precision is converted exactly. If several modules share a tensor, the state dict may hold all copies or only the first.
 
-    Raises: UserError that names every parameter that is unknown, missing, of another shape, or not the copy that it should be.
+    In half precision many scores are equal, and the file does not say which scores at the threshold survive. Here those with the
+    lower index [fan_in, fan_out] survive; in the paper's code those that its unstable sort puts last.
+
+    Raises: UserError that names every parameter that is unknown, missing, of the wrong shape, or different from its shared copy.
     """
     _check_translates(model_config)
     leaves = list(_leaves(shapes(model_config), model_config))
     problems = _problems(state_dict, leaves, _constants(leaves, model_config))
     if problems:
         raise UserError(
-            f"the state dict is not that of this model: {'; '.join(problems)}; give the sizes and options of its training"
+            f"the state dict does not fit this model: {'; '.join(problems)}; give the sizes and options that it was trained with"
         )
     variables: Variables = {"params": {}, "random": {}}
     for leaf in leaves:
@@ -73,9 +74,9 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
 
 
 def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """fairseq's state dict of a model, float32: the inverse of `convert`, with every copy and all that fairseq's loader wants.
+    """Returns fairseq's float32 state dict of a model: the inverse of `convert`, with every entry that fairseq's loader needs.
 
-    Copies are one and the same array, as they are one tensor in fairseq. Raises: UserError for a classifier.
+    Copies of a shared tensor are the same array object, as they are one tensor in fairseq. Raises: UserError for a classifier.
     """
     _check_translates(model_config)
     named = jax.tree_util.tree_leaves_with_path(variables)
@@ -93,13 +94,16 @@ def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[
 def _check_translates(config: ModelConfig) -> None:
     if config.family != "translation":
         raise UserError(
-            f"this is a model of the family {config.family}; only fairseq's translation models are converted, in and out"
+            f"this model is of the family {config.family}; only translation models can be converted from and to fairseq"
         )
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """One leaf of this project's tree; `names` has an entry a layer where `layered`, else one, each with the names of all copies."""
+    """One leaf of this project's tree.
+
+    `names` has one entry per layer if `layered`, otherwise one entry; each entry holds fairseq's names of all copies.
+    """
 
     path: Path
     shape: tuple[int, ...]
@@ -123,20 +127,20 @@ class _Leaf:
 
     def write(self, array: Float32[np.ndarray, "..."]) -> Iterator[tuple[str, np.ndarray]]:
         for names, layer in zip(self.names, array if self.layered else [array], strict=True):
-            oriented = np.array(layer.T if self.transposed else layer, order="C")  # a copy: torch wants to own it
+            oriented = np.array(layer.T if self.transposed else layer, order="C")  # a copy, because torch must own it
             yield from ((name, oriented) for name in names)
 
 
 def _leaves(found: Mapping[Path, tuple[int, ...]], config: ModelConfig) -> Iterator[_Leaf]:
-    """The leaves of these paths and shapes."""
+    """Yields a leaf for each path and its shape."""
     for path, shape in found.items():
-        layered = len(shape) > (2 if path[-1] in _MATRICES else 1)  # what the layers share has no layer axis
+        layered = len(shape) > (2 if path[-1] in _MATRICES else 1)  # a leaf that the layers share has no layer axis
         names = _names(path, config)
         yield _Leaf(path, shape, [(name,) for name in names] if layered else [tuple(names)], layered)
 
 
 def _names(path: Path, config: ModelConfig) -> list[str]:
-    """fairseq's names of the leaf at `path`: of every layer, or of every place where a table is used."""
+    """Returns fairseq's names of the leaf at `path`: one per layer, or one per module that uses a table."""
     _, module, *inner, leaf = path
     kind = _LEAVES[leaf]
     if module in _TABLES:
@@ -147,10 +151,10 @@ def _names(path: Path, config: ModelConfig) -> list[str]:
 
 
 def _constants(leaves: list[_Leaf], config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """Parameters of fairseq's model that this project's has not, for they say nothing.
+    """Returns the parameters that only fairseq's model has. They are constants without information.
 
-    Where nothing is masked for keep is 1, fairseq has scores all the same, untrained ones. Where there are biases, its masked
-    output projection has one too, which is 0 before training; this project has none.
+    If keep is 1, nothing is masked, but fairseq still has untrained scores. If the model has biases, fairseq's masked output
+    projection has one too, which is 0 before training; this project's output projection has none.
     """
     found: dict[str, np.ndarray] = {}
     scored = {leaf.path[1:-1] for leaf in leaves if leaf.path[-1] == "scores"}
@@ -166,7 +170,7 @@ def _constants(leaves: list[_Leaf], config: ModelConfig) -> dict[str, Shaped[np.
 
 
 def _problems(state: StateDict, leaves: list[_Leaf], constants: StateDict) -> list[str]:
-    """What is wrong with a state dict: an entry for each kind of mistake, with all names."""
+    """Returns the problems of a state dict: one entry for each kind of problem, with all names."""
     wanted = {name: leaf.there for leaf in leaves for copies in leaf.names for name in copies}
     firsts = {name: copies[0] for leaf in leaves for copies in leaf.names for name in copies}
     fitting = {name for name in wanted.keys() & state.keys() if _fits(state[name], wanted[name])}
@@ -178,17 +182,17 @@ def _problems(state: StateDict, leaves: list[_Leaf], constants: StateDict) -> li
             for name, array in state.items()
             if name not in known and not _BOOKKEEPING.fullmatch(name)
         ],
-        "of another shape or kind": [
-            f"{name} is {_describe(state[name])} and not {list(shape)}"
+        "of the wrong shape or type": [
+            f"{name} is {_describe(state[name])}, not {list(shape)}"
             for name, shape in wanted.items()
             if name in state and name not in fitting
         ],
-        "different, where the model has one tensor": [
+        "different, but the model shares one tensor": [
             f"{name} and {first}"
             for name, first in firsts.items()
             if {name, first} <= fitting and not np.array_equal(state[name], state[first])
         ],
-        "trained, where the model has a constant": [
+        "trained, but the model has a constant": [
             name for name, constant in constants.items() if name in state and not np.array_equal(state[name], constant)
         ],
     }

@@ -1,4 +1,4 @@
-"""fairseq's checkpoints, files of PyTorch's, read without running anything in them."""
+"""Reads fairseq's checkpoints, which are PyTorch files, without running any code that they contain."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from one_layer.errors import UserError
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The tensors of `model` and the options of the training that a file of fairseq's holds.
+    """Returns the tensors of `model` and the training options of a fairseq checkpoint.
 
-    Raises: UserError for a file that cannot be read, or only by running what it asks for, and where torch is not installed.
+    Raises: UserError for a file that cannot be read, or cannot be read without running its code, and if torch is not installed.
     """
     torch = import_torch()
     try:
@@ -23,30 +23,30 @@ def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-    except Exception as error:  # torch and pickle raise many kinds for a file that is damaged, or of another format
+    except Exception as error:  # torch and pickle raise many types of exception for a damaged file or another format
         raise UserError(_why(path, str(error))) from None
     model = content.get("model") if isinstance(content, dict) else None
     if not isinstance(model, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in model.values()):
         raise UserError(
-            f"{path} has no tensors under the name 'model': give a checkpoint as fairseq's training writes it"
+            f"{path} has no tensors under the name 'model'; give a checkpoint that fairseq's training wrote"
         )
     state = {name: (t.float() if t.is_floating_point() else t).detach().numpy() for name, t in model.items()}
     return state, _options(content)
 
 
 def import_torch() -> Any:
-    """The module `torch`. Raises: UserError with the line that installs it."""
+    """Returns the module `torch`. Raises: UserError with the command that installs it, if it is missing."""
     try:
         import torch
     except ImportError:
         raise UserError(
-            "fairseq's files are PyTorch's, and torch is not installed; .venv/bin/pip install -r requirements-torch.txt"
+            "fairseq's files need torch, which is not installed; run .venv/bin/pip install -r requirements-torch.txt"
         ) from None
     return torch
 
 
 def _options(content: dict[str, Any]) -> dict[str, Any]:
-    """Older files have one namespace `args`, newer ones `cfg` with a section for the task and one for the model."""
+    """Returns the training options. Older files have one namespace `args`; newer files have `cfg` with `task` and `model`."""
     sections = content.get("cfg")
     newer = [sections.get(name) for name in ("task", "model")] if isinstance(sections, dict) else []
     found: dict[str, Any] = {}
@@ -59,8 +59,9 @@ def _options(content: dict[str, Any]) -> dict[str, Any]:
 def _why(path: Path, problem: str) -> str:
     needed = re.search(r"GLOBAL (\S+)", problem)
     if needed is None:
-        return f"{path} is not a whole file of torch.save ({problem.partition('.')[0][:200]!r}); make or copy it again"
+        return f"{path} is not a whole file of torch.save ({problem.partition('.')[0][:200]!r}); create it or copy it again"
     return (
-        f"{path} holds {needed[1]}, and a file that brings its own objects could run any program; where you trust it, keep what is "
-        "needed: c = torch.load(FILE, weights_only=False); torch.save({'model': c['model'], 'args': c['args'] or c['cfg'].model}, NEW)"
+        f"{path} holds an object of type {needed[1]}, and loading such objects can run any program; if you trust the file, "
+        "save only the needed parts: c = torch.load(FILE, weights_only=False); "
+        "torch.save({'model': c['model'], 'args': c['args'] or c['cfg'].model}, NEW)"
     )

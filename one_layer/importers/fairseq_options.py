@@ -1,7 +1,7 @@
-"""What a fairseq checkpoint says of its model, as fields of `ModelConfig`, and back.
+"""Converts what a fairseq checkpoint says about its model into fields of `ModelConfig`, and back.
 
-What the tensors show is read from them. The rest (heads, what masks keep) only the options of the training say: those of
-fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9).
+Sizes and sharing are read from the tensors. Only the training options give the rest (the heads, the fraction that masks keep). The
+options are those of fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _SELECTIONS = {
     "signed_threshold": "signed_threshold",
 }
 _NORMS = {"masked_layernorm": "plain", "normal_layernorm": "affine", "normal_layernorm_no_learn": "frozen"}
-# Options under which the model would be another one, with the values that this project has. The paper's `dynamic_scaling` is
-# none: it scales the masks of the tables alone, and `ModelConfig.dynamic_scale` every mask.
+# Options that change the model, with the values that this project supports. `dynamic_scaling` is not supported: the paper's code
+# scales only the masks of the tables, while `ModelConfig.dynamic_scale` scales every mask.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "task": ("translation",),
     "activation_fn": ("relu", "gelu"),
@@ -68,14 +68,14 @@ _ONLY: dict[str, tuple[Any, ...]] = {
 
 
 def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
-    """Fields of `ModelConfig`, as far as the options of a training and the tensors of its checkpoint settle them.
+    """Returns the fields of `ModelConfig` that the training options and the tensors of a checkpoint determine.
 
-    Raises: UserError that names every option which this project does not have, and for tensors that are no Transformer's.
+    Raises: UserError that names every unsupported option, and for tensors that are not those of a Transformer.
     """
     if "encoder.embed_tokens.weight" not in state or "decoder.embed_tokens.weight" not in state:
         raise UserError(
-            "the checkpoint has no encoder.embed_tokens.weight or no decoder.embed_tokens.weight: it is not that of a fairseq "
-            "Transformer for translation, the one kind that can be imported"
+            "the checkpoint has no encoder.embed_tokens.weight or no decoder.embed_tokens.weight; give the checkpoint of a fairseq "
+            "Transformer for translation, because no other model can be imported"
         )
     _refuse(options)
     found = _sizes(state)
@@ -86,9 +86,9 @@ def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]
 
 
 def read_supermask(options: Mapping[str, Any]) -> Supermask | None:
-    """How the options of the paper's code make masks of scores; None where they do not say what is kept.
+    """Returns the Supermask that the options of the paper's code describe, or None if they do not say what is kept.
 
-    Raises: UserError for masks that this project does not have.
+    Raises: UserError for masks that this project does not support.
     """
     _refuse({name: options.get(name) for name in ("prune_method", "dynamic_scaling")})
     found = _selection(options)
@@ -96,10 +96,11 @@ def read_supermask(options: Mapping[str, Any]) -> Supermask | None:
 
 
 def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
-    """The options under which fairseq, or the paper's fork of it, builds this model. Raises: UserError where neither can."""
+    """Returns the options with which fairseq, or the paper's fork of it, builds this model. Raises: UserError if neither can."""
     if config.masked and config.dynamic_scale:
         raise UserError(
-            "model.dynamic_scale is True, which fairseq cannot take over: the paper's code scales the masks of tables alone"
+            "model.dynamic_scale is True, which cannot be exported: the paper's code scales only the masks of tables; export a "
+            "model with model.dynamic_scale=False"
         )
     options: dict[str, Any] = {"task": "translation", "source_lang": languages[0], "target_lang": languages[1]}
     for stack in ("encoder", "decoder"):
@@ -135,7 +136,7 @@ def _masked_options(config: ModelConfig) -> dict[str, Any]:
         "embed_no_mask": config.embedding != "masked",
         "dynamic_scaling": False,
         "weight_trainable": False,
-        # How the numbers began, which are all there.
+        # Initialisation, which has no effect because the file holds all values.
         "init": "kaiming_uniform",
         "scale_fan": False,
         "init_embedding_seperate": False,  # the fork's own spelling
@@ -145,23 +146,23 @@ def _masked_options(config: ModelConfig) -> dict[str, Any]:
 
 
 def _refuse(options: Mapping[str, Any]) -> None:
-    """All options of another model, in one sentence. What is off may be False, None, 0 or empty."""
+    """Raises UserError that names all unsupported options. An option that is off may be False, None, 0 or empty."""
     wrong = {
-        name: f"{options[name]!r}, which is {' or '.join(map(repr, known))} here"
+        name: f"{options[name]!r}, but must be {' or '.join(map(repr, known))}"
         for name, known in _ONLY.items()
         if options.get(name) and options[name] not in known
     }
     for name in ("embed_dim", "ffn_embed_dim", "attention_heads"):
         pair = [options.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if None not in pair and pair[0] != pair[1]:
-            wrong[f"decoder_{name}"] = f"{pair[1]!r}, which is the encoder's {pair[0]!r} here"
+            wrong[f"decoder_{name}"] = f"{pair[1]!r}, but must be the encoder's {pair[0]!r}"
     if wrong:
         stated = "; ".join(f"{name} is {value}" for name, value in wrong.items())
-        raise UserError(f"the checkpoint's model is of a kind that this project does not have: {stated}")
+        raise UserError(f"the checkpoint's model is of a kind that this project does not support: {stated}")
 
 
 def _sizes(state: StateDict) -> dict[str, Any]:
-    """What the tensors of any model show by themselves."""
+    """Returns the fields that the tensors of any model show."""
     pairs = [[f"{stack}.embed_tokens.{kind}" for stack in ("encoder", "decoder")] for kind in ("weight", "scores")]
     hidden = state.get("encoder.layers.0.fc1.weight")
     return {
@@ -176,16 +177,19 @@ def _sizes(state: StateDict) -> dict[str, Any]:
 
 
 def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
-    """What makes a masked model. What layers share is kept apart only where the file, or a bias, tells it apart."""
+    """Returns the fields of a masked model: what its layers share, and how its masks are made.
+
+    If the options do not say what the layers share, equal tensors show it.
+    """
     kind = "layer_weights" if _copied(state, "fc1.weight") else "layer_mask" if _copied(state, "scores") else "none"
     sharing = _SHARING[options.get("share_mask") or kind]
     found: dict[str, Any] = {
         "weights": "one_layer" if sharing == "weights" else "multi_layer",
         "sharing": sharing,
         "embedding": "masked" if "encoder.embed_tokens.scores" in state else "frozen",
-        # The paper's sharing goes by the name "weight", which a norm's scale has too.
+        # The paper's code shares every parameter that is named "weight", and so a norm's scale too.
         "share_norm_scale": sharing == "weights" and _copied(state, "layer_norm.weight"),
-        # Its sharing of biases leaves out every second layer of the decoder.
+        # The paper's code does not share the biases of every second decoder layer, so the file must show the sharing too.
         "share_bias": bool(options.get("share_bias")) and _copied(state, "bias"),
     }
     if options.get("mask_layernorm_type") is not None:
@@ -194,7 +198,7 @@ def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
 
 
 def _selection(options: Mapping[str, Any]) -> dict[str, Any]:
-    """How masks are made, as far as the options say."""
+    """Returns the fields that say how masks are made, as far as the options give them."""
     found: dict[str, Any] = {}
     if options.get("prune_method") is not None:
         found["selection"] = _SELECTIONS[options["prune_method"]]
@@ -210,7 +214,7 @@ def _depth(state: StateDict, stack: str) -> int:
 
 
 def _copied(state: StateDict, kind: str) -> bool:
-    """Whether there are tensors of that name, and all layers' are the first layer's, in both stacks."""
+    """Whether tensors of this name exist and, in both stacks, every layer's tensor equals the first layer's."""
     names = [name for name in state if _LAYER.match(name) and name.endswith(kind)]
     return bool(names) and all(_equal(state, name, _LAYER.sub(r"\1.layers.0.", name, count=1)) for name in names)
 

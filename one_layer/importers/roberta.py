@@ -1,6 +1,6 @@
-"""The embeddings of Hugging Face's RoBERTa: `model.safetensors`, and `vocab.json` for what each row of its word embeddings means.
+"""Reads the embeddings of Hugging Face's RoBERTa: `model.safetensors`, and `vocab.json`, which names the rows of the word embeddings.
 
-Of the file only the tensor that is asked for is read, and its numbers become float32.
+Only the requested tensor is read from the file, and its values are converted to float32.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _FLOATS = ("F16", "BF16", "F32", "F64")
 
 
 def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features: int) -> Table:
-    """The word embeddings [rows, features] with the tokens of `vocabulary_path`, byte-level ones such as `Ġthe`, as they are.
+    """Returns the word embeddings [rows, features] with the tokens of `vocabulary_path` (byte-level ones such as `Ġthe`) unchanged.
 
-    `path`: the safetensors file, or the folder of its `model.safetensors`; without a `vocabulary_path` the `vocab.json` beside
-    it. Rows that no token has are allowed. Raises: UserError, naming the file, for what is missing, damaged or of another width.
+    `path` is the safetensors file, or the folder that holds `model.safetensors`. Without a `vocabulary_path`, the `vocab.json` in
+    the same folder is read. Rows without a token are allowed.
+    Raises: UserError that names the file, if one is missing or damaged, or if the table has another width.
     """
     file = _file(path)
     vocabulary = Path(vocabulary_path) if vocabulary_path else file.with_name("vocab.json")
@@ -32,18 +33,18 @@ def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features
     rows, name = _read_tensor(file, "word_embeddings", features)
     if (highest := max(places.values(), default=-1)) >= len(rows):
         raise UserError(
-            f"{vocabulary} gives the id {highest:,}, but {name} has {len(rows):,} rows, from id 0 on; give the vocab.json of the "
-            "same model as model.embedding_vocabulary"
+            f"{vocabulary} contains the id {highest:,}, but {name} has {len(rows):,} rows, counted from id 0; give the vocab.json "
+            "of the same model as model.embedding_vocabulary"
         )
     return Table(name, places, rows)
 
 
 def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "positions d"]:
-    """The learned position embeddings of the file or folder `path`, float32 [positions, features].
+    """Returns the learned position embeddings of the file or folder `path`, float32 [positions, features].
 
-    Rows are counted as in RoBERTa and fairseq: a pad has the position of its own id, 1; the first token has pad + 1 = 2. Row 0 is
-    never used, and the 514 rows of the published models serve 512 tokens.
-    Raises: UserError, naming the file, for one that is missing, damaged, without this tensor, of another width or with a NaN.
+    Rows are numbered as in RoBERTa and fairseq: a pad has position 1, which is its own id, and the first token has pad + 1 = 2.
+    Row 0 is never used, so the 514 rows of the published models are enough for 512 tokens.
+    Raises: UserError that names the file, if it is missing or damaged, lacks this tensor, has another width or holds a NaN.
     """
     return _read_tensor(_file(path), "position_embeddings", features)[0]
 
@@ -57,7 +58,7 @@ def _file(path: str | Path) -> Path:
 
 
 def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:
-    """A table of `embeddings`, under the name that it has in a model with a head or in one without, and what messages call it."""
+    """Returns a table of `embeddings` and its name for messages. The tensor's name differs between models with and without a head."""
     wanted = [f"{prefix}embeddings.{kind}.weight" for prefix in ("roberta.", "")]
     try:
         with safe_open(file, framework="np") as tensors:
@@ -68,10 +69,10 @@ def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarr
                 )
             entry = tensors.get_slice(key)
             shape, kind = entry.get_shape(), entry.get_dtype()
-            if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # known before anything large is read
+            if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # checked before anything large is read
                 raise UserError(
-                    f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors are as wide, "
-                    f"of {' or '.join(_FLOATS)}"
+                    f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors have this width "
+                    f"and the type {' or '.join(_FLOATS)}"
                 )
             rows = np.asarray(tensors.get_tensor(key), np.float32)
     except SafetensorError as error:

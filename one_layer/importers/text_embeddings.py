@@ -1,4 +1,4 @@
-"""Pre-trained embeddings, matched to a vocabulary token by token, and their form as text."""
+"""Pre-trained embeddings: matches them to a vocabulary token by token, and reads and writes them as text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from one_layer.files import replacing
 
 @dataclass(frozen=True)
 class Table:
-    """Vectors of tokens: `places` says in which of the `rows` a token's lies, `name` is what messages call the table."""
+    """Vectors of tokens. `places` gives the row of each token in `rows`; messages call the table `name`."""
 
     name: str
     places: Mapping[str, int]
     rows: Float32[np.ndarray, "rows d"]
 
     def rows_of(self, vocabulary: Vocabulary) -> Float32[np.ndarray, "vocab d"]:
-        """The rows in the order of `vocabulary`, NaN where there is no such token."""
+        """Returns the rows in the order of `vocabulary`; a token that the table lacks gets a row of NaN."""
         pairs = [(here, self.places[token]) for here, token in enumerate(vocabulary.tokens) if token in self.places]
         found = np.full((len(vocabulary), self.rows.shape[1]), np.nan, np.float32)
         if pairs:
@@ -34,31 +34,33 @@ class Table:
 
 
 def check_vectors(rows: Shaped[np.ndarray, "..."], features: int, name: str) -> None:
-    """Makes sure that `rows` are finite vectors of so many features. Raises: UserError that calls them `name`."""
+    """Checks that `rows` are finite vectors of `features` features. Raises: UserError that calls them `name`."""
     if rows.ndim != 2 or not np.issubdtype(rows.dtype, np.floating):
-        raise UserError(f"{name} is {rows.dtype} {list(rows.shape)}; a table of vectors is needed")
+        raise UserError(f"{name} is {rows.dtype} {list(rows.shape)}; give a floating-point table [tokens, features]")
     _check_features(rows.shape[1], features, name)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         value = next(number for number in rows[bad[0]] if not np.isfinite(number))
         raise UserError(
-            f"{name} has {value} in row {bad[0]:,} (counted from 0), no number to compute with; give a file that is whole"
+            f"{name} has {value} in row {bad[0]:,} (counted from 0); every value must be finite; give an undamaged file"
         )
 
 
 def read_embeddings(
     path: str | Path, vocabulary: Vocabulary, features: int
 ) -> tuple[Float32[np.ndarray, "vocab d"], int]:
-    """The rows of a file in fairseq's format, `N d` and then N lines `token v1 ... vd`, in the order of `vocabulary`.
+    """Reads a file in fairseq's format: `N d`, then N lines `token v1 ... vd`.
 
-    Returns: float32 [vocabulary, features], NaN where the file has no such token, and how many tokens were found.
-    Raises: UserError, naming the file and the line, for another dimension, a row too short or too long, and what is no number.
+    Returns: float32 [vocabulary, features] in the order of `vocabulary`, with NaN for tokens that the file lacks, and the number of
+    tokens found.
+    Raises: UserError that names the file and the line, for another dimension, for a row of the wrong length, and for a value that is
+    not a finite number.
     """
     lines = stream_lines(path)
     first = next(lines)
     header = first.split(" ")
     if len(header) != 2 or not all(map(_is_number, header)):
-        raise UserError(f"{path}, line 1: {first[:60]!r} is not `N d`, the numbers of tokens and of features")
+        raise UserError(f"{path}, line 1: {first[:60]!r} must be `N d`, the numbers of tokens and of features")
     count, found_features = map(int, header)
     _check_features(found_features, features, str(path))
     places = {token: place for place, token in enumerate(vocabulary.tokens)}
@@ -70,12 +72,14 @@ def read_embeddings(
             rows[places[token]] = _vector(line.rstrip(" ").split(" ")[1:], features, f"{path}, line {number}")
             seen.add(token)
     if count != number - 1:
-        raise UserError(f"{path} says that it has {count:,} vectors, but has {number - 1:,}; is it cut short?")
+        raise UserError(
+            f"{path}, line 1 gives {count:,} vectors, but the file has {number - 1:,}; give the complete file"
+        )
     return rows, len(seen)
 
 
 def write_embeddings(path: str | Path, tokens: Sequence[str], rows: Float32[np.ndarray, "tokens d"]) -> None:
-    """Writes what `read_embeddings` reads, to the same bits: nine digits tell every float32 from its neighbours."""
+    """Writes a file that `read_embeddings` reads back bit for bit: nine digits identify every float32."""
     with replacing(path) as file:
         file.write(f"{len(tokens)} {rows.shape[1]}\n".encode())
         for token, row in zip(tokens, rows, strict=True):
@@ -88,18 +92,20 @@ def _is_number(text: str) -> bool:
 
 def _check_features(found: int, wanted: int, name: str) -> None:
     if found != wanted:
-        raise UserError(f"{name} has vectors of {found} features, but model.d_model is {wanted}; they must be equal")
+        raise UserError(
+            f"{name} has vectors of {found} features, but model.d_model is {wanted}; give vectors with {wanted} features"
+        )
 
 
 def _vector(values: list[str], features: int, where: str) -> Float32[np.ndarray, " d"]:
     if len(values) != features:
-        raise UserError(f"{where}: a token and {len(values)} numbers, where {features} numbers are needed")
+        raise UserError(f"{where} has {len(values)} numbers after the token; it must have {features}")
     try:
         vector = np.array(values, np.float32)
     except ValueError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{where}: every value must be a number ({error})") from None
     if not np.isfinite(vector).all():
         raise UserError(
-            f"{where}: {values[int(np.flatnonzero(~np.isfinite(vector))[0])]!r} is no number to compute with"
+            f"{where}: {values[int(np.flatnonzero(~np.isfinite(vector))[0])]!r} is not a finite float32 number"
         )
     return vector

@@ -1,4 +1,4 @@
-"""The configs of labelled texts: every argument is the run that it names, and the figures are what the paper compares."""
+"""The configs of labelled texts: every argument gives the run that it names, and the figures compare what the paper compares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROBERTA = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24)}
 @pytest.mark.parametrize(
     "argument", ["one_layer_base", "one_layer_large", "multi_layer_base", "dense_base", "dense_cpu"]
 )
-def test_every_argument_is_the_run_that_it_names(module, argument):
+def test_every_argument_gives_the_run_that_it_names(module, argument):
     run = resolve(module.get_config(argument).to_dict())
     task = TASKS[module.__name__.removeprefix("configs.")]
     size = argument.rpartition("_")[2]
@@ -45,7 +45,7 @@ def test_every_argument_is_the_run_that_it_names(module, argument):
 
 
 @pytest.mark.parametrize("module", [qqp, mnli])
-def test_a_figure_is_every_keep_of_both_widths_and_the_dense_encoder(module):
+def test_a_figure_has_every_keep_of_both_sizes_and_the_dense_encoder(module):
     runs, base = module.sweep(), flatten(module.get_config().to_dict())
     assert len(runs) == 2 * len(paper.KEEPS) + 1 and all(set(run) <= set(base) for run in runs)
     assert sorted({run.get("model.keep") for run in runs} - {None}) == list(paper.KEEPS)

@@ -1,4 +1,4 @@
-"""Every config with every argument resolves, and every size is a model."""
+"""Every config resolves with every argument, and every size gives a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from one_layer.errors import UserError
 from one_layer.models import build
 from one_layer.runs.settings import resolve
 
-# The design's table: d, ffn, heads, layers of each stack.
+# The sizes as published: d, ffn, heads, layers of each stack.
 TABLE = {
     "tiny": (128, 256, 4, 4),
     "small": (512, 1024, 4, 6),
@@ -24,7 +24,7 @@ TABLE = {
 WEIGHTS = ("dense", "one_layer", "multi_layer")
 
 
-def test_the_sizes_are_the_table():
+def test_the_sizes_equal_the_published_ones():
     assert common.SIZES == TABLE
 
 
@@ -50,8 +50,8 @@ def test_the_multi30k_configs(weights, size):
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_every_size_is_a_model(name):
-    """Shapes alone: nothing is drawn or computed."""
+def test_every_size_gives_a_model(name):
+    """Checks only shapes; nothing is drawn or computed."""
     config = common.get_config()
     config.train.updates = 1
     common.set_size(config, name)
@@ -72,5 +72,5 @@ def test_an_unknown_multi30k_argument_is_refused(argument):
 
 
 def test_an_unknown_toy_argument_is_refused():
-    with pytest.raises(ValueError, match=r"toy.py:sparse is unknown; there are one_layer, multi_layer, dense"):
+    with pytest.raises(ValueError, match=r"toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"):
         toy.get_config("sparse")

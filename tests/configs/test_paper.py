@@ -1,4 +1,4 @@
-"""The paper's rows and figures as configs: every argument resolves, and every override names a key that there is."""
+"""The paper's rows and figures as configs: every argument resolves, and every override names an existing key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIGURES = [(module, number) for module in ROWS for number in module.FIGURES]
 
 
 def short(value) -> str:
-    """How a test's name gives a module or an argument."""
+    """Returns the short name of a module or an argument for a test's id."""
     return getattr(value, "__name__", str(value)).removeprefix("configs.")
 
 
@@ -38,7 +38,7 @@ def resolved(config: ConfigDict):
 
 
 @pytest.mark.parametrize(("module", "argument"), ARGUMENTS, ids=short)
-def test_every_argument_is_the_run_that_it_names(module, argument):
+def test_every_argument_gives_the_run_that_it_names(module, argument):
     run = resolved(module.get_config(argument))
     model = run.model_config(50, 50)
     size = next(part for part in argument.split("_") if part in TABLE)
@@ -50,19 +50,19 @@ def test_every_argument_is_the_run_that_it_names(module, argument):
     expected = "trained" if model.weights == "dense" else "frozen" if "frozen" in argument else "masked"
     assert model.embedding == expected
     assert bool(run.model["embedding_path"]) == ("pretrained" in argument)
-    if "pretrained" in argument:  # footnote 4: fairseq's models, and of wide, which it has not, a dense run's dump
+    if "pretrained" in argument:  # footnote 4: fairseq's models; wide, which fairseq lacks, uses a dense run
         assert run.model["embedding_source"] == ("run" if size == "wide" else "fairseq")
     assert (model.init_scheme == "xavier_uniform") == ("xavier" in argument)
-    assert not model.shared_embedding, "Table 1 counts a table for each side"
+    assert not model.shared_embedding, "Table 1 counts one table per side"
 
 
 @pytest.mark.parametrize("module", ROWS, ids=short)
-def test_the_default_is_the_row_of_random_embeddings(module):
+def test_the_default_is_the_row_with_random_embeddings(module):
     assert module.get_config().to_dict() == module.get_config(ROWS[module][1]).to_dict()
 
 
 @pytest.mark.parametrize("module", ROWS, ids=short)
-def test_masked_models_train_as_the_dense_one_does(module):
+def test_masked_models_train_with_the_dense_model_s_hyperparameters(module):
     """Paper A, implementation details: the hyperparameters are those of the fully weighted Transformer."""
     dense, masked = (flatten(module.get_config(argument).to_dict()) for argument in ROWS[module][:2])
     assert {name for name in dense if dense[name] != masked[name]} == {"model.weights"}
@@ -71,14 +71,14 @@ def test_masked_models_train_as_the_dense_one_does(module):
 @pytest.mark.parametrize(
     ("module", "languages", "devices"), [(iwslt14, ("de", "en"), 1), (wmt14, ("en", "de"), 8)], ids=short
 )
-def test_every_device_of_the_paper_is_a_micro_batch(module, languages, devices):
+def test_every_device_of_the_paper_becomes_a_micro_batch(module, languages, devices):
     run = resolved(module.get_config())
     assert run.data.languages == languages
     assert run.optim.accumulate == devices and run.data.max_tokens == devices * 4096
 
 
 @pytest.mark.parametrize(("module", "number"), FIGURES, ids=short)
-def test_the_runs_of_a_figure_are_its_arguments_at_every_keep_and_seed(module, number):
+def test_a_figure_has_a_run_for_every_argument_keep_and_seed(module, number):
     known = flatten(common.get_config().to_dict()).keys()
     found = []
     for overrides in module.sweep(number):
@@ -96,10 +96,10 @@ def test_the_runs_of_a_figure_are_its_arguments_at_every_keep_and_seed(module, n
                 config.model.keep, config.seed = keep, seed
                 expected.append(flatten(config.to_dict()))
     assert found == expected
-    assert all(found.count(each) == 1 for each in found), "no run is made twice"
+    assert all(found.count(each) == 1 for each in found), "a run occurs twice"
 
 
-def test_the_figures_need_every_kind_of_variant():
+def test_the_figures_use_every_variant():
     arguments = "_".join(sum(iwslt14.FIGURES.values(), ()))
     assert all(name in arguments for name in (*paper.WEIGHTS, *paper.VARIANTS, *iwslt14.SIZES))
     assert len(iwslt14.sweep(2)) == 3 * (2 * len(paper.KEEPS) + 1)
@@ -127,6 +127,6 @@ def test_an_unknown_argument_is_refused(argument):
 
 
 @pytest.mark.parametrize("number", [1, 4])
-def test_a_figure_that_the_corpus_has_not_is_refused(number):
+def test_an_unknown_figure_is_refused(number):
     with pytest.raises(ValueError, match=rf"configs/wmt14.py has no sweep for figure {number}; it has 2, 3"):
         wmt14.sweep(number)

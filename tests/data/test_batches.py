@@ -1,4 +1,4 @@
-"""Batches: every pair once an epoch, in an order that the seed and the epoch decide, within the budget, in few shapes."""
+"""Batches: every pair once per epoch, in an order set by seed and epoch, within the token budget, in few shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH_PAIRS = st.lists(st.tuples(st.integers(1, 14), st.integers(1, 14)), min_s
 
 
 def sentence(number: int, length: int) -> np.ndarray:
-    """`length` ids with eos at the end; the rest is `number` + 4, so that a row says which sentence it holds."""
+    """Returns `length` ids: `number` + 4 repeated, then eos. So a row shows which sentence it holds."""
     return np.array([number + 4] * (length - 1) + [EOS], np.int32)
 
 
@@ -35,7 +35,7 @@ def some_pairs(count: int = 60) -> tuple[Sentences, Sentences]:
 
 
 def rows(batch: Batch, name: str) -> np.ndarray:
-    """A batch's rows, the micro-batches one after the other."""
+    """Returns the rows of all micro-batches of a batch, in order."""
     return batch[name].reshape(-1, batch[name].shape[-1])
 
 
@@ -56,7 +56,7 @@ def padded_tokens(lengths: list[int], widths: tuple[int, ...]) -> int:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.integers(1, 6))
-def test_no_other_widths_need_fewer_tokens(lengths: list[int], buckets: int) -> None:
+def test_bucket_widths_need_the_fewest_tokens(lengths: list[int], buckets: int) -> None:
     widths = bucket_widths(np.array(lengths), buckets)
     assert 1 <= len(widths) <= buckets
     assert list(widths) == sorted(set(widths)) and widths[-1] == max(lengths)
@@ -71,7 +71,7 @@ def test_no_other_widths_need_fewer_tokens(lengths: list[int], buckets: int) -> 
 
 @settings(deadline=None, max_examples=60)
 @given(LENGTH_PAIRS, st.integers(1, 80), st.integers(1, 3), st.integers(1, 5), st.integers(0, 3))
-def test_every_pair_comes_once_an_epoch_within_budget_and_few_shapes(
+def test_every_pair_comes_once_per_epoch_within_budget_and_in_few_shapes(
     lengths: list[tuple[int, int]], max_tokens: int, accumulate: int, buckets: int, number: int
 ) -> None:
     source, target = pairs(lengths)
@@ -106,27 +106,27 @@ def test_rows_are_padded_on_the_right_and_the_decoder_reads_the_target_shifted(
             if real(target):
                 assert real(source)[-1] == EOS and real(target)[-1] == EOS
                 assert real(target_in) == (EOS, *real(target)[:-1])
-            else:  # an empty row: no target token to weigh, and one key for the attention
+            else:  # an empty row has no target token in the loss, and one key for the attention
                 assert real(source) == (EOS,) and real(target_in) == (EOS,)
 
 
 def test_empty_rows_are_few() -> None:
     batches = TrainingBatches(*some_pairs(200), max_tokens=100, accumulate=2, buckets=3, seed=0)
     empty = sum(int((rows(batch, "target")[:, 0] == PAD).sum()) for batch in epoch(batches, 0))
-    assert 0 < empty < 2 * batches.batches_per_epoch  # of each bucket, fewer than it has micro-batches
+    assert 0 < empty < 2 * batches.batches_per_epoch  # each bucket has fewer empty rows than micro-batches
 
 
-def test_padding_share_is_what_the_arrays_hold() -> None:
+def test_padding_share_equals_that_of_the_arrays() -> None:
     batches = TrainingBatches(*some_pairs(200), max_tokens=100, accumulate=2, buckets=3, seed=0)
     tokens, places = np.zeros(2), 0
     for batch in epoch(batches, 0):
-        full = rows(batch, "target")[:, 0] != PAD  # an empty row's eos is padding too
+        full = rows(batch, "target")[:, 0] != PAD  # the eos of an empty row counts as padding too
         tokens += [(rows(batch, name)[full] != PAD).sum() for name in ("source", "target")]
         places += batch["source"].size
     assert batches.padding_share == pytest.approx(tuple(1 - tokens / places))
 
 
-def test_the_order_is_a_function_of_seed_and_epoch_alone() -> None:
+def test_the_order_depends_only_on_seed_and_epoch() -> None:
     def made(seed: int) -> TrainingBatches:
         return TrainingBatches(*some_pairs(), max_tokens=60, accumulate=1, buckets=3, seed=seed)
 
@@ -139,14 +139,14 @@ def test_the_order_is_a_function_of_seed_and_epoch_alone() -> None:
     assert not all(map(same, epoch(one, 0), epoch(other, 0)))
 
 
-def test_an_epoch_makes_other_batches_and_not_only_another_order_of_them() -> None:
+def test_epochs_differ_in_batches_and_not_only_in_their_order() -> None:
     batches = TrainingBatches(*some_pairs(), max_tokens=60, buckets=2, seed=3)
     members = [{frozenset(rows(b, "target")[:, 0].tolist()) for b in epoch(batches, number)} for number in (0, 1)]
     assert members[0] != members[1]
 
 
 @pytest.mark.parametrize("seed", [-1, 0, 2**63, 2**64 - 1])
-def test_any_seed_will_do(seed: int) -> None:
+def test_any_seed_works(seed: int) -> None:
     batches = TrainingBatches(*some_pairs(10), max_tokens=60, buckets=2, seed=seed)
     assert same(batches[10**9], batches[10**9])
 
@@ -159,7 +159,7 @@ def test_describe_names_shapes_and_padding() -> None:
     )
 
 
-def test_an_iterator_started_anywhere_goes_on_as_if_never_stopped() -> None:
+def test_an_iterator_can_start_at_any_batch() -> None:
     batches = TrainingBatches(*some_pairs(), max_tokens=60, accumulate=2, buckets=3, seed=4)
     count = 2 * batches.batches_per_epoch + 3
     for start in (0, 1, batches.batches_per_epoch - 1, 10**6):
@@ -169,14 +169,14 @@ def test_an_iterator_started_anywhere_goes_on_as_if_never_stopped() -> None:
         iterator.close()
 
 
-def test_the_state_restores_the_next_batch_wherever_the_iterators_started() -> None:
+def test_the_state_restores_the_next_batch() -> None:
     batches = TrainingBatches(*some_pairs(), max_tokens=60, buckets=3, seed=4)
     first = training_iterator(batches, 7)
     list(islice(first, 5))
     state = first.get_state()
     rest = list(islice(first, 20))
 
-    first.set_state(state)  # the batches read ahead are thrown away
+    first.set_state(state)  # discards the batches that were read ahead
     assert all(map(same, islice(first, 20), rest))
     second = training_iterator(batches, 0)
     second.set_state(state)
@@ -187,7 +187,7 @@ def test_the_state_restores_the_next_batch_wherever_the_iterators_started() -> N
 
 @settings(deadline=None, max_examples=60)
 @given(LENGTH_PAIRS, st.integers(1, 80), st.integers(1, 5), st.booleans())
-def test_evaluation_covers_every_sentence_once_and_can_be_put_back_in_order(
+def test_evaluation_covers_every_sentence_once_and_gives_their_order(
     lengths: list[tuple[int, int]], max_tokens: int, buckets: int, with_target: bool
 ) -> None:
     source, target = pairs(lengths)
@@ -222,7 +222,7 @@ def test_a_number_below_one_is_refused(name: str) -> None:
         TrainingBatches(source, target, **numbers)
 
 
-def test_bad_sentences_are_refused() -> None:
+def test_invalid_sentences_are_refused() -> None:
     source, target = some_pairs(4)
     with pytest.raises(UserError, match="no sentences"):
         TrainingBatches([], [], max_tokens=20)
@@ -236,7 +236,7 @@ def test_bad_sentences_are_refused() -> None:
         next(evaluation_batches(source, target, 20, 0))
 
 
-def test_multi30k_pads_little(shared: Path) -> None:
+def test_multi30k_needs_little_padding(shared: Path) -> None:
     def sentences(language: str) -> Sentences:
         with gzip.open(shared / f"data/multi30k_bpe/train.bpe10k.{language}.gz", "rt", encoding="utf-8") as file:
             return [sentence(i, len(line.split()) + 1) for i, line in enumerate(file)]

@@ -1,4 +1,4 @@
-"""The corpus: which pairs reach training, what test sets keep, references for scoring, a run's saved text assets."""
+"""The corpus: pairs for training, complete test sets, references for scoring, and the text assets that a run saves."""
 
 from __future__ import annotations
 
@@ -65,9 +65,11 @@ def test_the_toy_language_in_the_other_direction() -> None:
     assert back.tests["test"].source_text == forth.tests["test"].reference
 
 
-def test_pairs_with_an_empty_or_long_side_are_left_out_of_training_and_counted(folder: Path) -> None:
+def test_training_leaves_out_and_counts_pairs_with_an_empty_or_long_side(folder: Path) -> None:
     corpus = load(texts(folder, max_length=10))
-    assert decoded(corpus) == [(GERMAN[n], ENGLISH[n]) for n in (0, 1, 4)]  # of the fourth, 10 tokens and eos are 11
+    assert decoded(corpus) == [
+        (GERMAN[n], ENGLISH[n]) for n in (0, 1, 4)
+    ]  # the fourth has 10 tokens and eos, 11 in all
     assert "train: 3 pairs" in corpus.report[0]
     assert "left out: 1 pairs with an empty side, 1 with more than 10 tokens on a side" in corpus.report[0]
     assert len(load(texts(folder, max_length=11)).train) == 4
@@ -81,12 +83,12 @@ def test_valid_and_test_keep_every_pair(folder: Path) -> None:
     assert [len(ids) for ids in test.source] == [4, 1, 11]
 
 
-def test_no_pair_left(folder: Path) -> None:
+def test_a_corpus_without_a_pair_is_refused(folder: Path) -> None:
     with pytest.raises(UserError, match=r"none of 5 training pairs can be used; left out: 1 .*, 4 with more than 2"):
         load(texts(folder, max_length=2))
 
 
-def test_raw_text_is_tokenised_lowered_and_split(folder: Path) -> None:
+def test_raw_text_is_tokenised_lower_cased_and_split(folder: Path) -> None:
     corpus = load(texts(folder, tokenize=True, lowercase=True, bpe_merges=12, joined_vocabulary=True))
     assert corpus.source_vocabulary is corpus.target_vocabulary
     assert corpus.codes is not None and corpus.codes.count("\n") == 13
@@ -106,7 +108,7 @@ def test_tokenised_text_is_detokenised_for_sacrebleu(folder: Path) -> None:
     assert test.source_text == ["d@@ as ist , ja"]
 
 
-def test_prepared_text_is_left_alone_and_new_text_prepared(folder: Path) -> None:
+def test_prepared_text_stays_unchanged_and_new_text_is_prepared(folder: Path) -> None:
     (folder / "codes.gz").write_bytes(gzip.compress(b"#version: 0.2\nt h\nth a\n"))
     write(folder, "train", ["d@@ as ist"], ["tha@@ t is"])
     corpus = load(texts(folder, prepared=True, tokenize=True, lowercase=True, bpe_codes=str(folder / "codes")))
@@ -152,7 +154,7 @@ def test_rare_tokens_become_unknown(folder: Path) -> None:
     assert decoded(corpus)[0][0] == "<unk> <unk> <unk> <unk>"
 
 
-def test_any_names_for_files(folder: Path) -> None:
+def test_files_can_have_any_names(folder: Path) -> None:
     corpus = load(texts(folder, valid="train", tests=("train", "valid", "test")))
     assert {name: len(split) for name, split in corpus.tests.items()} == {"train": 5, "valid": 2, "test": 3}
     assert len(corpus.valid) == 5 and len(corpus.train) == 4
@@ -203,12 +205,12 @@ def test_damaged_text_assets(folder: Path) -> None:
         ({"toy_valid": 0}, "data.toy_valid=0 is too small"),
     ],
 )
-def test_unfit_configs(keys: dict[str, object], message: str) -> None:
+def test_invalid_configs_are_refused(keys: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         DataConfig(**keys)  # type: ignore[arg-type]
 
 
-def test_unfit_files(folder: Path) -> None:
+def test_invalid_files_are_refused(folder: Path) -> None:
     with pytest.raises(UserError, match=r"news\.de does not exist"):
         load(texts(folder, tests=("news",)))
     with pytest.raises(UserError, match=r"train\.fr does not exist"):

@@ -1,4 +1,4 @@
-"""The token store: the same sentences in memory, selected, padded, written and mapped again."""
+"""The token store gives the same sentences in memory, selected, padded, and saved and memory-mapped."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_a_saved_store_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert isinstance(opened.tokens.base, np.memmap) and opened.padded(np.array([2]), 3).tolist() == [[70_000, 4, 4]]
 
 
-def test_the_smallest_type_that_holds_the_vocabulary() -> None:
+def test_the_smaller_type_that_holds_the_vocabulary_is_chosen() -> None:
     assert (fitting_type(65_536), fitting_type(65_537)) == (np.uint16, np.uint32)
 
 
 @pytest.mark.parametrize(("part", "message"), [("tokens", "cannot be mapped"), ("lengths", "cannot be mapped")])
-def test_a_file_cut_short(tmp_path: Path, part: str, message: str) -> None:
+def test_a_truncated_file_is_named(tmp_path: Path, part: str, message: str) -> None:
     TokenStore.of(SENTENCES).save(tmp_path / "source", np.uint32)
     path = tmp_path / f"source.{part}.npy"
     path.write_bytes(path.read_bytes()[:-4])
@@ -62,7 +62,7 @@ def test_a_file_cut_short(tmp_path: Path, part: str, message: str) -> None:
         TokenStore.open(tmp_path / "source")
 
 
-def test_files_of_different_stores(tmp_path: Path) -> None:
+def test_files_of_different_stores_are_refused(tmp_path: Path) -> None:
     TokenStore.of(SENTENCES).save(tmp_path / "source", np.uint32)
     TokenStore.of(SENTENCES[:2]).save(tmp_path / "other", np.uint32)
     (tmp_path / "other.lengths.npy").rename(tmp_path / "source.lengths.npy")

@@ -1,4 +1,4 @@
-"""Pre-trained tables from a run or a RoBERTa: the right rows, fixed in training, as text and back, and what is wrong said."""
+"""Pre-trained tables from a run or a RoBERTa: right rows, fixed in training, dumped and read back, and clear errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dense(tmp_path_factory):
     return folder
 
 
-def test_a_run_s_tables_are_what_its_model_looks_tokens_up_in(dense, tmp_path_factory):
+def test_a_run_s_tables_are_those_that_its_model_uses(dense, tmp_path_factory):
     params = restore_run(dense, "best").variables["params"]
     for name, rows in zip(("source", "target"), run_tables(restore_run(dense, "best")), strict=True):
         same_bits(rows, params[f"{name}_embedding"]["kernel"])
@@ -50,7 +50,7 @@ def test_a_run_s_tables_are_what_its_model_looks_tokens_up_in(dense, tmp_path_fa
 
 
 @pytest.mark.parametrize("pair", [("de", "en"), ("en", "de")])
-def test_a_run_serves_by_language_whichever_way_round_it_translates(dense, pair):
+def test_a_run_s_tables_are_chosen_by_language_not_by_direction(dense, pair):
     restored = restore_run(dense, "best")
     both = zip(restored.assets.vocabularies, run_tables(restored), strict=True)
     theirs = dict(zip(restored.assets.languages, both, strict=True))
@@ -66,7 +66,7 @@ def test_a_run_serves_by_language_whichever_way_round_it_translates(dense, pair)
                 same_bits(row, table[vocabulary.tokens.index(token)])
 
 
-def test_what_a_run_cannot_give(dense, tmp_path):
+def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
     def refused(message, path=dense, text=None, **changes):
         with pytest.raises(UserError, match=message) as caught:
             rows_from("run", path, text=text, **{"d_model": 16, **changes})
@@ -91,7 +91,7 @@ def lone(word) -> Vocabulary:
     return Vocabulary.build([word])
 
 
-def test_the_special_rows_come_along_and_the_count_is_said(dense, caplog):
+def test_special_rows_are_included_and_the_count_is_logged(dense, caplog):
     with caplog.at_level("INFO"):
         vocabularies = load_text_assets(dense).vocabularies
         word = vocabularies[0].tokens[5]
@@ -113,10 +113,10 @@ def test_a_file_without_a_token_of_the_vocabulary_is_refused(tmp_path, tokens):
         rows_from("text", tmp_path / "emb.txt")
 
 
-# --- RoBERTa (its file is tested in test_importers_roberta.py)
+# --- RoBERTa (test_roberta.py tests its files)
 
 
-def test_roberta_s_rows_are_matched_by_token_for_both_sides(tmp_path):
+def test_roberta_s_rows_are_matched_by_token_on_both_sides(tmp_path):
     rows = normal(9)
     tokens = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "tree": 8, "baum": 6, "Ġhouse": 5, "a": 4}
     save_file({"roberta.embeddings.word_embeddings.weight": rows}, tmp_path / "model.safetensors")
@@ -132,11 +132,11 @@ def test_roberta_s_rows_are_matched_by_token_for_both_sides(tmp_path):
         rows_from("roberta", tmp_path / "model.safetensors", text=text)
 
 
-# --- training with them
+# --- training with pre-trained tables
 
 
 def pretrained(source, dense, folder, vocabularies) -> dict[str, str]:
-    """Where the tables of a source are, which this makes, as config values."""
+    """Makes the tables of a source, and returns the config values that name them."""
     if source == "run":
         shutil.copytree(dense, folder / "source")
     if source == "roberta":
@@ -151,8 +151,8 @@ def pretrained(source, dense, folder, vocabularies) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("source", ["run", "roberta"])
-def test_no_bit_changes_in_training_and_the_source_is_needed_no_more(tmp_path, dense, source):
-    """Under masks; tables without are those of the classifier in test_classify.py."""
+def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, dense, source):
+    """Under masks; tests/tasks/classification/test_serve.py covers tables without masks."""
     run = tmp_path / "run"
     vocabularies = load_text_assets(dense).vocabularies
     where = pretrained(source, dense, tmp_path, vocabularies)
@@ -207,15 +207,15 @@ def test_a_source_that_cannot_be_used_leaves_no_run_behind(tmp_path):
         ({"embedding_source": "run", "embedding_path": "x", "embedding": "trained"}, "such tables stay fixed"),
     ],
 )
-def test_keys_that_do_not_go_together(changes, message):
+def test_config_keys_that_exclude_each_other_are_refused(changes, message):
     with pytest.raises(UserError, match=message):
         resolve(tiny.config({f"model.{name}": value for name, value in changes.items()}))
 
 
-# --- as text, and back
+# --- dumped as text and read back
 
 
-def test_dumped_tables_read_back_to_the_same_bits(tmp_path, dense):
+def test_dumped_tables_read_back_bit_for_bit(tmp_path, dense):
     from launch import dump_embeddings
 
     dump_embeddings.main([f"--workdir={dense}", f"--out={tmp_path}"])
@@ -232,7 +232,7 @@ def test_dumped_tables_read_back_to_the_same_bits(tmp_path, dense):
     jax.tree.map(same_bits, as_text, of_run)
 
 
-def test_what_cannot_be_dumped(tmp_path, dense):
+def test_tables_that_cannot_be_dumped_are_refused(tmp_path, dense):
     from launch import dump_embeddings
 
     with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):

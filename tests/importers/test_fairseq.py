@@ -1,4 +1,4 @@
-"""fairseq's parameters, options and dictionaries as this project's: no number changes on the way, and every misfit is named."""
+"""fairseq's parameters, options and dictionaries: conversion changes no value, and every problem is named."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS = {
 
 
 def fairseq_name(name):
-    """fairseq's name of a golden array: encoder/layer_2/fc1/scores, or encoder/fc1/weight where the layers share it."""
+    """Returns fairseq's name of a golden array: encoder/layer_2/fc1/scores, or encoder/fc1/weight if the layers share it."""
     stack, *parts = name.split("/")
     if parts[0] == "embed_tokens":
         return f"{stack}.embed_tokens.{parts[-1]}"
@@ -47,14 +47,14 @@ def fairseq_name(name):
 
 
 def golden_state(arrays, prefix=""):
-    """The golden parameters as fairseq's state dict, what layers share under the first layer's name alone."""
+    """Returns the golden parameters as fairseq's state dict; a shared parameter has only the first layer's name."""
     names = [name.removeprefix(prefix) for name in arrays if name.startswith(prefix)]
     return {fairseq_name(n): arrays[prefix + n] for n in names if n.endswith(("/weight", "/scores", "/bias"))}
 
 
 @pytest.mark.parametrize("file", ["masked_pr0.5", "fully_weighted"])
-def test_an_imported_model_has_the_golden_numbers(shared, file):
-    """Logits, the loss, and the gradient of every parameter under fairseq's name for it."""
+def test_an_imported_model_gives_the_golden_values(shared, file):
+    """Compares the logits, the loss, and the gradient of every parameter, by fairseq's names."""
     arrays = golden.read(shared / "golden" / f"{file}.npz")
     config = golden.model_config(masked=file.startswith("masked"))
     state = golden_state({name: array for name, array in arrays.items() if not name.startswith("grad/")})
@@ -79,7 +79,7 @@ def test_an_imported_model_has_the_golden_numbers(shared, file):
 
 
 def drawn(config, seed=0):
-    """Variables of which every number is another, so that no two leaves can pass for each other."""
+    """Returns variables in which all values differ, so that no two leaves can be confused."""
     random = np.random.default_rng(seed)
     return jax.tree.map(lambda leaf: random.standard_normal(leaf.shape).astype(np.float32), initialize(config, 0))
 
@@ -96,8 +96,8 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_there_and_back_changes_no_bit(kind):
-    """Also where only the first of several copies is there, and in what older files have besides."""
+def test_export_and_import_change_no_bit(kind):
+    """Also if only the first of several copies exists, and with the additional entries of older files."""
     config = of(kind)
     variables = drawn(config)
     state = export(variables, config)
@@ -108,10 +108,12 @@ def test_there_and_back_changes_no_bit(kind):
     assert_same(convert({**once, **older}, config), variables)
 
 
-def test_a_classifier_is_not_fairseq_s():
+def test_a_classifier_is_refused():
     config = TINY.replace(decoder_layers=0)
     for convert_it in (lambda: convert({}, config), lambda: export(drawn(config), config)):
-        with pytest.raises(UserError, match=r"model\.decoder_layers is 0, a classifier; only .* translation models"):
+        with pytest.raises(
+            UserError, match=r"model\.decoder_layers is 0, so the model is a classifier; only translation models"
+        ):
             convert_it()
 
 
@@ -145,7 +147,7 @@ def test_half_precision_is_widened_exactly():
     np.testing.assert_array_equal(half[1], state["encoder.layers.1.fc1.weight"].T)
 
 
-def test_everything_that_does_not_fit_is_named_at_once():
+def test_all_problems_are_named_at_once():
     config = of("biases and affine norms")
     state = export(drawn(config), config)
     state["decoder.layers.1.fc1.weight"] = state["decoder.layers.1.fc1.weight"] + 1
@@ -161,11 +163,11 @@ def test_everything_that_does_not_fit_is_named_at_once():
     for part in (
         "missing: encoder.layers.0.self_attn.k_proj.weight [8, 8], decoder.layers.2.encoder_attn.q_proj.scores [8, 8]; ",
         "unknown: encoder.layer_norm.weight [8], encoder.layers.2.fc1.bias [12]",
-        "encoder.layers.1.fc2.scores is [12, 8] and not [8, 12]",
-        "encoder.layers.0.fc2.bias is [8] of int8 and not [8]",
+        "encoder.layers.1.fc2.scores is [12, 8], not [8, 12]",
+        "encoder.layers.0.fc2.bias is [8] of int8, not [8]",
         "decoder.layers.1.fc1.weight and decoder.layers.0.fc1.weight",
         "decoder.output_projection.weight and decoder.embed_tokens.weight",
-        "trained, where the model has a constant: decoder.output_projection.bias",
+        "trained, but the model has a constant: decoder.output_projection.bias",
     ):
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -173,7 +175,7 @@ def test_everything_that_does_not_fit_is_named_at_once():
 
 def test_a_model_of_other_sizes_is_refused():
     state = export(drawn(TINY), TINY)
-    with pytest.raises(UserError, match=r"decoder.embed_tokens.weight is \[13, 8\] and not \[14, 8\]"):
+    with pytest.raises(UserError, match=r"decoder.embed_tokens.weight is \[13, 8\], not \[14, 8\]"):
         convert(state, TINY.replace(target_vocab=14))
     with pytest.raises(UserError, match=r"unknown: decoder.layers.2.*missing|missing.*") as caught:
         convert(state, TINY.replace(encoder_layers=3))
@@ -181,8 +183,8 @@ def test_a_model_of_other_sizes_is_refused():
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "trained tables"])
-def test_the_options_and_tensors_tell_the_model(kind):
-    """But for tables: whether the optimiser moved them is no matter of the file, and the paper's code has no such option."""
+def test_options_and_tensors_determine_the_model(kind):
+    """Except trained tables: the file does not say whether they were trained, and the paper's code has no such option."""
     config = of(kind).replace(dropout=0.3, attention_dropout=0.1, activation="gelu")
     options = write_options(config, ("de", "en"))
     assert (options["source_lang"], options["target_lang"]) == ("de", "en")
@@ -207,7 +209,7 @@ def test_every_option_of_another_model_is_named():
     assert "no_cross_attention" not in text and "criterion" not in text
 
 
-def test_tensors_of_something_else():
+def test_tensors_of_another_kind_of_model_are_refused():
     with pytest.raises(UserError, match=r"no encoder\.embed_tokens\.weight"):
         read_options({}, {"encoder.sentence_encoder.embed_tokens.weight": np.zeros((4, 4), np.float32)})
 
@@ -224,7 +226,7 @@ def test_a_dictionary_keeps_fairseqs_ids(tmp_path):
 
 
 def test_a_real_dictionary(shared):
-    """IWSLT14's: as long as the paper's embeddings, with the words that fill it up."""
+    """IWSLT14's dictionary has as many entries as the paper's embeddings have rows, including the filler words."""
     vocabulary = read_dictionary(shared / "data" / "iwslt14" / "fairseq_dict.de.txt")
     assert len(vocabulary) == 8848 and vocabulary.tokens[-1] == "madeupword0001"
 
@@ -232,13 +234,13 @@ def test_a_real_dictionary(shared):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("und 9\nhaus\n", "line 2: 'haus' is not `token count`"),
-        ("und 9\nund 3\n", "line 2: 'und' has an id already"),
-        ("<unk> 3\n", "line 1: '<unk>' has an id already"),
+        ("und 9\nhaus\n", "line 2: 'haus' is not of the form `token count`"),
+        ("und 9\nund 3\n", "line 2: 'und' already has an id"),
+        ("<unk> 3\n", "line 1: '<unk>' already has an id"),
         ("und 9 #fairseq:keep\n", "line 1"),
     ],
 )
-def test_dictionaries_that_cannot_be_read(tmp_path, text, message):
+def test_invalid_dictionaries_are_refused(tmp_path, text, message):
     (tmp_path / "dict.txt").write_text(text, "utf-8")
     with pytest.raises(UserError, match=message):
         read_dictionary(tmp_path / "dict.txt")

@@ -1,4 +1,4 @@
-"""RoBERTa's word and position embeddings from its files, and what is wrong with them said in one sentence."""
+"""RoBERTa's word and position embeddings from its files, and one sentence for each problem of these files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def normal(count, features=4) -> np.ndarray:
 
 @pytest.fixture
 def model(tmp_path):
-    """Writes the two files; `None` leaves one as it is."""
+    """Returns a function that writes the two files; `None` leaves a file unchanged."""
 
     def write(tensors=None, places: object = None):
         if tensors is not None:
@@ -43,7 +43,7 @@ def refused(message, call, *arguments) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_folder_or_file_with_the_vocabulary_beside_it_or_elsewhere(model, tmp_path):
+def test_path_is_a_folder_or_a_file_and_the_vocabulary_can_be_elsewhere(model, tmp_path):
     folder = model()
     (folder / "vocab.json").rename(folder / "other.json")
     for path in (folder, folder / "model.safetensors", str(folder)):
@@ -55,7 +55,7 @@ def test_folder_or_file_with_the_vocabulary_beside_it_or_elsewhere(model, tmp_pa
 
 @pytest.mark.parametrize("prefix", ["", "roberta."])
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float32])
-def test_numbers_of_every_kind_are_widened_exactly(model, prefix, kind):
+def test_every_float_type_is_converted_exactly(model, prefix, kind):
     names = ("word", "position")
     folder = model({f"{prefix}embeddings.{name}_embeddings.weight": normal(9).astype(kind) for name in names})
     for rows in (roberta_table(folder, None, 4).rows, roberta_positions(folder, 4)):
@@ -63,13 +63,13 @@ def test_numbers_of_every_kind_are_widened_exactly(model, prefix, kind):
         np.testing.assert_array_equal(rows, normal(9).astype(kind).astype(np.float32))
 
 
-def test_positions_are_the_file_s_rows(model):
+def test_positions_equal_the_file_s_rows(model):
     np.testing.assert_array_equal(roberta_positions(model(), 4), normal(10))
     refused(r"position_embeddings\.weight is F32 \[10, 4\], but model\.d_model is 6", roberta_positions, model(), 6)
 
 
-def test_only_the_tensor_that_is_needed_is_read(model):
-    """What else is in the file may be of a kind that NumPy does not have, or no number."""
+def test_only_the_requested_tensor_is_read(model):
+    """Other tensors in the file may have a type that NumPy lacks, or hold NaN."""
     broken = np.full((10, 4), np.nan, np.float32)
     folder = model({"embeddings.word_embeddings.weight": normal(7), "embeddings.position_embeddings.weight": broken})
     assert roberta_table(folder, None, 4).rows.shape == (7, 4)
@@ -79,26 +79,26 @@ def test_only_the_tensor_that_is_needed_is_read(model):
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        (["<s>"], " is no JSON object that gives every token its id"),
-        ({"a": "1"}, " is no JSON object that gives every token its id"),
-        ({"a": 1.5}, " is no JSON object that gives every token its id"),
-        ({"a": True}, " is no JSON object that gives every token its id"),
-        ({"a": -1}, " is no JSON object that gives every token its id"),
-        ({"a": {"b": 1}}, " is no JSON object that gives every token its id"),
+        (["<s>"], " must be a JSON object that maps every token to its id"),
+        ({"a": "1"}, " must be a JSON object that maps every token to its id"),
+        ({"a": 1.5}, " must be a JSON object that maps every token to its id"),
+        ({"a": True}, " must be a JSON object that maps every token to its id"),
+        ({"a": -1}, " must be a JSON object that maps every token to its id"),
+        ({"a": {"b": 1}}, " must be a JSON object that maps every token to its id"),
         ({"a": 1, "b": 1}, ": 'b' and 'a' have the same id, 1"),
         (b'{"a": 1, "a": 2}', ": the token 'a' has more than one id"),
-        ({"a": 7}, r" gives the id 7, but .*word_embeddings\.weight has 7 rows"),
-        (b"{", ", line 1: this is no JSON"),
+        ({"a": 7}, r" contains the id 7, but .*word_embeddings\.weight has 7 rows"),
+        (b"{", ", line 1: this is not valid JSON"),
         (b"\xff\xfe{", ", line 1: the byte 0xff is not UTF-8"),
-        (b"[" * 100_000, " is no JSON that can be read"),
-        (b'{"a": ' + b"1" * 5000 + b"}", " is no JSON that can be read"),
+        (b"[" * 100_000, " cannot be read as JSON"),
+        (b'{"a": ' + b"1" * 5000 + b"}", " cannot be read as JSON"),
     ],
 )
-def test_vocabularies_that_are_none(model, places, message):
+def test_invalid_vocabularies_are_refused(model, places, message):
     refused(rf"vocab\.json{message}", roberta_table, model(places=places), None, 4)
 
 
-def test_files_that_are_none(model, tmp_path):
+def test_invalid_files_are_refused(model, tmp_path):
     folder = model()
     refused("does not exist; give RoBERTa's", roberta_table, tmp_path / "nowhere", None, 4)
     refused(r"word_embeddings\.weight is F32 \[7, 4\], but model\.d_model is 6", roberta_table, folder, None, 6)
@@ -114,4 +114,4 @@ def test_files_that_are_none(model, tmp_path):
     infinite = normal(7)
     infinite[3, 1] = np.inf
     model({"embeddings.word_embeddings.weight": infinite})
-    refused("has inf in row 3 .*no number to compute with", roberta_table, folder, None, 4)
+    refused("has inf in row 3 .*every value must be finite", roberta_table, folder, None, 4)

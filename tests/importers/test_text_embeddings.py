@@ -1,4 +1,4 @@
-"""Pre-trained embeddings: rows by token, the rest drawn, everything fixed, and what is wrong said with file and line."""
+"""Pre-trained embeddings: rows are matched by token, missing rows are drawn, all are fixed, and errors name file and line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = Vocabulary.build(["ein haus ein baum zwei häuser"])
 
 
 def written(folder, tokens, features=4, seed=0) -> np.ndarray:
-    """A file of normal vectors, one a token."""
+    """Writes a file of normal vectors, one per token."""
     rows = np.random.default_rng(seed).standard_normal((len(tokens), features)).astype(np.float32)
     lines = [f"{token} {' '.join(map(repr, row.tolist()))}" for token, row in zip(tokens, rows, strict=True)]
     folder.joinpath("emb.txt").write_text("\n".join([f"{len(tokens)} {features}", *lines]) + "\n", "utf-8")
@@ -43,8 +43,8 @@ def test_a_table_s_rows_are_matched_by_token_too():
     assert np.isnan(Table("another", {"nirgends": 0}, rows).rows_of(WORDS)).all()
 
 
-def test_every_float32_reads_back_to_the_same_bits(tmp_path):
-    """Any finite bits: random ones, the ends of the range, denormals, both zeros, and the ones beside powers of two and ten."""
+def test_every_float32_reads_back_bit_for_bit(tmp_path):
+    """Any finite bits: random values, the ends of the range, denormals, both zeros, and neighbours of powers of two and ten."""
     bits = np.random.default_rng(0).integers(0, 2**32, 40_000, dtype=np.uint32)
     bits = bits[np.isfinite(bits.view(np.float32))]
     powers = np.concatenate([2.0 ** np.arange(-149, 128), 10.0 ** np.arange(-45, 39)]).astype(np.float32)
@@ -64,26 +64,26 @@ def test_every_float32_reads_back_to_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' is not `N d`"),
-        ("1 ²\nein 1\n", "line 1: .* is not `N d`"),
-        ("9" * 5000 + " 4\n", "line 1: .* is not `N d`"),
+        ("ein 1 2 3 4\n", "line 1: 'ein 1 2 3 4' must be `N d`"),
+        ("1 ²\nein 1\n", "line 1: .* must be `N d`"),
+        ("9" * 5000 + " 4\n", "line 1: .* must be `N d`"),
         ("1 3\nein 1 2 3\n", "vectors of 3 features, but model.d_model is 4"),
-        ("2 4\nein 1 2 3 4\n", "says that it has 2 vectors, but has 1"),
-        ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3: a token and 3 numbers, where 4"),
-        ("1 4\nein 1 2 3 4 5\n", "line 2: a token and 5 numbers, where 4"),
+        ("2 4\nein 1 2 3 4\n", "line 1 gives 2 vectors, but the file has 1"),
+        ("2 4\nbaum 1 2 3 4\nein 1 2 3\n", "line 3 has 3 numbers after the token; it must have 4"),
+        ("1 4\nein 1 2 3 4 5\n", "line 2 has 5 numbers after the token; it must have 4"),
         ("1 4\nein 1 x 3 4\n", "line 2: .*'x'"),
-        ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is no number"),
-        ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is no number"),
+        ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is not a finite float32 number"),
+        ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is not a finite float32 number"),
     ],
 )
-def test_what_is_wrong_is_said_with_file_and_line(tmp_path, text, message):
+def test_errors_name_the_file_and_the_line(tmp_path, text, message):
     tmp_path.joinpath("emb.txt").write_text(text, "utf-8")
     with pytest.raises(UserError, match=f"emb.txt.*{message}"):
         read_embeddings(tmp_path / "emb.txt", WORDS, 4)
 
 
 @pytest.mark.parametrize(("embedding", "factor"), [("frozen", 1.0), ("masked", 2.0)])
-def test_rows_that_were_found_are_scaled_as_masks_need_and_the_others_are_those_without_a_file(embedding, factor):
+def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(embedding, factor):
     config = ModelConfig(
         9, 9, d_model=4, ffn=4, heads=1, encoder_layers=1, decoder_layers=1, keep=0.25, embedding=embedding
     )
@@ -96,8 +96,8 @@ def test_rows_that_were_found_are_scaled_as_masks_need_and_the_others_are_those_
     np.testing.assert_array_equal(table[others], drawn[others])
 
 
-def test_a_run_takes_them_and_no_bit_of_them_changes(tmp_path, tmp_path_factory):
-    """A file a side; what the run's model computes with is still the file's after training, and after restoring."""
+def test_a_run_uses_the_tables_and_changes_no_bit(tmp_path, tmp_path_factory):
+    """With one file per side: the model still computes with the files' tables after training and after restoring."""
     vocabularies = load_text_assets(tiny.trained(tmp_path_factory)).vocabularies
     expected = {}
     for language, vocabulary, seed in zip(("de", "en"), vocabularies, (1, 2), strict=True):

@@ -1,4 +1,4 @@
-"""Every benchmark measures what its name says, on a model as small as can be."""
+"""Every benchmark measures what its name says, on a very small model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from one_layer.runs.records import flatten
 
 @pytest.fixture
 def measured(request, monkeypatch):
-    """The result of a benchmark, and all numbers in it."""
+    """Runs the benchmark that the parameter names, checks all its numbers, and returns its result."""
     monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 4))
     result = BENCHMARKS[request.param].measure("tiny", True)
     assert json.loads(json.dumps(result)) == result

@@ -1,4 +1,4 @@
-"""Archives: fetched, resumed, checked, taken apart; one message for each way in which one can be unfit."""
+"""Archives are downloaded, resumed, checked and extracted, and each problem has a message."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ CONTENT = bytes(range(256)) * 40
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Archive:
-    """An archive that can be had from a file:// address, with its true size and checksum."""
+    """An archive at a file:// URL, with its true size and checksum."""
     (tmp_path / "remote").mkdir()
     (tmp_path / "remote/a.tgz").write_bytes(CONTENT)
     url = (tmp_path / "remote/a.tgz").as_uri()
     return Archive("a.tgz", (url,), len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
 
 
-def test_downloaded_once_and_only_if_asked(tmp_path: Path, remote: Archive) -> None:
-    with pytest.raises(UserError, match=r"a\.tgz does not exist; put file:///.*a\.tgz there, or add --download"):
+def test_an_archive_is_downloaded_once_and_only_on_request(tmp_path: Path, remote: Archive) -> None:
+    with pytest.raises(UserError, match=r"a\.tgz does not exist; save file:///.*a\.tgz there, or add --download"):
         fetch(remote, tmp_path / "here")
     path = fetch(remote, tmp_path / "here", download=True)
     assert path.read_bytes() == CONTENT and [file.name for file in path.parent.iterdir()] == ["a.tgz"]
@@ -36,7 +36,7 @@ def test_downloaded_once_and_only_if_asked(tmp_path: Path, remote: Archive) -> N
     assert fetch(remote, tmp_path / "here", download=True) == path
 
 
-def test_the_next_address_is_tried(tmp_path: Path, remote: Archive) -> None:
+def test_the_next_url_is_tried(tmp_path: Path, remote: Archive) -> None:
     gone = (tmp_path / "gone.tgz").as_uri()
     assert fetch(Archive("a.tgz", (gone, *remote.urls)), tmp_path / "here", download=True).read_bytes() == CONTENT
     with pytest.raises(UserError, match=r"b\.tgz cannot be downloaded from file:///.*gone\.tgz \(.*\); try again"):
@@ -44,13 +44,13 @@ def test_the_next_address_is_tried(tmp_path: Path, remote: Archive) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_half_and_changed_files_are_refused(tmp_path: Path, remote: Archive) -> None:
+def test_incomplete_and_changed_files_are_refused(tmp_path: Path, remote: Archive) -> None:
     (tmp_path / "a.tgz").write_bytes(CONTENT[:-1])
-    with pytest.raises(UserError, match=r"a\.tgz has 10,239 bytes, the published one 10,240; delete it"):
+    with pytest.raises(UserError, match=r"a\.tgz has 10,239 bytes, but the published file has 10,240; delete it"):
         fetch(remote, tmp_path)
     (tmp_path / "a.tgz").write_bytes(CONTENT[:-1] + b"x")
     with pytest.raises(
-        UserError, match=r"a\.tgz has the SHA-256 [0-9a-f]{64}, the published one [0-9a-f]{64}; delete it"
+        UserError, match=r"a\.tgz has the SHA-256 [0-9a-f]{64}, but the published file has [0-9a-f]{64}; delete it"
     ):
         fetch(remote, tmp_path)
     (tmp_path / "remote/a.tgz").write_bytes(b"another")
@@ -60,7 +60,7 @@ def test_half_and_changed_files_are_refused(tmp_path: Path, remote: Archive) -> 
 
 
 class _Halting(BaseHTTPRequestHandler):
-    """Ends every answer after 6,000 bytes, and can go on from where it did."""
+    """A server that ends every response after 6,000 bytes and can resume there."""
 
     def do_GET(self) -> None:
         start = int(self.headers.get("Range", "bytes=0-")[len("bytes=") : -1])
@@ -85,13 +85,13 @@ def halting() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_broken_connection_is_noticed_and_the_download_goes_on(tmp_path: Path, halting: str) -> None:
+def test_a_download_continues_after_a_broken_connection(tmp_path: Path, halting: str) -> None:
     archive = Archive("a.tgz", (halting,))
     with pytest.raises(UserError, match=r"cannot be downloaded from http://.*the connection ended after 6,000 bytes"):
         fetch(archive, tmp_path, download=True)
     assert not (tmp_path / "a.tgz").exists() and (tmp_path / "a.tgz.part").stat().st_size == 6000
     assert fetch(archive, tmp_path, download=True).read_bytes() == CONTENT
-    (tmp_path / "a.tgz").rename(tmp_path / "a.tgz.part")  # whole, but never renamed
+    (tmp_path / "a.tgz").rename(tmp_path / "a.tgz.part")  # complete, but not yet renamed
     assert fetch(archive, tmp_path, download=True).read_bytes() == CONTENT
 
 
@@ -104,12 +104,12 @@ def packed(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
-def test_members_are_found_by_their_last_name(tmp_path: Path) -> None:
+def test_members_are_found_by_their_last_path_component(tmp_path: Path) -> None:
     path = packed(tmp_path / "a.tgz", {"x/y/one": b"1", "two": b"2", "../three": b"3"})
     assert [file.read_bytes() for file in extract(path, ["two", "one"], tmp_path / "out")] == [b"2", b"1"]
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["one", "two"]
-    assert extract(path, ["three"], tmp_path / "out") == [tmp_path / "out/three"]  # never outside of the folder
-    with pytest.raises(UserError, match=r"a\.tgz holds no file four; is this the published archive"):
+    assert extract(path, ["three"], tmp_path / "out") == [tmp_path / "out/three"]  # never outside the folder
+    with pytest.raises(UserError, match=r"a\.tgz holds no file four; give the published archive"):
         extract(path, ["one", "four"], tmp_path / "out2")
     assert not (tmp_path / "out2").exists()
 
@@ -117,7 +117,7 @@ def test_members_are_found_by_their_last_name(tmp_path: Path) -> None:
 def test_no_member_of_a_damaged_archive_is_used(tmp_path: Path) -> None:
     whole = packed(tmp_path / "a.tgz", {"one": CONTENT[::-7] * 9, "two": b"2"}).read_bytes()
     flipped = bytearray(whole)
-    flipped[-6] ^= 1  # in the checksum at its end
+    flipped[-6] ^= 1  # flips a bit of the checksum at the end
     for content in (whole[: len(whole) // 2], whole[:-1], bytes(flipped), b"", b"<html>404</html>", whole[:20]):
         (tmp_path / "a.tgz").write_bytes(content)
         with pytest.raises(

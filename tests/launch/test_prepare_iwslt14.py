@@ -1,4 +1,4 @@
-"""IWSLT14 from an archive of the official layout to training text, and what is said of archives that are unfit."""
+"""Preparation of IWSLT14 from an archive with the official layout, and messages for invalid archives."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
 from one_layer.errors import UserError
 
-# A talk as WIT3 writes it: lines of mark-up, a title and a description, and then one sentence a line.
+# A talk in WIT3's format: lines of mark-up, a title and a description, then one sentence per line.
 HEAD = ["<url>http://www.ted.com/{0}</url>", "<keywords>talks, {0}</keywords>", "<talkid>{0}</talkid>"]
 HEAD += ["<title>Number {0}</title>", "<description>A talk & its “{0}”.</description>"]
 SENTENCES = {"de": "Das ist der Satz Nummer {0}, usw.", "en": "This is the sentence number {0}, etc."}
 
 
 def talks(language: str) -> list[str]:
-    """Nine talks of six sentences: 72 pairs of text, with the titles and descriptions."""
+    """Returns nine talks of six sentences: 72 pairs, including the titles and descriptions."""
     lines = []
     for talk in range(9):
         lines += [line.format(talk) for line in HEAD]
@@ -42,7 +42,7 @@ def scored_set(language: str, number: int) -> list[str]:
 
 
 def published(**changed: list[str]) -> dict[str, list[str]]:
-    """All files of the archive, as lines, by name; `changed` replaces the training text of a language."""
+    """Returns the lines of all files of the archive by name; `changed` replaces the training text of a language."""
     files = {f"de-en/{iwslt14.TRAIN}.{language}": changed.get(language) or talks(language) for language in ("de", "en")}
     for number, name in enumerate(iwslt14.TESTS):
         files |= {f"de-en/{name}.{language}.xml": scored_set(language, number) for language in ("de", "en")}
@@ -82,7 +82,7 @@ def test_the_whole_preparation(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_written_is_described_and_is_what_a_run_does_to_new_text(tmp_path: Path) -> None:
+def test_the_manifest_describes_the_files_and_a_run_prepares_new_text_alike(tmp_path: Path) -> None:
     out = prepared(tmp_path, published())
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["pairs"] == {"train": 69, "valid": 3, "test": 10} and manifest["merges"] == 40
@@ -99,25 +99,25 @@ def test_what_is_written_is_described_and_is_what_a_run_does_to_new_text(tmp_pat
     assert steps.apply(["Das ist der Satz Nummer 7, usw."]) == [read_lines(out / "train.de")[11]]
 
 
-def test_unfit_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_filtered_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     odd = {"de": ["", "eins zwei drei vier", "w " * 176, "a\u2028b\x07 c\u0085d", " \u00a0 "]}
     odd["en"] = ["empty", "one two", "w " * 176, "one\x00 two three four", "of spaces"]
     out = prepared(tmp_path, published(**{language: lines + talks(language) for language, lines in odd.items()}))
     assert json.loads((out / "manifest.json").read_text())["left_out"] == {"empty": 2, "ratio": 1, "long": 1}
     source, target = read_parallel(out / "train.de", out / "train.en")
     assert len(source) == 70 and len(read_lines(out / "valid.de")) == 3
-    # A line end of Unicode that is none here is white space, and a control character is nothing.
+    # Other line ends of Unicode count as white space here, and control characters disappear.
     assert (join_bpe(source[0]), join_bpe(target[0])) == ("a b c d", "one two three four")
 
 
-def test_counts_are_checked_against_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train has 69 pairs, but 160,239 are known: is the archive the published one"):
+def test_counts_are_checked_against_the_published_ones(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train has 69 pairs, but 160,239 were expected; give the published archive"):
         prepared(tmp_path, published(), "--expect=160239,7283,6750")
     with pytest.raises(UserError, match=r"--expect=1,2 is not three numbers"):
         prepared(tmp_path, published(), "--expect=1,2")
 
 
-def test_sides_of_unequal_length(tmp_path: Path) -> None:
+def test_sides_of_unequal_length_are_refused(tmp_path: Path) -> None:
     message = r"train\.tags\.de-en\.de has 71 lines of text, but .*train\.tags\.de-en\.en has 72"
     with pytest.raises(UserError, match=message):
         prepared(tmp_path, published(de=talks("de")[:-1]))
@@ -131,7 +131,7 @@ def test_damaged_members_are_named_with_their_line(tmp_path: Path) -> None:
     files = published()
     name = f"{iwslt14.TESTS[0]}.de.xml"
     files[f"de-en/{name}"][4] = '<seg id="1">It goes on'
-    with pytest.raises(UserError, match=rf"{name}, line 5: the segment does not end in its line"):
+    with pytest.raises(UserError, match=rf"{name}, line 5: the segment does not end on this line"):
         prepared(tmp_path, files)
     files[f"de-en/{name}"] = ["<html>404</html>"]
     with pytest.raises(UserError, match=rf"{name} has no line with <seg id"):
@@ -141,21 +141,21 @@ def test_damaged_members_are_named_with_their_line(tmp_path: Path) -> None:
         prepared(tmp_path, files)
 
 
-def test_no_archive(tmp_path: Path) -> None:
+def test_a_missing_archive_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"--archive=.*none\.tgz does not exist; give the file de-en\.tgz, or --download"
     ):
         iwslt14.main([f"--archive={tmp_path / 'none.tgz'}", f"--out={tmp_path}"])
     with pytest.raises(
-        UserError, match=r"de-en\.tgz does not exist; put https://.*de-en\.tgz there, or add --download"
+        UserError, match=r"de-en\.tgz does not exist; save https://.*de-en\.tgz there, or add --download"
     ):
         iwslt14.main([f"--out={tmp_path}"])
 
 
 @pytest.mark.parametrize("option", ["--processes=0", "--merges=-1", "--merges=many"])
-def test_numbers_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+def test_invalid_numbers_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         prepared(tmp_path, published(), option)
     name, _, value = option.partition("=")
-    assert capsys.readouterr().err.endswith(f"argument {name}: '{value}' is no whole number of at least 1\n")
+    assert capsys.readouterr().err.endswith(f"argument {name}: '{value}' is not an integer of at least 1\n")
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""WMT14 from archives of the official layout to training text: in shards, resumed, in several processes."""
+"""Preparation of WMT14 from archives with the official layout: in shards, resumed, and in several processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sentences(language: str, name: str, count: int) -> list[str]:
 def remote(
     folder: Path, counts: tuple[int, int, int] = (120, 60, 33), **odd: list[str]
 ) -> tuple[wmt14.Sources, Archive]:
-    """Small archives of the official layout with file:// addresses; `odd` lines begin a language's first file."""
+    """Returns small archives with the official layout and file:// URLs; the `odd` lines begin a language's first file."""
     folder.mkdir()
     training = []
     for (official, name), count in zip(wmt14.sources("v9"), counts, strict=True):
@@ -68,7 +68,7 @@ def test_the_whole_preparation(tmp_path: Path) -> None:
         "one two three four five",
         "The well @-@ known &quot; sentence &quot; 0 of europarl @-@ v7.de @-@ en .",
     ]
-    # Pairs 100 and 200 of the 217, counted before the three unfit ones are left out.
+    # Pairs 100 and 200 of the 217, counted before the three invalid pairs are left out.
     assert [line.split(" ")[7] for line in valid] == ["95", "15"] and not set(train) & set(valid)
     assert [join_bpe(line) for line in sides["test"][0]] == ["It &apos;s a “ well @-@ known ” test ."] * 2
     manifest = json.loads((out / "manifest.json").read_text())
@@ -77,17 +77,17 @@ def test_the_whole_preparation(tmp_path: Path) -> None:
     codes = "".join(line + "\n" for line in read_lines(out / "code"))
     steps = Preprocessing("en", tokenize=True, split_hyphens=True, codes=codes)
     assert steps.apply(sentences("en", NAMES[0], 1)) == [sides["train"][0][1]]
-    with pytest.raises(UserError, match=r"out holds a prepared corpus already"):
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
         prepare(tmp_path, "out", remote(tmp_path / "again"))
 
 
-def test_neither_shards_nor_processes_change_the_text(tmp_path: Path) -> None:
+def test_the_text_does_not_depend_on_shards_and_processes(tmp_path: Path) -> None:
     archives = remote(tmp_path / "remote")
     once = contents(prepare(tmp_path, "once", archives, shard_size=1000))
     assert contents(prepare(tmp_path, "shards", archives, processes=2)) == once
 
 
-def test_an_interrupted_preparation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_preparation_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archives = remote(tmp_path / "remote")
     whole = contents(prepare(tmp_path, "whole", archives))
     tokenized, split = [], []
@@ -115,19 +115,19 @@ def test_an_interrupted_preparation_goes_on(tmp_path: Path, monkeypatch: pytest.
         prepare(tmp_path, "out", archives)
     monkeypatch.setattr(bpe_learning, "_Learner", None)  # must not be needed again
     assert contents(prepare(tmp_path, "out", archives)) == whole
-    # Both sides of 5 shards; twice a shard begun and lost, once with and once without its first side; the test in each of 4 runs.
+    # Both sides of 5 shards; one shard lost twice, once with and once without its first side; the test set in each of 4 runs.
     assert len(tokenized) == 10 + 2 + 1 + 2 * 4
 
 
-def test_a_folder_that_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out/work").mkdir(parents=True)
     (tmp_path / "out/work/thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"out/work holds files that are not of a preparation; move this folder away"):
+    with pytest.raises(UserError, match=r"out/work holds files that no preparation wrote; move this folder away"):
         prepare(tmp_path, "out", remote(tmp_path / "remote"))
     assert (tmp_path / "out/work/thesis.txt").read_text() == "mine"
 
 
-def test_unfit_text_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+def test_invalid_text_is_named_with_its_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"europarl-v7\.de-en\.en has 121 lines, but .*europarl-v7\.de-en\.de has 120"):
         prepare(tmp_path, "a", remote(tmp_path / "one", en=["one more"]))
     (tmp_path / "a/work/europarl-v7.de-en.en").write_bytes("größe\n".encode() + "größe\n".encode("latin-1"))
@@ -135,25 +135,25 @@ def test_unfit_text_is_named_with_its_file_and_line(tmp_path: Path) -> None:
         prepare(tmp_path, "a", remote(tmp_path / "two", en=["one more"]))
 
 
-def test_a_half_downloaded_archive(tmp_path: Path) -> None:
+def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
     archives = remote(tmp_path / "remote")
     path = tmp_path / "remote" / archives[0][1][0].name
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(UserError, match=r"commoncrawl\.tgz\.part has [\d,]+ bytes, the published one"):
+    with pytest.raises(UserError, match=r"commoncrawl\.tgz\.part has [\d,]+ bytes, but the published file has"):
         prepare(tmp_path, "out", archives)
     with pytest.raises(
-        UserError, match=r"europarl-v7\.tgz does not exist; put https://www\.statmt\.org/.* there, or add --download"
+        UserError, match=r"europarl-v7\.tgz does not exist; save https://www\.statmt\.org/.* there, or add --download"
     ):
         wmt14.main([f"--out={tmp_path / 'none'}"])
 
 
-def test_a_data_set_of_tfds_goes_the_same_way(tmp_path: Path) -> None:
+def test_a_tfds_data_set_is_prepared_in_the_same_way(tmp_path: Path) -> None:
     sides = {side: sentences(side, "europarl", 230) for side in wmt14.LANGUAGES}
     sides["en"][7], sides["de"][7] = "two\nlines “of” a-b", "zwei\nZeilen „von“ a-b"
     test = ["It’s a “test”.", "two\nlines"]
     parts = {"train": (sides["de"], sides["en"]), "validation": ([""], [""]), "test": (test, test)}
     tfds_sets.write_translation(tmp_path / "sets", "tiny_wmt", parts)
-    records = TfdsRecords("tiny_wmt", str(tmp_path / "sets"))  # TFDS shuffles, once, when it writes
+    records = TfdsRecords("tiny_wmt", str(tmp_path / "sets"))  # TFDS shuffles once, when it writes
     order = list(records.stream("train", wmt14.LANGUAGES))
     assert {english for english, _ in order} == set(sides["en"])
 
@@ -161,7 +161,7 @@ def test_a_data_set_of_tfds_goes_the_same_way(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["pairs"] == {"train": 228, "valid": 2, "test": 2} and manifest["training"] == ["tiny_wmt"]
     assert [name.split("-")[1][:5] for name in manifest["archives"]] == ["train", "test."]
-    # The same lines from archives' files are the same text.
+    # The same lines from files of the archives give the same text.
     raw = [[tmp_path / f"raw.{side}" for side in wmt14.LANGUAGES]]
     for path, lines in zip(raw[0], zip(*order, strict=True), strict=True):
         path.write_text("".join(line.replace("\n", " ") + "\n" for line in lines))
@@ -172,16 +172,16 @@ def test_a_data_set_of_tfds_goes_the_same_way(tmp_path: Path) -> None:
     made, expected = contents(tmp_path / "out"), contents(tmp_path / "files")
     assert made.keys() == expected.keys()
     assert all(made[name] == expected[name] for name in made if name != "manifest.json")
-    with pytest.raises(UserError, match=r"out holds a prepared corpus already"):
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
         wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out")
 
 
-def test_tfds_options_that_do_not_go_together(tmp_path: Path) -> None:
+def test_tfds_options_that_exclude_each_other_are_refused(tmp_path: Path) -> None:
     out = f"--out={tmp_path / 'out'}"
     for given, message in (
-        ([out, "--tfds", "--download"], "--tfds takes no archives"),
+        ([out, "--tfds", "--download"], "--tfds uses no archives"),
         ([out, f"--data_dir={tmp_path}"], "add --tfds"),
-        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared under .*tfds build wmt14"),
+        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared in .*tfds build wmt14"),
     ):
         with pytest.raises(UserError, match=message):
             wmt14.main(given)

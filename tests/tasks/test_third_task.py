@@ -64,7 +64,9 @@ class Reverser(nn.Module):
 
 def check(config: ModelConfig) -> None:
     if config.decoder_layers:
-        raise UserError(f"model.decoder_layers is {config.decoder_layers}; words are reversed without a decoder: give 0")
+        raise UserError(
+            f"model.decoder_layers is {config.decoder_layers}; words are reversed without a decoder: give 0"
+        )
 
 
 FAMILY = Family(
@@ -129,7 +131,9 @@ class Reversal(Task):
             for seed, (name, count) in enumerate({"train": 64, "valid": 16, "test": 8}.items())
         }
         assets = TextAssets(vocabulary, vocabulary, steps, steps)
-        return Corpus(**vars(assets), train=parts["train"], valid=parts["valid"], tests={"test": parts["test"]}, report=[])
+        return Corpus(
+            **vars(assets), train=parts["train"], valid=parts["valid"], tests={"test": parts["test"]}, report=[]
+        )
 
     def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return self.corpus(data, saved)

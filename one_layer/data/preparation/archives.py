@@ -1,4 +1,4 @@
-"""Published archives: fetched, checked for being whole, and the files in them taken out."""
+"""Downloads published archives, checks that they are complete, and extracts files from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Archive:
-    """A file that the world publishes: the places it can be had from, its size and SHA-256 where they are known."""
+    """A published file: its name, the URLs that offer it, and its size and SHA-256 if they are known."""
 
     name: str
     urls: tuple[str, ...]
@@ -34,15 +34,15 @@ class Archive:
 
 
 def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
-    """The archive's file in `folder`, whole; downloaded with `download` where it is not there.
+    """Returns the path of the complete archive in `folder`; downloads it if it is missing and `download` is set.
 
-    A download goes to a name that ends in .part first, and a later call goes on from there. Raises UserError, saying what to
-    do, where there is no file, where it cannot be had, and where size or checksum differ.
+    A download first writes to a file whose name ends in .part, and a later call continues that file.
+    Raises: UserError if there is no file, if the download fails, or if the size or the checksum differs.
     """
     path = Path(folder) / archive.name
     if not path.exists():
         if not download:
-            raise UserError(f"{path} does not exist; put {archive.urls[0]} there, or add --download")
+            raise UserError(f"{path} does not exist; save {archive.urls[0]} there, or add --download")
         part = path.with_name(path.name + ".part")
         _download(archive, part)
         check(archive, part)
@@ -52,20 +52,20 @@ def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
 
 
 def check(archive: Archive, path: Path) -> None:
-    """Raises UserError unless the file has the size and the checksum that are known of the archive."""
+    """Checks the size and the checksum of the file, where they are known. Raises: UserError if one differs."""
     size = path.stat().st_size
     if archive.size and size != archive.size:
         raise UserError(
-            f"{path} has {size:,} bytes, the published one {archive.size:,}; delete it and download it again"
+            f"{path} has {size:,} bytes, but the published file has {archive.size:,}; delete it and download it again"
         )
     if archive.sha256 and (found := sha256(path)) != archive.sha256:
         raise UserError(
-            f"{path} has the SHA-256 {found}, the published one {archive.sha256}; delete it and download it again"
+            f"{path} has the SHA-256 {found}, but the published file has {archive.sha256}; delete it and download it again"
         )
 
 
 def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file, read in blocks."""
+    """Returns the hexadecimal SHA-256 of a file, which it reads in blocks."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -74,17 +74,17 @@ def sha256(path: Path) -> str:
 
 
 def extract(archive: Path, names: Sequence[str], folder: Path) -> list[Path]:
-    """The members of a .tgz whose last path component is one of `names`, as files of these names in `folder`.
+    """Extracts the members of a .tgz whose last path component is in `names`, and writes each under that name into `folder`.
 
-    Files get their names only when the whole archive was read and is sound; else nothing is left of them.
-    Raises UserError for an archive that is cut short or damaged, and for one without such a member.
+    The files get their names only after the whole archive has been read without an error; otherwise no file remains.
+    Raises: UserError for an archive that is truncated or damaged, or that lacks one of the members.
     """
     parts = {name: folder / f"{name}.part" for name in names}
     folder.mkdir(parents=True, exist_ok=True)
     try:
         found = _copy_members(archive, parts)
         if missing := sorted(parts.keys() - found):
-            raise UserError(f"{archive} holds no file {missing[0]}; is this the published archive?")
+            raise UserError(f"{archive} holds no file {missing[0]}; give the published archive")
         for name, part in parts.items():
             os.replace(part, folder / name)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -93,12 +93,12 @@ def extract(archive: Path, names: Sequence[str], folder: Path) -> list[Path]:
         for part in parts.values():
             part.unlink(missing_ok=True)
         with suppress(OSError):
-            folder.rmdir()  # where nothing came into it
+            folder.rmdir()  # succeeds only if the folder is empty
     return [folder / name for name in names]
 
 
 def _copy_members(archive: Path, wanted: dict[str, Path]) -> set[str]:
-    """Writes the first member of each wanted name to its path, and reads on to the archive's own checksum at its end."""
+    """Writes the first member of each wanted name to its path, and reads to the end, where gzip checks its checksum."""
     found = set()
     with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
         for member in members:
@@ -121,18 +121,18 @@ def _download(archive: Archive, part: Path) -> None:
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, EOFError) as error:
             problems.append(f"{url} ({getattr(error, 'reason', None) or error})")
     raise UserError(
-        f"{archive.name} cannot be downloaded from {', '.join(problems)}; try again, or put it there by hand"
+        f"{archive.name} cannot be downloaded from {', '.join(problems)}; try again, or save it to {part.parent} yourself"
     )
 
 
 def _copy_from(url: str, part: Path) -> None:
-    """Downloads `url` to `part`, from where an earlier attempt ended if the server can do that."""
+    """Downloads `url` to `part`, and continues an earlier attempt if the server supports that."""
     done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         response = urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as error:
-        if error.code == 416:  # nothing is left to send: what is there may be whole, and is checked
+        if error.code == 416:  # the server has nothing left to send: the file may be complete, and the caller checks it
             return
         raise
     part.parent.mkdir(parents=True, exist_ok=True)

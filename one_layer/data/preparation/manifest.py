@@ -1,4 +1,4 @@
-"""What a prepared corpus is made of: every file's checksum, and the tools that made it."""
+"""Writes the manifest of a prepared corpus: the checksum of every file, and the versions of the tools."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 from one_layer.data.preparation.archives import sha256
 from one_layer.files import write_atomically
 
-TOOLS = ("sacremoses", "subword-nmt", "numpy")  # those whose version can change a prepared text
+TOOLS = ("sacremoses", "subword-nmt", "numpy")  # the version of each can change a prepared text
 NAME = "manifest.json"
 
 
 def tool_versions() -> dict[str, str]:
-    """The versions of Python and of `TOOLS`."""
+    """Returns the versions of Python and of `TOOLS`."""
     return {"python": platform.python_version()} | {tool: metadata.version(tool) for tool in TOOLS}
 
 
 def describe_files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
-    """Lines (what "\\n" ends), bytes and SHA-256 of every file, by its name."""
+    """Returns, for each file name, the number of lines (only "\\n" ends a line), the number of bytes and the SHA-256."""
     found: dict[str, dict[str, int | str]] = {}
     for path in paths:
         with path.open("rb") as file:
@@ -32,7 +32,7 @@ def describe_files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
 
 
 def write_manifest(folder: Path, archives: Iterable[Path], outputs: Iterable[Path], facts: Mapping[str, Any]) -> None:
-    """Writes manifest.json into `folder`; `facts`: what was asked for and what came of it, ready for JSON."""
+    """Writes manifest.json into `folder`. `facts` holds the options and the results, ready for JSON."""
     sources = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in archives}
     content = {**facts, "archives": sources, "files": describe_files(outputs), "tools": tool_versions()}
     write_atomically(folder / NAME, json.dumps(content, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""The text in the files of IWSLT and WMT, whose mark-up stands in lines of its own or around a line."""
+"""Extracts the text from the files of IWSLT and WMT. Their mark-up fills whole lines or encloses a line."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _SEGMENT_END = re.compile(r"\s*</seg>\s*")
 
 
 def talk_lines(lines: list[str]) -> list[str]:
-    """The text of IWSLT's train.tags files: all lines but addresses, numbers and keywords of talks, without tags.
+    """Returns the text of IWSLT's train.tags files: removes tags, and the lines with a talk's URL, number or keywords.
 
-    Titles and descriptions are text, and so is a line about a speaker, where there is one: the literature keeps them.
+    Titles, descriptions and lines about a speaker stay, as in the literature.
     """
     return [_AROUND.sub("", line) for line in lines if not any(tag in line for tag in _LEFT_OUT)]
 
 
 def segments(lines: list[str], name: str) -> list[str]:
-    """The text of a test set in XML or SGML, one segment a line of the file `name`; entities stay as they are written.
+    """Returns the segments of a test set in XML or SGML, which has one segment per line; errors call the file `name`.
 
-    A right single quotation mark becomes an apostrophe, as in the test sets of the literature.
-    Raises UserError where there is no segment, and where one does not end in its line.
+    Entities stay unchanged. A right single quotation mark becomes an apostrophe, as in the test sets of the literature.
+    Raises: UserError if there is no segment, or if a segment does not end on its line.
     """
     found = []
     for number, line in enumerate(lines, start=1):
         if "<seg id" not in line:
             continue
         if "</seg>" not in line:
-            raise UserError(f"{name}, line {number}: the segment does not end in its line; is this the published file?")
+            raise UserError(f"{name}, line {number}: the segment does not end on this line; give the published file")
         found.append(_SEGMENT_END.sub("", _SEGMENT.sub("", line)).replace("\u2019", "'"))
     if not found:
-        raise UserError(f'{name} has no line with <seg id="...">; a test set as XML or SGML is needed')
+        raise UserError(f'{name} has no line with <seg id="...">; give a test set in XML or SGML')
     return found

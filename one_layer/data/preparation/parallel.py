@@ -1,4 +1,4 @@
-"""A function over many items in several processes."""
+"""Applies a function to many items in several processes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Returns the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    """`map(function, items)` in `processes` fresh processes (1: in this one), which run ahead by one item only.
+    """Yields the results of `map(function, items)`, computed in `processes` new processes (1: in this process).
 
-    So no more items are in memory than are being worked on, however many there are. Raises: UserError where a process is killed.
+    At most `processes` + 1 items are in work at a time, so memory use does not depend on the number of items.
+    Raises: UserError if a process is killed.
     """
     if processes == 1:
         yield from map(function, items)
@@ -36,8 +37,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
         yield from _in_processes(function, items, processes)
     except BrokenProcessPool:
         raise UserError(
-            f"one of {processes} processes was killed, as systems do where memory runs out; make memory free, or let fewer cores be used "
-            "(taskset)"
+            f"one of {processes} processes was killed, probably because memory ran out; free some memory, or use fewer cores (taskset)"
         ) from None
 
 
@@ -54,7 +54,7 @@ def _in_processes(function: Callable[[Item], Result], items: Iterable[Item], pro
 
 
 def _end_with_parent() -> None:
-    """In a process of a pool: ends it when the one that began it is killed, and leaves Ctrl-C to that one."""
+    """Runs in each process of a pool: ends the process when its parent is killed, and leaves Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -67,7 +67,7 @@ def _end_with_parent() -> None:
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of `size` items, the last one maybe shorter."""
+    """Yields lists of `size` items; the last list may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk

@@ -1,7 +1,7 @@
-"""A parallel corpus too large for memory, prepared in shards: tokenised, counted, split by BPE, filtered and put together.
+"""Prepares a parallel corpus that is too large for memory, in shards: tokenises, counts, splits by BPE, filters and joins them.
 
-A shard is some ten thousand pairs in files of its own, which get their names when they are whole. What is there already is not
-made again, so that preparation goes on where it was interrupted. In memory are a few shards, and once the counts of all words.
+A shard is some ten thousand pairs in its own files. A file gets its name only when it is complete, and existing files are not made
+again, so an interrupted preparation continues where it stopped. Memory holds a few shards and, once, the counts of all words.
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ Pairs = list[tuple[str, str]]
 class ShardedPreparation:
     """How the pairs of a training text become the files {train,valid}.{language}.
 
-    folder: for the shards. steps: of source and target, without codes. length_filter: on what BPE gives. valid_every: every so
-    manieth pair, counted before filtering, goes to valid. shard_size: pairs.
+    folder: holds the shards.
+    steps: the preprocessing of source and target, without codes.
+    length_filter: applied to the lines after BPE.
+    merges: the number of BPE merges to learn.
+    valid_every: every `valid_every`-th pair (counted before filtering) goes to the validation set.
+    shard_size: pairs per shard.
+    processes: the number of processes to use.
     """
 
     folder: Path
@@ -45,9 +50,9 @@ class ShardedPreparation:
     processes: int = 1
 
     def run(self, pairs: Iterable[tuple[str, str]], out: Path) -> tuple[list[Path], dict[str, int]]:
-        """Prepares raw `pairs` into the folder `out`: `code`, and two files each of train and valid.
+        """Prepares raw `pairs` and writes the BPE codes (`code`) and two files each for train and valid into the folder `out`.
 
-        Returns: their paths, and the numbers of pairs kept ("train", "valid") and left out ("empty", "long", ...).
+        Returns: the paths of these files, and the numbers of pairs kept ("train", "valid") and left out ("empty", "long", ...).
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         shards = self._tokenize(pairs)
@@ -60,7 +65,7 @@ class ShardedPreparation:
         return [out / "code", *(path for part in PARTS for path in self._join(part, shards, out))], dict(counts)
 
     def _tokenize(self, pairs: Iterable[tuple[str, str]]) -> int:
-        """Makes the shards that are missing. Returns: how many there are."""
+        """Makes the missing shards. Returns: the number of all shards."""
         shards = 0
 
         def missing() -> Iterator[tuple[int, Pairs]]:
@@ -75,14 +80,14 @@ class ShardedPreparation:
         return shards
 
     def tokenize_shard(self, job: tuple[int, Pairs]) -> int:
-        """Writes both sides of a shard as words. Returns: its number."""
+        """Writes the words of both sides of a shard. Returns: the number of the shard."""
         number, pairs = job
         for side in (0, 1):
             _write(self.words(number)[side], self.steps[side].words(pair[side] for pair in pairs))
         return number
 
     def _learn(self, shards: int) -> str:
-        """The BPE codes of the training part of all shards."""
+        """Learns the BPE codes on the training part of all shards, or reads them if they were already learned."""
         path = self.folder / "code"
         if not path.exists():
             counts: Counter[str] = Counter()
@@ -93,21 +98,21 @@ class ShardedPreparation:
         return path.read_text(encoding="utf-8")
 
     def count_shard(self, number: int) -> Counter[str]:
-        """How often each word stands in the training part of a shard."""
+        """Counts each word in the training part of a shard."""
         return count_words(chain.from_iterable(pair for part, pair in self.words_of(number) if part == "train"))
 
     def words_of(self, number: int) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Every pair of a tokenised shard, with the part that it belongs to."""
+        """Yields every pair of a tokenised shard with its part ("train" or "valid")."""
         first = number * self.shard_size + 1
         for place, pair in enumerate(zip(*read_parallel(*self.words(number)), strict=True), start=first):
             yield ("train" if place % self.valid_every else "valid"), pair
 
     def words(self, number: int) -> tuple[Path, Path]:
-        """The files of a tokenised shard; the second is made last."""
+        """Returns the files of a tokenised shard. The second file is written last, so it marks the shard as complete."""
         return self._paths(number, "words")
 
     def subwords(self, number: int, part: str) -> tuple[Path, Path]:
-        """The files of a finished shard's train or valid pairs."""
+        """Returns the files of a finished shard's pairs of `part` ("train" or "valid")."""
         return self._paths(number, part)
 
     def _paths(self, number: int, kind: str) -> tuple[Path, Path]:
@@ -129,7 +134,7 @@ class ShardedPreparation:
 
 @dataclass(frozen=True)
 class _Split:
-    """Splits a tokenised shard by BPE and filters it; an object, so that other processes can be given it."""
+    """Splits a tokenised shard by BPE and filters it. It is an object so that it can be sent to other processes."""
 
     preparation: ShardedPreparation
     codes: str

@@ -1,4 +1,4 @@
-"""Lines of text in a file without a name: more than memory holds, and nothing left behind, however the process ends."""
+"""Stores lines of text in an unnamed temporary file: more than fits in memory, and gone however the process ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _BLOCK = 1 << 20  # bytes
 
 
 class Spill:
-    """Lines that are written once and read as often as needed, each time from the first.
+    """Lines that are written once and can be read several times, each time from the first line.
 
-    They lie where the system keeps temporary files (TMPDIR says where). Raises: UserError where there is no place or no room.
+    The file is in the system's folder for temporary files (see TMPDIR). Raises: UserError if there is no such folder or no space.
     """
 
     def __init__(self) -> None:
@@ -22,22 +22,21 @@ class Spill:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         except OSError as error:
             raise UserError(
-                f"there is no folder for temporary files ({error.strerror or error}); let the variable TMPDIR name one that can be "
-                "written to"
+                f"there is no folder for temporary files ({error.strerror or error}); set the variable TMPDIR to a writable folder"
             ) from None
         self._lines = 0
 
     def write(self, lines: Iterable[str]) -> None:
-        """Adds lines, none of which holds a line end."""
+        """Adds lines. No line may contain a line end."""
         texts = [line + "\n" for line in lines]
         content = memoryview("".join(texts).encode())
         try:
-            while content:  # what a disk has no room for is at first written in part
+            while content:  # a disk that is almost full may first accept only a part
                 content = content[self._file.write(content) :]
         except OSError as error:
             raise UserError(
-                f"the folder for temporary files, {tempfile.gettempdir()}, cannot be written to ({error.strerror}); make room "
-                "there, or let the variable TMPDIR name another"
+                f"the folder for temporary files, {tempfile.gettempdir()}, cannot be written to ({error.strerror}); free some space "
+                "there, or set the variable TMPDIR to another folder"
             ) from None
         self._lines += len(texts)
 

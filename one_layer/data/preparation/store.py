@@ -1,4 +1,4 @@
-"""The training text as ids, kept in a folder that is named by the content of everything it was made from."""
+"""Stores the training text as ids in a folder. The folder's name is a hash of everything that the ids were made from."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_a
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
 
-_FORMAT = 1  # goes up where the same text would give other ids, or where the files change
+_FORMAT = 1  # increase it when the same text gives other ids, or when the files change
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Training pairs as ids, the assets that made them, and lines for people."""
+    """Training pairs as ids, the text assets that produced them, and a report for people (one string per line)."""
 
     assets: TextAssets
     source: TokenStore
@@ -31,7 +31,7 @@ class Prepared:
 
 
 def content_key(options: dict[str, Any], files: Iterable[Path]) -> str:
-    """BLAKE2b (128 bits, hexadecimal) of the options and of every file's bytes: time stamps and names do not matter."""
+    """Returns BLAKE2b (128 bits, hexadecimal) of the options and of every file's bytes; ignores file names and time stamps."""
     digests = []
     for path in files:
         try:
@@ -44,7 +44,7 @@ def content_key(options: dict[str, Any], files: Iterable[Path]) -> str:
 
 
 def open_prepared(folder: Path) -> Prepared:
-    """Maps what `make_prepared` left in `folder`. Raises: UserError naming the file that is missing or cut short."""
+    """Memory-maps the files that `make_prepared` wrote into `folder`. Raises: UserError that names a missing or truncated file."""
     source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
     assets = load_text_assets(folder)
     path = folder / "manifest.json"
@@ -52,29 +52,31 @@ def open_prepared(folder: Path) -> Prepared:
         manifest = json.loads(path.read_text("utf-8"))
         fingerprints, report = manifest["vocabularies"], manifest["report"]
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path} cannot be read ({error}); delete the folder, and it is made again") from None
+        raise UserError(f"{path} cannot be read ({error}); delete the folder, then run again to recreate it") from None
     if fingerprints != _fingerprints(assets):
-        raise UserError(f"{folder} holds other vocabularies than those it was made with; delete the folder")
+        raise UserError(
+            f"{folder} does not hold the vocabularies that it was made with; delete the folder, then run again to recreate it"
+        )
     return Prepared(assets, source, target, report)
 
 
 def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
-    """Writes what `make` gives into a new `folder`, whole or not at all, and maps it from there.
+    """Writes the result of `make` into a new `folder`, completely or not at all, and memory-maps it from there.
 
-    Of processes that make the same at the same time, the first to end decides. Raises: UserError where nothing can be written.
+    If several processes make the same folder at the same time, the first to finish wins. Raises: UserError if writing fails.
     """
     is_new = not folder.parent.exists()
-    _temporary(folder).rmdir()  # that nothing can be written is better said before hours of work
+    _temporary(folder).rmdir()  # a folder that cannot be written to is reported before hours of work
     try:
         prepared = make()
     except BaseException:
         if is_new:
-            with suppress(OSError):  # another process may have come to use it
+            with suppress(OSError):  # another process may have started to use it
                 folder.parent.rmdir()
         raise
     temporary = _temporary(folder)
     try:
-        os.chmod(temporary, folder.parent.stat().st_mode)  # mkdtemp makes it for its owner alone
+        os.chmod(temporary, folder.parent.stat().st_mode)  # mkdtemp gives access only to the owner
         sides = {"source": prepared.source, "target": prepared.target}
         for (name, store), vocabulary in zip(sides.items(), prepared.assets.vocabularies, strict=True):
             store.save(temporary / name, fitting_type(len(vocabulary)))
@@ -85,7 +87,9 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
     except OSError as error:
         shutil.rmtree(temporary)
         if not folder.is_dir():
-            raise UserError(f"data.store: {folder} cannot be written ({error.strerror}); make room there") from None
+            raise UserError(
+                f"data.store: {folder} cannot be written ({error.strerror}); free some space there, or give another folder"
+            ) from None
     except BaseException:
         shutil.rmtree(temporary)
         raise
@@ -93,7 +97,7 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
 
 
 def _temporary(folder: Path) -> Path:
-    """A new folder beside `folder`, in a folder that is made if need be."""
+    """Creates a temporary folder next to `folder`, and the parent folder if it does not exist."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))

@@ -1,4 +1,4 @@
-"""What is done to a training text, piece by piece: in several processes, in order, and never more in memory than is worked on."""
+"""Preprocesses a training text in chunks: in several processes, in order, with only the chunks in work in memory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.preprocess import Preprocessing, count_words
 
-Steps = tuple[Preprocessing, Preprocessing]  # of source and target
-Sides = tuple[Iterable[str], Iterable[str]]  # as many lines each; they can be read more than once
+Steps = tuple[Preprocessing, Preprocessing]  # source and target
+Sides = tuple[Iterable[str], Iterable[str]]  # source and target, with equally many lines; can be read more than once
 
-_CHUNK = 2_000  # pairs that a process works on at a time
-# So few pairs are done in this process before others have even begun: with Moses' tokenisation, and without.
+_CHUNK = 2_000  # pairs that a process handles at a time
+# Up to this many pairs, one process finishes before others would have started: with Moses' tokenisation, and without.
 _FEW = {True: 10_000, False: 200_000}
 
 
 class Shown:
-    """Lines, with a progress bar for people who wait for them; none where standard error is no terminal."""
+    """Lines with a progress bar, which appears only if standard error is a terminal."""
 
     def __init__(self, lines: Iterable[str], phase: str, total: int | None = None) -> None:
         self._lines, self._phase, self._total = lines, phase, total
@@ -32,24 +32,24 @@ class Shown:
 
 
 def count_lines(sides: Sides) -> tuple[int, int]:
-    """The lines of both sides: a first look, in which whatever cannot be read is found before hours of work."""
+    """Counts the lines of both sides. This first pass finds unreadable text before hours of work."""
     source, target = (sum(1 for _ in Shown(side, "reading")) for side in sides)
     return source, target
 
 
 def words(sides: Sides, pairs: int, steps: Steps) -> tuple[Sides, Counter[str]]:
-    """The first half of the steps, and how often each word then stands in both sides together."""
+    """Applies the first half of the steps. Returns: the lines, and the count of each word over both sides."""
     counts: Counter[str] = Counter()
     return _done(sides, pairs, _Work(steps, "words", counted=True), "making words", counts), counts
 
 
 def subwords(sides: Sides, pairs: int, steps: Steps) -> Sides:
-    """The second half of the steps."""
+    """Applies the second half of the steps and returns the lines."""
     return _done(sides, pairs, _Work(steps, "subwords"), "splitting words")
 
 
 def applied(sides: Sides, pairs: int, steps: Steps) -> Sides:
-    """All the steps; the sides themselves where there is nothing to be done."""
+    """Applies all the steps; returns the sides unchanged if no step is switched on."""
     if not any(step.tokenize or step.lowercase or step.codes for step in steps):
         return sides
     return _done(sides, pairs, _Work(steps, "apply"), "preparing text")
@@ -57,10 +57,10 @@ def applied(sides: Sides, pairs: int, steps: Steps) -> Sides:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done to some pairs; an object, so that other processes can be given it."""
+    """The work on a chunk of pairs. It is an object so that it can be sent to other processes."""
 
     steps: Steps
-    part: str  # of the steps, a method's name
+    part: str  # the method of `Preprocessing` to call
     counted: bool = False
 
     def __call__(self, pairs: list[tuple[str, str]]) -> tuple[list[list[str]], Counter[str]]:

@@ -1,7 +1,7 @@
-"""fairseq's `data-bin` folders: dictionaries, and sentences in pairs of .bin and .idx files, mapped and not copied.
+"""Reads fairseq's `data-bin` folders: dictionaries, and sentences in pairs of .bin and .idx files, which are memory-mapped.
 
-Both kinds of .idx are read, with numbers in little-endian order: the one that begins with MMIDIDX (`--dataset-impl mmap`) and
-the older that begins with TNTIDX (`lazy`, `cached`), whose .bin counts ids from 1.
+It reads both kinds of .idx files, with little-endian numbers: the kind that begins with MMIDIDX (`--dataset-impl mmap`), and the
+older kind that begins with TNTIDX (`lazy`, `cached`), whose .bin counts ids from 1.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from one_layer.errors import UserError
 from one_layer.special_tokens import EOS
 
 _MAPPED, _OLDER = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
-_KINDS = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}  # fairseq's numbers
-_AGAIN = "copy it again, or make it again with fairseq-preprocess"
+_KINDS = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}  # fairseq's codes of dtypes
+_AGAIN = "copy it again, or recreate it with fairseq-preprocess"
 
 
 class DataBin:
-    """A folder that fairseq-preprocess left, for one pair of languages in either direction."""
+    """A folder that fairseq-preprocess wrote, for one pair of languages in either direction."""
 
     def __init__(self, folder: str | Path, languages: tuple[str, str]) -> None:
         self._folder, self._languages = Path(folder), languages
         if not self._folder.is_dir():
-            raise UserError(f"{folder} is not a folder; data.directory names what fairseq-preprocess left")
+            raise UserError(f"{folder} is not a folder; set data.directory to the folder that fairseq-preprocess wrote")
         first, second = (read_dictionary(self._folder / f"dict.{language}.txt") for language in languages)
         self.vocabularies = first, first if first == second else second
 
     def read(self, split: str) -> tuple[TokenStore, TokenStore]:
-        """The sentences of source and target, checked against each other and against the dictionaries.
+        """Returns the sentences of source and target, checked against each other and against the dictionaries.
 
-        Raises: UserError for sides of unequal length, an id that the dictionary lacks, a sentence without eos at its end, and as
-        `read_indexed` does.
+        Raises: UserError for sides of unequal length, for an id that is not in the dictionary, for a sentence that does not end with
+        eos, and as `read_indexed` does.
         """
         prefixes = [self._prefix(split, language) for language in self._languages]
         source, target = map(read_indexed, prefixes)
         if len(source) != len(target):
             raise UserError(
-                f"{prefixes[0]}.idx counts {len(source):,} sentences, but {prefixes[1]}.idx {len(target):,}: each needs its "
-                "translation"
+                f"{prefixes[0]}.idx has {len(source):,} sentences, but {prefixes[1]}.idx has {len(target):,}; every sentence needs "
+                "a translation"
             )
         for prefix, store, vocabulary in zip(prefixes, (source, target), self.vocabularies, strict=True):
             _check(prefix, store, vocabulary)
@@ -57,16 +57,16 @@ class DataBin:
                 return prefix
         if any(prefix.is_file() for prefix in prefixes):
             raise UserError(
-                f"{self._folder} holds {split} as text (--dataset-impl raw): set data.source=text and give its files' names"
+                f"{self._folder} holds {split} as text (--dataset-impl raw); set data.source=text and give the names of its files"
             )
         raise UserError(f"{prefixes[0]}.idx does not exist (nor {prefixes[1].name}.idx); {_AGAIN}")
 
 
 def read_indexed(prefix: Path) -> TokenStore:
-    """The sentences of `prefix`.bin, found by `prefix`.idx.
+    """Returns the sentences of `prefix`.bin; `prefix`.idx gives their positions.
 
-    Raises: UserError naming the file that is missing, cut short or of another format, or the first sentence that `prefix`.idx
-    looks for behind the end of `prefix`.bin.
+    Raises: UserError that names a file that is missing, truncated or in another format, or the first sentence that `prefix`.idx
+    places beyond the end of `prefix`.bin.
     """
     index, data = _with(prefix, ".idx"), _with(prefix, ".bin")
     for path in (index, data):
@@ -75,33 +75,35 @@ def read_indexed(prefix: Path) -> TokenStore:
     content = index.read_bytes()
     magic = next((magic for magic in (_MAPPED, _OLDER) if content.startswith(magic)), None)
     if magic is None:
-        raise UserError(f"{index} begins with {content[:9]!r}; fairseq's begin with {_MAPPED!r} or {_OLDER!r}")
+        raise UserError(f"{index} begins with {content[:9]!r}; fairseq's files begin with {_MAPPED!r} or {_OLDER!r}")
     try:
         (version,) = struct.unpack_from("<Q", content, len(magic))
         if version != 1:
-            raise UserError(f"{index} is of version {version}; version 1 is read")
+            raise UserError(f"{index} has version {version}; give a file of version 1")
         kind, starts, lengths = (_mapped_index if magic == _MAPPED else _older_index)(content, len(magic) + 8)
     except KeyError as error:
-        raise UserError(f"{index} has ids of kind {error}; known are {', '.join(map(str, _KINDS))}") from None
-    except (struct.error, ValueError, OverflowError) as error:  # they say so where there is less to read than asked for
-        raise error if isinstance(error, UserError) else UserError(f"{index} is cut short; {_AGAIN}") from None
+        raise UserError(
+            f"{index} has ids of dtype code {error}; the known codes are {', '.join(map(str, _KINDS))}"
+        ) from None
+    except (struct.error, ValueError, OverflowError) as error:  # raised when fewer bytes are left than needed
+        raise error if isinstance(error, UserError) else UserError(f"{index} is truncated; {_AGAIN}") from None
     held = data.stat().st_size // kind.itemsize
     ends = starts + lengths
-    # A damaged start or length may be near 2⁶³, and their sum overflow.
+    # A damaged start or length may be near 2⁶³, and their sum may overflow.
     wrong = np.flatnonzero((starts < 0) | (starts > held) | (lengths < 1) | (lengths > held - starts))
     if len(wrong):
         place = int(wrong[0])
         raise UserError(
-            f"{index} looks for sentence {place + 1:,} at ids {starts[place]:,} to {ends[place]:,}, but {data.name} holds "
-            f"{held:,}; {_AGAIN}"
+            f"{index} places sentence {place + 1:,} at ids {starts[place]:,} to {ends[place]:,}, but {data.name} holds "
+            f"{held:,} ids; {_AGAIN}"
         )
     if not len(starts):
-        raise UserError(f"{index} counts no sentences; {_AGAIN}")
+        raise UserError(f"{index} has no sentences; {_AGAIN}")
     tokens = np.memmap(data, kind, "r", shape=(held,))
     return TokenStore(np.asarray(tokens), starts, lengths, shift=int(content.startswith(_OLDER)))
 
 
-Index = tuple[np.dtype, np.ndarray, np.ndarray]  # of the ids; where each sentence starts, and how long it is, in ids
+Index = tuple[np.dtype, np.ndarray, np.ndarray]  # the dtype of the ids; each sentence's start and length, in ids
 
 
 def _mapped_index(content: bytes, place: int) -> Index:
@@ -114,23 +116,26 @@ def _mapped_index(content: bytes, place: int) -> Index:
 def _older_index(content: bytes, place: int) -> Index:
     code, _, count, dimensions = struct.unpack_from("<4Q", content, place)
     kind, place = np.dtype(_KINDS[code]), place + struct.calcsize("<4Q")
-    _, offsets = np.frombuffer(content, "<i8", 2 * (count + 1), place).reshape(2, -1)  # of dimensions and of ids
-    np.frombuffer(content, "<i8", dimensions, place + 16 * (count + 1))  # the lengths once more: is the file whole?
+    # The two rows are offsets of dimensions and of ids. The lengths follow once more; reading them shows a truncated file.
+    _, offsets = np.frombuffer(content, "<i8", 2 * (count + 1), place).reshape(2, -1)
+    np.frombuffer(content, "<i8", dimensions, place + 16 * (count + 1))
     return kind, offsets[:-1], np.diff(offsets)
 
 
 def _check(prefix: Path, store: TokenStore, vocabulary: Vocabulary) -> None:
-    """Refuses ids that would silently mean another token: one look at the whole file."""
+    """Checks every id of the file, because a wrong id would silently mean another token."""
     least, greatest = (int(bound) - store.shift for bound in (store.tokens.min(), store.tokens.max()))
     if least < 0 or greatest >= len(vocabulary):
         raise UserError(
             f"{prefix}.bin holds ids from {least} to {greatest:,}, but its dictionary has {len(vocabulary):,} tokens; give the "
-            "dict.txt that it was made with"
+            "dict.txt that fairseq-preprocess used"
         )
     last = store.tokens[store.starts + store.lengths - 1].astype(np.int64) - store.shift
     if len(wrong := np.flatnonzero(last != EOS)):
         place = int(wrong[0])
-        raise UserError(f"{prefix}.bin: sentence {place + 1:,} does not end in </s>; preprocess with the eos appended")
+        raise UserError(
+            f"{prefix}.bin: sentence {place + 1:,} does not end with </s>; run fairseq-preprocess so that it appends eos"
+        )
 
 
 def _with(prefix: Path, ending: str) -> Path:

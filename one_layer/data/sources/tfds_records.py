@@ -1,4 +1,4 @@
-"""Data sets that TFDS prepared as ArrayRecord, read without TensorFlow."""
+"""Reads data sets that TensorFlow Datasets (TFDS) prepared as ArrayRecord, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _AT_ONCE = 4096  # records of one request
 
 
 class TfdsRecords:
-    """The data set `name` ("wmt14_translate/de-en") under `directory`, by default where TFDS keeps its own.
+    """The data set `name` ("wmt14_translate/de-en") in `directory`, by default TFDS's own folder.
 
-    Raises: UserError with the command that prepares it where it is not there, or not as ArrayRecord.
+    Raises: UserError if the data set is missing or not stored as ArrayRecord; the message gives the command that prepares it.
     """
 
     def __init__(self, name: str, directory: str = "") -> None:
@@ -25,29 +25,29 @@ class TfdsRecords:
         from tensorflow_datasets.core.read_only_builder import builder_from_files
 
         self._name, self._where = name, directory or "~/tensorflow_datasets"
-        try:  # from its files alone: a data set's own code may need TensorFlow
+        try:  # read only its files, because a data set's own code may need TensorFlow
             self._builder: Any = builder_from_files(name, data_dir=directory or None)
-        except ValueError:  # TFDS's DatasetNotFoundError is one, and so is what it says of a name that cannot be
-            raise UserError(f"{name} is not prepared under {self._where}; {self._how()}") from None
+        except ValueError:  # TFDS's DatasetNotFoundError is a ValueError; an impossible name raises a ValueError too
+            raise UserError(f"{name} is not prepared in {self._where}; {self._how()}") from None
         kept = self._builder.info.file_format
         if kept is not tfds.core.FileFormat.ARRAY_RECORD:
             raise UserError(f"{self._builder.data_dir} is stored as {kept and kept.value}; {self._how()}")
 
     @property
     def fields(self) -> list[str]:
-        """The names of what every record holds."""
+        """The names of the fields of a record."""
         return list(self._builder.info.features)
 
     def read(self, split: str, fields: tuple[str, ...]) -> tuple[list[Any], ...]:
-        """The values of every field: what `stream` gives, a list a field."""
+        """Returns the values that `stream` yields, as one list per field."""
         columns = list(zip(*self.stream(split, fields), strict=True))
         return tuple(map(list, columns)) if columns else tuple([] for _ in fields)
 
     def stream(self, split: str, fields: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-        """The fields' values of one record after the other, in the order of the files: text as str, labels and numbers as int.
+        """Yields the values of `fields` for each record, in the order of the files: text as str, labels and numbers as int.
 
-        `split` may be a part of one, as TFDS writes it (`train[:90%]`). Raises: UserError for a split or a field that is not there, a
-        file that is damaged, and text that is not UTF-8.
+        `split` may be a part of a split in TFDS's notation (`train[:90%]`).
+        Raises: UserError for an unknown split or field, a damaged file, and text that is not UTF-8.
         """
         lacking = [field for field in fields if field not in self.fields]
         if lacking:
@@ -65,7 +65,9 @@ class TfdsRecords:
                         yield tuple(_plain(record[field]) for field in fields)
                     bar.update(number - bar.n)
         except UnicodeDecodeError as error:
-            raise UserError(f"{self._name}, split {split}, record {number:,}: {error}") from None
+            raise UserError(
+                f"{self._name}, split {split}, record {number:,}: the text is not UTF-8 ({error}); prepare it again"
+            ) from None
         except (OSError, RuntimeError, ValueError, IndexError) as error:
             what = str(error).split("\n")[0]
             raise UserError(
@@ -73,7 +75,7 @@ class TfdsRecords:
             ) from None
 
     def files(self, split: str) -> list[Path]:
-        """The files that hold `split`. Raises: UserError for a split that is not there, or a file that is missing."""
+        """Returns the files of `split`. Raises: UserError for an unknown split or a missing file."""
         try:
             files = [Path(path) for path in self._builder.info.splits[split].filepaths]
         except (KeyError, ValueError):
@@ -85,7 +87,7 @@ class TfdsRecords:
         return files
 
     def labels(self, field: str) -> tuple[str, ...]:
-        """The names of a field's classes, in the order of their numbers."""
+        """Returns the names of a field's classes, in the order of their numbers."""
         return tuple(self._builder.info.features[field].names)
 
     def _how(self) -> str:

@@ -1,8 +1,8 @@
-"""Byte pair encodings learned from word counts in little memory: the merges of subword-nmt, found with arrays.
+"""Learns byte pair encodings from word counts in little memory. The merges are the same as subword-nmt's.
 
-Sennrich et al. 2016 (arXiv 1508.07909), section 3.2. subword-nmt keeps a dictionary of words for every pair of symbols, which
-for the three million words of WMT14 is several gigabytes. Here the words are one array of symbols; where a pair stands is kept
-for frequent pairs alone, and found again for rarer ones when their turn comes.
+Source: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2. subword-nmt keeps a dictionary of words for every pair of symbols,
+which takes several gigabytes for the three million words of WMT14. Here all words are one array of symbols. The positions of a
+pair are stored only for frequent pairs; the positions of rarer pairs are looked up when those pairs become the most frequent.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from tqdm import tqdm
 
 from one_layer.errors import UserError
 
-_EDGE, _GONE = -1, -2  # instead of a symbol: between two words; a place whose symbol was merged into the one before
-_LEAST = 2  # subword-nmt merges nothing that stands only once
-_FALL = 8  # the places of pairs are looked up anew when the most frequent one left is so many times rarer
+# These stand in place of a symbol: _EDGE between two words, _GONE where the symbol was merged into the one before it.
+_EDGE, _GONE = -1, -2
+_LEAST = 2  # subword-nmt does not merge a pair that occurs only once
+_FALL = 8  # positions are looked up again when the most frequent remaining pair has become this many times rarer
 
 
 def learn_bpe_from_counts(counts: Mapping[str, int], merges: int) -> str:
-    """The text of a codes file with up to `merges` merges; `counts` says how often each word stands in the text.
+    """Returns the text of a codes file with up to `merges` merges; `counts` gives the number of occurrences of each word.
 
-    A pair that is as frequent as another goes first if it is the greater in code points, as in subword-nmt.
-    Raises UserError where nothing can be merged at all.
+    Of two equally frequent pairs, the one with the greater code points is merged first, as in subword-nmt.
+    Raises: UserError if nothing can be merged at all.
     """
     if merges < 1:
         raise UserError(f"{merges} BPE merges cannot be learned: give at least 1")
     if not any(len(word) > 1 for word in counts):
-        raise UserError("no BPE can be learned: the training text holds no word of two or more letters")
+        raise UserError(
+            "no BPE can be learned: the training text has no word of two or more letters; give another training text"
+        )
     learner = _Learner(counts)
     found: list[str] = []
     with tqdm(total=merges, desc="learning BPE", unit=" merges", disable=None, leave=False) as bar:
@@ -39,12 +42,14 @@ def learn_bpe_from_counts(counts: Mapping[str, int], merges: int) -> str:
             found.append(f"{pair[0]} {pair[1]}\n")
             bar.update()
     if not found:
-        raise UserError("no BPE can be learned: no pair of letters occurs twice in the training text")
+        raise UserError(
+            "no BPE can be learned: no pair of letters occurs twice in the training text; give a larger training text"
+        )
     return "#version: 0.2\n" + "".join(found)
 
 
 class _Pair:
-    """Two symbols, ordered so that a heap gives the greatest first. `key` packs their ids into one number."""
+    """Two symbols, ordered so that a heap returns the greatest pair first. `key` packs both ids into one number."""
 
     __slots__ = ("key", "symbols")
 
@@ -66,15 +71,15 @@ class _Learner:
             weights.append(count)
             lengths.append(len(word) + 1)
         self.symbols = np.frombuffer(stream, np.int32)
-        self.weights = np.repeat(np.frombuffer(weights, np.int32), lengths)  # of each place's word
+        self.weights = np.repeat(np.frombuffer(weights, np.int32), lengths)  # at each place, the count of its word
         del stream
-        self.tracked: dict[int, int] = {}  # pair to count, of all pairs that stand `floor` times or more
+        self.tracked: dict[int, int] = {}  # the count of every pair that occurs at least `floor` times
         self.heap: list[tuple[int, _Pair]] = []
         self.floor = 0
         self._look_up()
 
     def merge_next(self) -> tuple[str, str] | None:
-        """Merges the most frequent pair; None where none is left that stands twice."""
+        """Merges the most frequent pair and returns it, or None if no pair occurs twice."""
         while True:
             while self.heap:
                 count, pair = heapq.heappop(self.heap)
@@ -95,8 +100,8 @@ class _Learner:
         return self.ids[name]
 
     def _look_up(self) -> None:
-        """Closes the gaps that merging left, and finds all pairs frequent enough, and where they stand."""
-        self.before = self.after = np.zeros(0, np.int32)  # frees their memory
+        """Closes the gaps that merging left, then finds all pairs that are frequent enough, and their positions."""
+        self.before = self.after = np.zeros(0, np.int32)  # frees the memory of the old arrays
         kept = self.symbols != _GONE
         self.symbols, self.weights = self.symbols[kept], self.weights[kept]
         self.places: dict[int, list[np.ndarray]] = {}
@@ -120,14 +125,13 @@ class _Learner:
     def _merge(self, pair: _Pair) -> None:
         left, right = pair.key >> 32, pair.key & 0xFFFFFFFF
         name = pair.symbols[0] + pair.symbols[1]
-        again = name in self.ids  # another pair has made this symbol already
+        again = name in self.ids  # an earlier merge of another pair produced the same symbol
         merged = self._id(name)
         first = self._standing(pair.key, left, right)
         second = self.after[first]
         following, preceding = self.after[second], self.before[first]
-        joined = np.zeros(
-            len(first), bool
-        )  # to a place right before, which is merged too: that one sees to what is between
+        # A place is joined if the pair right before it is merged too. That pair then counts the symbols between the two.
+        joined = np.zeros(len(first), bool)
         joined[1:] = following[:-1] == first[1:]
         follows, precedes = self.symbols[following] >= 0, (self.symbols[preceding] >= 0) & ~joined
         self._subtract(_key(right, self.symbols[following[follows]]), first[follows])
@@ -135,7 +139,7 @@ class _Learner:
         self.symbols[first], self.symbols[second] = merged, _GONE
         self.after[first], self.before[following] = following, first
         del self.tracked[pair.key]
-        if again:  # pairs with it may stand elsewhere, too rare to be tracked until these are added
+        if again:  # pairs with this symbol may occur elsewhere; they were too rare to be tracked until now
             self._look_up()
             return
         keys = np.concatenate(
@@ -145,11 +149,11 @@ class _Learner:
             self._track(*group)
 
     def _standing(self, key: int, left: int, right: int) -> Int[np.ndarray, "places"]:
-        """Where the pair still stands, from left to right and without overlaps: of `aaa` the first two letters."""
+        """Returns where the pair still occurs, from left to right without overlaps: in `aaa`, only the first two letters."""
         first = np.sort(np.concatenate(self.places.pop(key)))
         first = first[(self.symbols[first] == left) & (self.symbols[self.after[first]] == right)]
         if left == right and len(first):
-            starts = np.flatnonzero(np.append(True, self.after[first[:-1]] != first[1:]))  # of runs of one symbol
+            starts = np.flatnonzero(np.append(True, self.after[first[:-1]] != first[1:]))  # where each run starts
             rank = np.arange(len(first)) - np.repeat(starts, np.diff(np.append(starts, len(first))))
             first = first[rank % 2 == 0]
         return first
@@ -167,7 +171,7 @@ def _key(left: Int[np.ndarray, "*pairs"] | int, right: Int[np.ndarray, "*pairs"]
 def _groups(
     keys: Int[np.ndarray, "pairs"], where: Int[np.ndarray, "pairs"], weights: Int[np.ndarray, "places"]
 ) -> list[tuple[int, int, np.ndarray]]:
-    """(key, sum of the weights at its places, its places in rising order) of every key that there is."""
+    """Returns, for every key, (key, sum of the weights at its positions, its positions in rising order)."""
     if not len(keys):
         return []
     order = np.argsort(keys, kind="stable").astype(np.int32)

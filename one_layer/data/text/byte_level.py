@@ -1,8 +1,8 @@
-"""Byte-level byte pair encoding, as GPT-2 and RoBERTa have it: every text is pieces of a vocabulary that starts from 256 bytes.
+"""Byte-level byte pair encoding, as in GPT-2 and RoBERTa: the vocabulary starts from the 256 bytes, so it covers every text.
 
-Radford et al. 2019 ("Language Models are Unsupervised Multitask Learners", section 2.2). Each byte of UTF-8 has a letter that can
-be printed, the space's is `Ġ`; words are cut as GPT-2 cuts them, with the space before them, and merged by the library tokenizers,
-which is imported when first used.
+Source: Radford et al. 2019 ("Language Models are Unsupervised Multitask Learners", section 2.2). Each byte of UTF-8 is written as
+a printable letter; the space is `Ġ`. Text is split into words as GPT-2 does it: each word keeps the space before it. The library
+tokenizers applies the merges; it is imported at first use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from one_layer.errors import UserError
 
 
 def _letters() -> dict[int, str]:
-    """GPT-2's letter of every byte: its Latin-1 letter where that can be seen, else one from U+0100 on, in the order of bytes."""
+    """Returns GPT-2's letter for every byte: the visible Latin-1 letter if there is one, otherwise the next from U+0100 on."""
     seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = {byte: chr(0x100 + place) for place, byte in enumerate(byte for byte in range(256) if byte not in seen)}
     return {byte: hidden.get(byte, chr(byte)) for byte in range(256)}
@@ -26,41 +26,47 @@ _BYTES = {letter: bytes([byte]) for byte, letter in LETTERS.items()}
 
 
 def split(merges: str, lines: Iterable[str]) -> Iterator[str]:
-    """The pieces of each line, spaces between; `merges` is the text of a merges.txt. A line's first word has no `Ġ` before it."""
+    """Returns the pieces of each line, separated by spaces; `merges` is the text of a merges.txt.
+
+    The first word of a line gets no `Ġ`.
+    """
     tokenizer = _tokenizer(merges)
     return (" ".join(tokenizer.encode(line).tokens) for line in lines)
 
 
 def join(pieces: str) -> str:
-    """The text of a line of pieces. Bytes that are not UTF-8, as a model may write them, become U+FFFD."""
+    """Returns the text of a line of pieces. Bytes that are not valid UTF-8 (a model may generate them) become U+FFFD."""
     content = b"".join(_BYTES.get(letter) or letter.encode() for letter in pieces if letter != " ")
     return content.decode("utf-8", "replace")
 
 
 def check_merges(merges: str, name: str) -> None:
-    """Raises UserError, naming the line, unless every line is two symbols, each a byte's letter or what some line makes."""
+    """Checks that every line is two symbols, and that each symbol is a byte's letter or the result of some line.
+
+    Raises: UserError that names the first line for which this does not hold.
+    """
     pairs = _pairs(merges, name)
     made = {*LETTERS.values(), *(left + right for _, left, right in pairs)}
     for number, *symbols in pairs:
         for symbol in symbols:
             if symbol not in made:
                 raise UserError(
-                    f"{name}, line {number}: {symbol!r:.200} is neither a byte nor made by any line; is this GPT-2's or "
-                    "RoBERTa's merges.txt, whole and as it was published?"
+                    f"{name}, line {number}: {symbol!r:.200} is neither a byte nor the result of any merge; give the complete "
+                    "merges.txt of GPT-2 or RoBERTa, as it was published"
                 )
 
 
 def _pairs(merges: str, name: str) -> list[tuple[int, str, str]]:
-    """(number of the line, left, right) of every merge."""
+    """Returns (line number, left, right) of every merge."""
     lines = merges.removesuffix("\n").split("\n")
     first = 1 if lines[0].startswith("#version:") else 0
     if not any(lines[first:]):
-        raise UserError(f"{name}: no merges; a merges.txt as GPT-2 and RoBERTa have it is needed")
+        raise UserError(f"{name} holds no merges; give a merges.txt in the format of GPT-2 and RoBERTa")
     pairs = []
     for number, line in enumerate(lines[first:], start=first + 1):
         left, space, right = line.partition(" ")
         if not (left and space and right) or " " in right:
-            raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols with a space between")
+            raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols separated by one space")
         pairs.append((number, left, right))
     return pairs
 

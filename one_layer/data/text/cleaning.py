@@ -1,4 +1,4 @@
-"""Which pairs of a raw parallel corpus are fit for training, and what is never part of a text."""
+"""Cleaning of raw parallel text: which pairs are suitable for training, and which characters are removed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LengthFilter:
-    """Moses' clean-corpus-n: sides of `least` to `most` tokens, the longer at most `ratio` times the shorter."""
+    """The filter of Moses' clean-corpus-n.
+
+    It keeps a pair if both sides have `least` to `most` tokens and the longer side has at most `ratio` times as many as the shorter.
+    """
 
     least: int = 1
     most: int = 175
     ratio: float = 1.5
 
     def reason(self, source: str, target: str) -> str:
-        """Why a pair of tokenised lines is left out: "empty", "short", "long" or "ratio"; nothing if it is kept."""
+        """Returns why a pair of tokenised lines is left out ("empty", "short", "long" or "ratio"), or "" if it is kept."""
         lengths = token_count(source), token_count(target)
         shorter, longer = min(lengths), max(lengths)
         if shorter == 0:
@@ -28,14 +31,14 @@ class LengthFilter:
 
 
 def token_count(line: str) -> int:
-    """How many tokens a tokenised line has: what spaces separate, and no other white space."""
+    """Returns the number of tokens of a tokenised line. Only the space separates tokens, no other white space."""
     return sum(1 for token in line.split(" ") if token)
 
 
 def printable(line: str) -> str:
-    """`line` with a space for every control, format, private and unassigned character (Unicode's categories C...).
+    """Replaces every control, format, private and unassigned character (Unicode categories C*) of `line` by a space.
 
-    Moses' remove-non-printing-char. U+2028 and the like are separators, which tokenisation makes spaces.
+    This is Moses' remove-non-printing-char. It keeps separators such as U+2028, which tokenisation turns into spaces.
     """
     if line.isprintable():
         return line

@@ -1,4 +1,4 @@
-"""fairseq's dict.txt as a vocabulary with the same ids."""
+"""Reads fairseq's dict.txt as a vocabulary with the same ids."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _OVERWRITE = " #fairseq:overwrite"
 
 
 def read_dictionary(path: str | Path) -> Vocabulary:
-    """The vocabulary of lines `token count`, in the order of ids after the four special tokens.
+    """Returns the vocabulary of lines `token count`, in the order of ids after the four special tokens.
 
-    The lines `madeupword0000 0` that fill fairseq's dictionaries up to a multiple of 8 are tokens like any other: each has its
-    row in the embeddings. A token may stand once more where the line ends in `#fairseq:overwrite`. Its text then means the
-    last of its lines (a special token's stays what it is); the others keep their ids under names that no text has.
+    fairseq fills its dictionaries up to a multiple of 8 with lines such as `madeupword0000 0`. These are ordinary tokens, because
+    each has a row in the embeddings. A token may occur again if the line ends with `#fairseq:overwrite`. The token then means the
+    last of its lines, except that a special token keeps its own id. The other lines keep their ids under names that no text contains.
 
-    Raises: UserError that names the line which is malformed, or a repetition without that mark.
+    Raises: UserError that names a malformed line, or a repetition without that mark.
     """
     tokens, counts = list(SPECIALS), [0] * len(SPECIALS)
     places = {token: place for place, token in enumerate(SPECIALS)}
@@ -28,15 +28,15 @@ def read_dictionary(path: str | Path) -> Vocabulary:
         token, _, count = entry.rpartition(" ")
         if not token or " " in token or not (count.isascii() and count.isdigit()):
             raise UserError(
-                f"{path}, line {number}: {line!r} is not `token count` (a token, one space, a number); give the dict.txt that "
-                "the model was trained with"
+                f"{path}, line {number}: {line!r} is not of the form `token count` (a token, one space, a number); give the "
+                "dict.txt that the model was trained with"
             )
         here = len(tokens)
         if token in places:
             if entry == stated:
                 raise UserError(
-                    f"{path}, line {number}: {token!r} has an id already; fairseq takes a token twice only where the line ends "
-                    f"in{_OVERWRITE}"
+                    f"{path}, line {number}: {token!r} already has an id; fairseq accepts a repeated token only if its line ends "
+                    f"with{_OVERWRITE}"
                 )
             if places[token] < len(SPECIALS):
                 token = _hidden(here)
@@ -49,10 +49,10 @@ def read_dictionary(path: str | Path) -> Vocabulary:
 
 
 def check_rows(vocabulary: Vocabulary, path: str | Path, rows: int, table: str) -> None:
-    """Makes sure that a dictionary, that of `path`, has a type for every row of the table. Raises: UserError where it has not."""
+    """Checks that the dictionary in `path` has as many types as the table has rows. Raises: UserError if not."""
     if len(vocabulary) != rows:
         raise UserError(
-            f"{path} has {len(vocabulary):,} types (4 special ones and a line for each of the others), but {table} {rows:,} rows; "
+            f"{path} has {len(vocabulary):,} types (4 special types and one for each line), but {table} has {rows:,} rows; "
             "give the dict.txt that the model was trained with"
         )
 

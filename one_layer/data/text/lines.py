@@ -1,4 +1,4 @@
-"""Reading lines of UTF-8 text, plain or gzip-compressed."""
+"""Reads lines of UTF-8 text from plain or gzip-compressed files."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from one_layer.errors import UserError
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """The lines of the text file `path`, without their ends.
+    """Returns the lines of the text file `path`, without line ends.
 
-    A line is what "\\n" ends: other marks that Unicode knows as line ends (U+2028, U+0085, ...) are text, for else two
-    parallel files could fall out of step. A final "\\n" opens no further line. One "\\r" before a "\\n" or at the
-    end, and a byte order mark at the beginning, belong to the file and not to the text: they are left out.
+    Only "\\n" ends a line. Other line ends of Unicode (U+2028, U+0085, ...) are text, because parallel files could otherwise lose
+    their alignment. A final "\\n" starts no further line. One "\\r" before a "\\n" or at the end of the file is removed, and so is
+    a byte order mark at the beginning.
 
-    A name that ends in ".gz" is decompressed. Where there is no `path` but a `path`.gz, that is read.
-    Raises UserError for a missing or empty file, a damaged gzip file and bytes that are not UTF-8.
+    A file whose name ends in ".gz" is decompressed. If `path` does not exist but `path`.gz does, `path`.gz is read.
+    Raises: UserError for a missing or empty file, a damaged gzip file, and bytes that are not UTF-8.
     """
     path = existing_file(path)
     content = _content(path)
     if not content:
-        raise UserError(f"{path} is empty: a text file with at least one line is needed")
+        raise UserError(f"{path} is empty; give a text file with at least one line")
     return split_lines(content, str(path))
 
 
 def split_lines(content: bytes, name: str) -> list[str]:
-    """The lines of UTF-8 text as `read_lines` knows them. Raises UserError that names `name` and the line of a bad byte."""
+    """Splits UTF-8 text into lines as `read_lines` does.
+
+    Raises: UserError for a byte that is not UTF-8, with the name `name` and the line number.
+    """
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -40,9 +43,9 @@ def split_lines(content: bytes, name: str) -> list[str]:
 
 
 def read_parallel(source: str | Path, target: str | Path) -> tuple[list[str], list[str]]:
-    """The lines of two files of which line n of the one translates line n of the other.
+    """Returns the lines of two parallel files: line n of one is the translation of line n of the other.
 
-    Raises UserError where their numbers of lines differ, and as `read_lines` does.
+    Raises: UserError if the files have different numbers of lines, and as `read_lines` does.
     """
     source_lines, target_lines = read_lines(source), read_lines(target)
     if len(source_lines) != len(target_lines):
@@ -51,7 +54,7 @@ def read_parallel(source: str | Path, target: str | Path) -> tuple[list[str], li
 
 
 def stream_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
-    """The pairs of `read_parallel`, one by one, for files too large for memory."""
+    """Yields the pairs of `read_parallel` one by one, for files that are too large for memory."""
     sides = stream_lines(source), stream_lines(target)
     for number, pair in enumerate(zip_longest(*sides)):
         if None in pair:
@@ -63,7 +66,7 @@ def stream_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[st
 
 
 def stream_lines(path: str | Path) -> Iterator[str]:
-    """The lines of `read_lines`, one by one. Raises UserError as it does, when it comes to the place."""
+    """Yields the lines of `read_lines` one by one. Raises: UserError as `read_lines` does, but only at the line concerned."""
     path = existing_file(path)
     number = 0
     try:
@@ -73,17 +76,17 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(_damaged(path, error)) from None
     if number == 0:
-        raise UserError(f"{path} is empty: a text file with at least one line is needed")
+        raise UserError(f"{path} is empty; give a text file with at least one line")
 
 
 def existing_file(path: str | Path) -> Path:
-    """`path`, or `path`.gz where only that exists. Raises UserError where neither is a file."""
+    """Returns `path`, or `path`.gz if only that exists. Raises: UserError if neither is a file."""
     path = Path(path)
     for candidate in (path, path.with_name(path.name + ".gz")):
         if candidate.is_file():
             return candidate
     what = "is not a file" if path.exists() else "does not exist"
-    raise UserError(f"{path} {what} (nor {path.name}.gz): give the name of a text file, plain or .gz")
+    raise UserError(f"{path} {what} (nor {path.name}.gz); give the name of a text file, plain or .gz")
 
 
 def _content(path: Path) -> bytes:
@@ -106,8 +109,8 @@ def _decode(line: bytes, name: str, number: int) -> str:
 
 def _unequal(source: str | Path, target: str | Path, source_lines: int, target_lines: int) -> str:
     return (
-        f"{existing_file(source)} has {source_lines:,} lines, but {existing_file(target)} has {target_lines:,}: "
-        "parallel files need one line for each line of the other"
+        f"{existing_file(source)} has {source_lines:,} lines, but {existing_file(target)} has {target_lines:,}; "
+        "give parallel files with the same number of lines"
     )
 
 
@@ -119,4 +122,4 @@ def _not_utf8(name: str, number: int, byte: int) -> str:
 
 
 def _damaged(path: Path, error: Exception) -> str:
-    return f"{path} is not a whole gzip file ({error}): make or copy it again"
+    return f"{path} is not a whole gzip file ({error}); create it or copy it again"

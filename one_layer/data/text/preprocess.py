@@ -1,7 +1,7 @@
-"""From raw text to the tokens a model sees, and back: Moses tokenisation, lower-casing, byte pair encoding.
+"""Converts raw text to the model's tokens and back: Moses tokenisation, lower-casing, byte pair encoding (BPE).
 
-BPE: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt, or on bytes as RoBERTa has it; the Moses scripts
-by sacremoses. All are imported when first used: text that is prepared already needs none.
+BPE is that of Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt, or RoBERTa's BPE on bytes. sacremoses
+provides the Moses scripts. All libraries are imported at first use, because text that is already prepared needs none of them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.cleaning import printable
 from one_layer.errors import UserError
 
-LABEL = "label"  # the language of what a classifier says
+LABEL = "label"  # stands for the language of a classifier's output
 BPE_MARK = "@@"
 BPE_KINDS = ("subword-nmt", "byte-level")
-_CACHED_WORDS = 200_000  # that subword-nmt remembers the parts of
+_CACHED_WORDS = 200_000  # the most words whose subwords subword-nmt caches
 _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What is done to one language's raw text. Each step is left out where its field says so.
+    """The steps that turn one language's raw text into tokens. Each field switches a step on or off.
 
-    language: two-letter code, for Moses' rules. tokenize: Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...);
-    before it, with `normalize`, Moses' normalisation of punctuation and a space for what cannot be printed; `split_hyphens`
-    makes `a @-@ b` of `a-b`. codes: the text of a BPE codes file; with bpe_kind "byte-level" of a merges.txt, see `byte_level`.
-    pairs: a tab in a line separates two texts, each of which is prepared by itself.
+    language: the two-letter code that selects Moses' rules.
+    tokenize: apply Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...).
+    lowercase: make every letter lower-case.
+    codes: the text of a BPE codes file, or of a merges.txt if `bpe_kind` is "byte-level" (see `byte_level`); None: no BPE.
+    normalize: before `tokenize`, normalise punctuation as Moses does and replace characters that cannot be printed by a space.
+    split_hyphens: `tokenize` turns `a-b` into `a @-@ b`.
+    pairs: a tab in a line separates two texts, and each text is prepared separately.
     """
 
     language: str
@@ -47,16 +50,16 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         if self.bpe_kind not in BPE_KINDS:
-            raise UserError(f"bpe_kind is {self.bpe_kind!r:.200}; known are {' and '.join(BPE_KINDS)}")
+            raise UserError(f"bpe_kind is {self.bpe_kind!r:.200}; give {' or '.join(BPE_KINDS)}")
         if self.codes is not None:
             check_codes(self.codes, kind=self.bpe_kind)
 
     def apply(self, lines: Iterable[str]) -> list[str]:
-        """Raw lines to lines of tokens separated by single spaces."""
+        """Converts raw lines to lines of tokens separated by single spaces."""
         return self.subwords(self.words(lines))
 
     def words(self, lines: Iterable[str]) -> list[str]:
-        """The first half of `apply`: normalised, tokenised, lower-cased; not yet split into subwords."""
+        """The first half of `apply`: normalises, tokenises and lower-cases, but does not split words into subwords."""
         if self.tokenize:
             tokenize = _moses_tokenizer(self.language, self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
@@ -65,30 +68,30 @@ class Preprocessing:
         return list(lines)
 
     def subwords(self, lines: Iterable[str]) -> list[str]:
-        """The second half of `apply`: every word split by BPE, all parts but the last marked by `@@`, or into byte-level pieces."""
+        """The second half of `apply`: splits words by BPE, with `@@` after all parts but the last, or into byte-level pieces."""
         if self.codes is None:
             return list(lines)
         split = partial(byte_level.split, self.codes) if self._of_bytes else partial(map, _bpe(self.codes))
         return list(self._each_text(split, lines))
 
     def _each_text(self, step: Callable[[Iterable[str]], Iterable[str]], lines: Iterable[str]) -> Iterable[str]:
-        """`step` on every text."""
+        """Applies `step` to every text; with `pairs`, a line holds two texts."""
         return ("\t".join(step(line.split("\t"))) for line in lines) if self.pairs else step(lines)
 
     def texts(self, lines: Iterable[str]) -> Iterable[str]:
-        """The texts of lines, each by itself; a label is none."""
+        """Returns the texts of the lines one by one. A label is not a text."""
         if self.language == LABEL:
             return ()
         return (text for line in lines for text in line.split("\t")) if self.pairs else lines
 
     def join(self, lines: Iterable[str]) -> list[str]:
-        """Undoes `subwords`: lines of words again."""
+        """Undoes `subwords`: joins subwords into words."""
         return list(map(byte_level.join if self._of_bytes else join_bpe, lines))
 
     def undo(self, lines: Iterable[str]) -> list[str]:
-        """Lines of tokens to plain text: subwords joined, then Moses' detokenisation, which undoes its escapes.
+        """Converts lines of tokens to plain text: joins subwords, then applies Moses' detokenisation, which undoes its escapes.
 
-        Letters stay lower-case. Text that never was tokenised passes almost unchanged, and that of byte-level pieces exactly so.
+        Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged.
         """
         words = self.join(lines)
         return words if self._of_bytes and not self.tokenize else [_moses_detokenizer(self.language)(w) for w in words]
@@ -98,46 +101,54 @@ class Preprocessing:
         return self.codes is not None and self.bpe_kind == "byte-level"
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, ready for JSON."""
+        """Returns the fields, ready for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
-        """What `to_dict` gave, the last four fields by default. Raises UserError where others are missing, unknown or of another type."""
+        """Builds the object from the result of `to_dict`; the last four fields may be missing and then take their defaults.
+
+        Raises: UserError if any other field is missing, or if a field is unknown or has the wrong type.
+        """
         types: dict[str, Any] = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
         types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool}
         later: dict[str, Any] = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0], "pairs": False}
         fields = later | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
-            raise UserError(f"a preprocessing holds exactly {', '.join(types)}, not {fields!r:.200}")
+            raise UserError(
+                f"a preprocessing must have exactly the fields {', '.join(types)}, each of the right type, not {fields!r:.200}"
+            )
         return Preprocessing(**fields)
 
 
 def join_bpe(line: str) -> str:
-    """The words of a line of subwords: every `@@ ` taken out, also one left over at the end."""
+    """Joins the subwords of a line into words: removes every `@@ `, and a `@@` at the end of the line."""
     return (line + " ").replace(BPE_MARK + " ", "").removesuffix(" ")
 
 
 def learn_bpe(lines: Iterable[str], merges: int) -> str:
-    """The text of a codes file with up to `merges` merges, learned on tokenised `lines`.
+    """Learns BPE on tokenised `lines` and returns the text of a codes file with up to `merges` merges.
 
-    For joint codes chain both languages' lines. Learning stops early where no pair of symbols occurs twice.
-    Raises UserError where nothing can be merged at all.
+    For joint codes, chain the lines of both languages. Learning stops early when no pair of symbols occurs twice.
+    Raises: UserError if nothing can be merged at all.
     """
     return learn_bpe_from_counts(count_words(lines), merges)
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
-    """How often each word stands in tokenised `lines`: what spaces separate."""
+    """Counts each word of tokenised `lines`. Spaces separate words."""
     counts: Counter[str] = Counter()
     for line in lines:
-        counts.update(line.replace("\r", "").split(" "))  # subword-nmt takes "\r" for a line end when it reads codes
+        counts.update(line.replace("\r", "").split(" "))  # when subword-nmt reads codes, "\r" ends a line
     del counts[""]
     return counts
 
 
 def check_codes(codes: str, name: str = "the BPE codes", kind: str = BPE_KINDS[0]) -> None:
-    """Raises UserError, naming the line, unless `codes` is a codes file that subword-nmt can read, or a merges.txt of bytes."""
+    """Checks that `codes` is a codes file that subword-nmt can read or, if `kind` is "byte-level", a merges.txt of bytes.
+
+    Raises: UserError that names the first wrong line.
+    """
     if kind == "byte-level":
         byte_level.check_merges(codes, name)
         return
@@ -146,18 +157,16 @@ def check_codes(codes: str, name: str = "the BPE codes", kind: str = BPE_KINDS[0
     if lines[0].startswith("#version:"):
         if lines[0].strip() not in ("#version: 0.1", "#version: 0.2"):
             raise UserError(
-                f"{name}, line 1: {lines[0]!r:.200} is unknown; versions 0.1 and 0.2 of subword-nmt are read"
+                f"{name}, line 1: {lines[0]!r:.200} is unknown; give a codes file of subword-nmt's version 0.1 or 0.2"
             )
         first = 1
     if len(lines) == first or not codes:
-        raise UserError(f"{name}: no merges; a codes file as subword-nmt learn-bpe writes it is needed")
+        raise UserError(f"{name} holds no merges; give a codes file that subword-nmt learn-bpe wrote")
     for number, line in enumerate(lines[first:], start=first + 1):
         if len([part for part in line.strip("\r ").split(" ") if part]) != 2 or "  " in line:
-            raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols with a space between")
+            raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols separated by one space")
     if byte_level.LETTERS[ord(" ")] in codes and "</w>" not in codes:
-        raise UserError(
-            f"{name}: these merges are of bytes, as GPT-2 and RoBERTa have them; give data.bpe_kind=byte-level"
-        )
+        raise UserError(f"{name} holds byte-level merges, as GPT-2 and RoBERTa use them; set data.bpe_kind=byte-level")
 
 
 @lru_cache(maxsize=8)
@@ -182,10 +191,10 @@ def _moses_tokenizer(language: str, normalize: bool, split_hyphens: bool) -> Cal
 
     def tokenize(line: str) -> str:
         if normalize:
-            # With the line end that Moses' script sees, so that a quotation mark at the end changes places with a full stop.
+            # Moses' script sees the line end; it needs it to exchange a quotation mark at the end with a full stop.
             line = printable(normalizer.normalize(line + "\n"))
         line = tokenizer.tokenize(line, aggressive_dash_splits=split_hyphens, return_str=True, escape=True).strip(" ")
-        # Moses' script takes the full stop off the last word even where that is an abbreviation; sacremoses does not.
+        # Moses' script separates the full stop from the last word even if that is an abbreviation; sacremoses does not.
         return line[:-1] + " ." if _LAST_WORD_WITH_STOP.search(line) else line
 
     return tokenize

@@ -1,4 +1,4 @@
-"""Vocabularies: tokens to ids and back."""
+"""Vocabularies: map tokens to ids and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def split_tokens(line: str) -> list[str]:
-    """The tokens of a tokenised line: split at the space alone, as subword-nmt does (a no-break space is text)."""
+    """Returns the tokens of a tokenised line. Only the space separates tokens, as in subword-nmt; a no-break space is text."""
     return [token for token in line.split(" ") if token]
 
 
@@ -29,8 +29,8 @@ def split_tokens(line: str) -> list[str]:
 class Vocabulary:
     """Tokens in the order of their ids; the first four are `<s> <pad> </s> <unk>`.
 
-    `counts` holds how often each token stood in the training text (0 for the four special ones) and takes no part
-    in comparisons: two vocabularies are the same if they give the same ids.
+    `counts` is the number of occurrences of each token in the training text (0 for the four special tokens). Comparisons ignore
+    it: two vocabularies are equal if they give the same ids.
     """
 
     tokens: tuple[str, ...]
@@ -38,19 +38,23 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.tokens[: len(SPECIALS)] != SPECIALS:
-            raise UserError(f"a vocabulary begins with {' '.join(SPECIALS)}, not with {' '.join(self.tokens[:4])!r}")
+            raise UserError(
+                f"a vocabulary must begin with {' '.join(SPECIALS)}, not with {' '.join(self.tokens[:4])!r}"
+            )
         if len(self._ids) != len(self.tokens):
             twice = [token for token, count in Counter(self.tokens).items() if count > 1]
-            raise UserError(f"the vocabulary holds {twice[0]!r} more than once: every token needs one id")
+            raise UserError(f"the vocabulary holds {twice[0]!r} more than once; every token must occur exactly once")
         if self.counts and len(self.counts) != len(self.tokens):
-            raise UserError(f"{len(self.tokens)} tokens need as many counts, not {len(self.counts)}")
+            raise UserError(
+                f"the vocabulary has {len(self.tokens)} tokens but {len(self.counts)} counts; give one count for each token"
+            )
 
     @staticmethod
     def build(lines: Iterable[str], min_count: int = 1) -> Vocabulary:
-        """The vocabulary of tokenised `lines`: every token seen at least `min_count` times.
+        """Builds the vocabulary of tokenised `lines` from every token that occurs at least `min_count` times.
 
-        Order: falling count, equal counts by code points, as fairseq's `Dictionary.finalize` leaves it. The special
-        tokens written out in the text are not counted.
+        Tokens are sorted by falling count, and equal counts by code points, as in fairseq's `Dictionary.finalize`. Special tokens
+        that the text itself contains are not counted.
         """
         counter: Counter[str] = Counter()
         for line in lines:
@@ -59,30 +63,31 @@ class Vocabulary:
             counter.pop(special, None)
         kept = sorted(((token, count) for token, count in counter.items() if count >= min_count), key=_rank)
         if not kept:
-            raise UserError(f"no token occurs min_count={min_count} times or more: lower min_count or give more text")
+            raise UserError(f"no token occurs at least min_count={min_count} times; lower min_count or give more text")
         tokens, counts = zip(*kept, strict=True)
         return Vocabulary(SPECIALS + tokens, (0,) * len(SPECIALS) + counts)
 
     def encode(self, line: str) -> Int32[np.ndarray, " length"]:
-        """The ids of a tokenised line, with eos at the end.
+        """Returns the ids of a tokenised line, with eos at the end.
 
-        What the vocabulary lacks becomes unk; so does a special token written out in the text, which thus can
-        neither end a sentence nor pass for padding.
+        A token that is not in the vocabulary becomes unk. A special token that the text itself contains becomes unk too, so that
+        text can neither end a sentence nor look like padding.
         """
         ids = self._text_ids
         return np.array([ids.get(token, UNK) for token in split_tokens(line)] + [EOS], dtype=np.int32)
 
     def encode_texts(self, line: str, longest: int) -> Int32[np.ndarray, " length"]:
-        """The ids of one tokenised text, or of two with a tab between: `<s> a </s>` or `<s> a </s> </s> b </s>`, as RoBERTa's.
+        """Returns the ids of one tokenised text, or of two texts separated by a tab, as RoBERTa does.
 
-        What is longer than `longest` is cut at its end, and still ends with `</s>`.
+        One text becomes `<s> a </s>`, and two become `<s> a </s> </s> b </s>`. More than `longest` ids are cut at the end, and the
+        result still ends with `</s>`.
         """
         first, *second = (self.encode(text) for text in line.split("\t"))
         ids = np.concatenate([[BOS], first, *([EOS, *list(text)] for text in second)]).astype(np.int32)
         return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
 
     def decode(self, ids: Sequence[int] | Int32[np.ndarray, " length"]) -> str:
-        """The tokens up to the first eos, joined by spaces, without bos and pad; unk is written `<unk>`."""
+        """Returns the tokens up to the first eos, joined by spaces, without bos and pad; unk becomes `<unk>`."""
         words = []
         for token in np.asarray(ids).tolist():
             if token == EOS:
@@ -96,40 +101,40 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """BLAKE2b (128 bits, hexadecimal) of the tokens in order: equal where every id means the same token."""
+        """BLAKE2b (128 bits, hexadecimal) of the tokens in order; equal if every id means the same token."""
         return hashlib.blake2b("\n".join(self.tokens).encode(), digest_size=16).hexdigest()
 
     @property
     def text(self) -> str:
-        """`token count` lines in the order of ids without the special tokens, as in fairseq's dict.txt."""
+        """One line `token count` for each id, without the special tokens, as in fairseq's dict.txt."""
         counts = self.counts or (0,) * len(self.tokens)
         pairs = list(zip(self.tokens, counts, strict=True))[len(SPECIALS) :]
         text = "".join(f"{token} {count}\n" for token, count in pairs)
-        # Readers take a U+FEFF at the very beginning for a byte order mark: one more keeps that of a first token.
+        # Readers remove a U+FEFF at the very beginning as a byte order mark. A second one keeps a first token's own U+FEFF.
         return "\ufeff" + text if text.startswith("\ufeff") else text
 
     def save(self, path: str | Path) -> None:
-        """Writes `text`."""
+        """Writes `text` to `path`."""
         write_atomically(path, self.text)
 
     @staticmethod
     def load(path: str | Path) -> Vocabulary:
-        """Reads what `save` (or fairseq) wrote. Raises UserError naming the line that is malformed or a repetition."""
+        """Reads a file that `save` or fairseq wrote. Raises: UserError that names a malformed or repeated line."""
         return Vocabulary.parse(read_lines(path), str(path))
 
     @staticmethod
     def parse(lines: Iterable[str], name: str) -> Vocabulary:
-        """The vocabulary of the lines of its `text`; `name` is what an error calls them. Raises UserError as `load` does."""
+        """Builds the vocabulary from the lines of its `text`; errors call them `name`. Raises: UserError as `load` does."""
         tokens, counts, seen = list(SPECIALS), [0] * len(SPECIALS), dict.fromkeys(SPECIALS, 0)
         for number, line in enumerate(lines, start=1):
             token, _, count = line.rpartition(" ")
             if not token or " " in token or not (count.isascii() and count.isdigit() and len(count) < 20):
                 raise UserError(
-                    f"{name}, line {number}: {line!r:.200} is not `token count` (a token, one space, a number)"
+                    f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a number)"
                 )
             if token in seen:
-                where = f"stands already in line {seen[token]}" if seen[token] else "is a special token"
-                raise UserError(f"{name}, line {number}: {token!r:.200} {where}: every token may stand once only")
+                where = f"is already in line {seen[token]}" if seen[token] else "is a special token"
+                raise UserError(f"{name}, line {number}: {token!r:.200} {where}; every token may occur only once")
             seen[token] = number
             tokens.append(token)
             counts.append(int(count))

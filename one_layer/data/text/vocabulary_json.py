@@ -1,4 +1,4 @@
-"""Tokens as Hugging Face publishes them: a vocab.json, one object of tokens and their ids."""
+"""Reads Hugging Face's vocab.json: one JSON object that maps tokens to ids."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from one_layer.errors import UserError
 
 
 def read_ids(path: str | Path) -> dict[str, int]:
-    """The id of every token.
+    """Returns the id of every token.
 
-    Raises: UserError that names the file, and the token or the id, for what is no such object, and a token or an id that stands
-    twice.
+    Raises: UserError for a file that is not such an object, and for a token or an id that occurs twice. The message names the file,
+    and the token or the id.
     """
     try:
         pairs: Any = json.loads("\n".join(read_lines(path)), object_pairs_hook=_Pairs)
     except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: this is no JSON ({error.msg}); is the file whole?") from None
+        raise UserError(f"{path}, line {error.lineno}: this is not valid JSON ({error.msg}); copy it again") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON that can be read ({error}); copy it again") from None
+        raise UserError(f"{path} cannot be read as JSON ({error}); copy it again") from None
     if not isinstance(pairs, _Pairs) or not all(type(number) is int and number >= 0 for _, number in pairs):
-        raise UserError(f"{path} is no JSON object that gives every token its id, as RoBERTa's vocab.json is")
+        raise UserError(f"{path} must be a JSON object that maps every token to its id, like RoBERTa's vocab.json")
     ids: dict[str, int] = {}
     tokens: dict[int, str] = {}
     for token, number in pairs:
         if token in ids:
-            raise UserError(f"{path}: the token {token!r:.200} has more than one id; it needs one")
+            raise UserError(f"{path}: the token {token!r:.200} has more than one id; it must have exactly one")
         if number in tokens:
             raise UserError(
-                f"{path}: {token!r:.200} and {tokens[number]!r:.200} have the same id, {number:,}; each needs its own"
+                f"{path}: {token!r:.200} and {tokens[number]!r:.200} have the same id, {number:,}; each needs its own id"
             )
         ids[token], tokens[number] = number, token
     return ids
 
 
 def read_vocabulary_json(path: str | Path) -> Vocabulary:
-    """The tokens in the order of their ids, without counts.
+    """Returns a vocabulary of the tokens in the order of their ids, without counts.
 
-    Raises: UserError as `read_ids` does, and for ids with gaps, tokens that no line of text can hold, and where ids 0 to 3 are not
-    `<s> <pad> </s> <unk>`, as they are in RoBERTa's.
+    Raises: UserError as `read_ids` does, for gaps in the ids, for tokens that a line of text cannot contain, and if ids 0 to 3 are
+    not `<s> <pad> </s> <unk>`, as they are in RoBERTa's file.
     """
     ids = read_ids(path)
     for token in ids:
         if not _holdable(token):
             raise UserError(
-                f"{path}: the token {token!r:.200} is empty, or holds what no token of a line of text can hold"
+                f"{path}: the token {token!r:.200} must not be empty, nor contain a space, a line end or a half of a surrogate pair"
             )
     taken = set(ids.values())
     if gaps := [number for number in range(len(ids)) if number not in taken]:
         raise UserError(
-            f"{path}: no token has the id {gaps[0]}, but {len(ids):,} tokens need the ids 0 to {len(ids) - 1:,}"
+            f"{path}: no token has the id {gaps[0]}; {len(ids):,} tokens must have the ids 0 to {len(ids) - 1:,}"
         )
     ordered = tuple(sorted(ids, key=ids.__getitem__))
     if ordered[: len(SPECIALS)] != SPECIALS:
         raise UserError(
-            f"{path}: the ids 0 to 3 are {' '.join(ordered[:4])!r:.200}; they must be {' '.join(SPECIALS)}, as in RoBERTa's"
+            f"{path}: the ids 0 to 3 are {' '.join(ordered[:4])!r:.200}; they must be {' '.join(SPECIALS)}, as in RoBERTa's file"
         )
     if len(ordered) == len(SPECIALS):
-        raise UserError(f"{path} has no token but the four special ones; is this a model's vocab.json?")
+        raise UserError(f"{path} holds only the four special tokens; give the vocab.json of a model")
     return Vocabulary(ordered)
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """What an object holds, in its order and with what stands in it twice."""
+    """The entries of a JSON object in order, including repeated keys."""
 
 
 def _holdable(token: str) -> bool:
-    """Whether a token can stand in a line of tokens: no space, no line end, no half of a surrogate pair."""
+    """Whether a line of tokens can contain the token: it has no space, no line end and no half of a surrogate pair."""
     return bool(token) and not any(letter in " \n" or "\ud800" <= letter <= "\udfff" for letter in token)

@@ -1,4 +1,4 @@
-"""Several processes: their results in order, their errors here, and none of them left when the first is killed."""
+"""Several processes: results come in order, errors are raised, and no process stays when the parent is killed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_results_come_in_order_and_errors_are_raised() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows processes in /proc")
-def test_processes_end_with_the_one_that_began_them() -> None:
+def test_processes_end_when_their_parent_is_killed() -> None:
     program = "import time; from one_layer.data.preparation.parallel import in_order; list(in_order(time.sleep, [600] * 2, 2))"
     first = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
     try:
         until(lambda: len(workers(first.pid)) == 2)
         begun = workers(first.pid)
-        time.sleep(2)  # they are at work, not at their own beginning
+        time.sleep(2)  # the processes have started and are working
     finally:
         first.kill()
         first.wait()
@@ -42,7 +42,7 @@ def test_processes_end_with_the_one_that_began_them() -> None:
 
 
 def workers(pid: int) -> list[int]:
-    """The processes of the pool of `pid`."""
+    """Returns the pool processes of the process `pid`."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
@@ -55,7 +55,7 @@ def alive(pid: int) -> bool:
 
 
 def until(condition) -> None:
-    """Waits for what must come about in a while, a minute at most."""
+    """Waits until `condition` holds, for at most a minute."""
     for _ in range(600):
         if condition():
             return
@@ -64,7 +64,7 @@ def until(condition) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which cores a process may use")
-def test_as_many_cores_as_this_process_may_use() -> None:
+def test_cores_counts_those_that_this_process_may_use() -> None:
     program = (
         "import os; from one_layer.data.preparation.parallel import cores\n"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(cores())"

@@ -1,4 +1,4 @@
-"""The store of prepared text: made once, found again, made anew when what it came from changes, whole or not at all."""
+"""The store of prepared text is made once, found again, made anew when its sources change, and never left incomplete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def same(one: Corpus, other: Corpus) -> bool:
     )
 
 
-def test_a_store_gives_the_corpus_that_the_text_gives_without_reading_it_again(
+def test_a_store_gives_the_same_corpus_without_reading_the_text_again(
     config: DataConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for keys in ({}, {"bpe_merges": 4, "joined_vocabulary": True}, {"prepared": True}):
@@ -61,7 +61,7 @@ def test_a_store_gives_the_corpus_that_the_text_gives_without_reading_it_again(
     assert len(kept(config)) == 3
 
 
-def test_content_decides_and_time_does_not(config: DataConfig, tmp_path: Path) -> None:
+def test_content_and_not_time_stamps_decide(config: DataConfig, tmp_path: Path) -> None:
     load(config)
     os.utime(tmp_path / "train.de", (1, 1))
     (tmp_path / "train.de").rename(tmp_path / "news.de")
@@ -69,13 +69,13 @@ def test_content_decides_and_time_does_not(config: DataConfig, tmp_path: Path) -
     load(replace(config, train="news", tests=("valid",)))
     assert len(kept(config)) == 1
     before = (tmp_path / "news.de").stat()
-    write(tmp_path, "news", [GERMAN[1], GERMAN[0], *GERMAN[2:]], ENGLISH)  # as long, as old, other text
+    write(tmp_path, "news", [GERMAN[1], GERMAN[0], *GERMAN[2:]], ENGLISH)  # same size and time stamp, other text
     os.utime(tmp_path / "news.de", ns=(before.st_atime_ns, before.st_mtime_ns))
     changed = load(replace(config, train="news"))
     assert len(kept(config)) == 2 and changed.source_vocabulary.decode(changed.train.source[0]) == "ja"
 
 
-def test_options_and_codes_decide(config: DataConfig, tmp_path: Path) -> None:
+def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) -> None:
     codes = tmp_path / "code"
     codes.write_text("#version: 0.2\nh a\n")
     others = [{"max_length": 9}, {"min_count": 2}, {"lowercase": False}, {"bpe_codes": str(codes)}, {"tokenize": True}]
@@ -87,7 +87,7 @@ def test_options_and_codes_decide(config: DataConfig, tmp_path: Path) -> None:
     assert len(kept(config)) == len(others) + 1
 
 
-def test_a_run_that_goes_on_keeps_its_vocabulary_when_the_text_changes(config: DataConfig, tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_vocabulary_when_the_text_changes(config: DataConfig, tmp_path: Path) -> None:
     first = load(config)
     write(tmp_path, "train", ["ganz neu", "ja"], ["quite new", "yes"])
     for _ in range(2):
@@ -100,14 +100,14 @@ def test_a_run_that_goes_on_keeps_its_vocabulary_when_the_text_changes(config: D
 
 
 @pytest.mark.parametrize("prepared", [True, False])
-def test_training_text_of_unequal_length(config: DataConfig, tmp_path: Path, prepared: bool) -> None:
+def test_training_text_of_unequal_length_is_refused(config: DataConfig, tmp_path: Path, prepared: bool) -> None:
     write(tmp_path, "train", GERMAN, ENGLISH[:2])
-    with pytest.raises(UserError, match=r"train\.de has 4 lines, but .*train\.en has 2: parallel files"):
+    with pytest.raises(UserError, match=r"train\.de has 4 lines, but .*train\.en has 2; give parallel files"):
         load(replace(config, prepared=prepared))
     assert not Path(config.store).exists()
 
 
-def test_what_breaks_off_leaves_nothing(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_preparation_leaves_nothing(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -120,7 +120,7 @@ def test_what_breaks_off_leaves_nothing(config: DataConfig, monkeypatch: pytest.
     assert len(kept(config)) == 1
 
 
-def test_of_two_that_make_it_at_once_the_first_decides(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_of_two_concurrent_processes_wins(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     make = corpora._from_text
 
     def slowly(*arguments: object) -> object:
@@ -147,11 +147,11 @@ def test_a_store_with_another_vocabulary_is_named(config: DataConfig) -> None:
     load(config)
     (path,) = Path(config.store).glob("*/vocabulary.source.txt")
     path.write_text("".join(line + "\n" for line in path.read_text().split("\n")[:-3]))
-    with pytest.raises(UserError, match=r"holds other vocabularies than those it was made with; delete the folder"):
+    with pytest.raises(UserError, match=r"does not hold the vocabularies that it was made with; delete the folder"):
         load(config)
 
 
-def test_where_a_store_cannot_be_is_said_before_the_work(
+def test_a_folder_that_cannot_be_written_to_is_reported_before_the_work(
     config: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpora, "_from_text", None)

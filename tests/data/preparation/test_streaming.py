@@ -1,4 +1,4 @@
-"""The training text piece by piece: the same as all at once, in any number of processes, and nothing left behind by a kill."""
+"""Preparation in chunks gives the same text as all at once, with any number of processes, and a kill leaves no files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def config_of(folder: Path, way: dict[str, Any]) -> DataConfig:
 
 
 def at_once(config: DataConfig, pairs: list[tuple[str, str]]) -> tuple[list[Vocabulary], str | None, list[list[Any]]]:
-    """Vocabularies, codes and ids of all the text, made in memory step by step."""
+    """Returns vocabularies, codes and ids of all the text, made in memory step by step."""
     codes = Path(config.bpe_codes).read_text() if config.bpe_codes else None
     sides = [list(side) for side in zip(*pairs, strict=True)]
     if not config.prepared:
@@ -85,7 +85,9 @@ def of(corpus: Corpus) -> tuple[list[Vocabulary], str | None, list[list[Any]]]:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_piece_by_piece_is_all_at_once(folder: Path, way: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_give_the_same_as_all_at_once(
+    folder: Path, way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streaming, "_CHUNK", 3)
     monkeypatch.setattr(spill, "_BLOCK", 16)
     config = config_of(folder, way)
@@ -102,7 +104,7 @@ def test_piece_by_piece_is_all_at_once(folder: Path, way: dict[str, Any], monkey
     check()
 
 
-def test_processes_change_nothing_and_keep_the_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_give_the_same_text_in_the_same_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, "train", RAW)
     monkeypatch.setattr(streaming, "_CHUNK", 2)
     monkeypatch.setattr(streaming, "_FEW", {True: 0, False: 0})
@@ -111,23 +113,23 @@ def test_processes_change_nothing_and_keep_the_order(folder: Path, monkeypatch: 
     assert of(load(config)) == at_once(config, RAW)
 
 
-def test_unequal_sides_are_found_before_anything_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unequal_sides_are_found_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, "train", RAW)
     (folder / "train.en").write_text("one\ntwo\n")
     monkeypatch.setattr(streaming, "words", None)
-    with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2: parallel files"):
+    with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2; give parallel files"):
         load(config_of(folder, WAYS[0]))
 
 
 class Long:
-    """Lines that are made when they are asked for: 10 MB in all."""
+    """Lines that are generated on demand, 10 MB in all."""
 
     def __iter__(self) -> Iterator[str]:
         for number in range(2000):
             yield f"{number} {'x' * 99} {'Y' * 4900}"
 
 
-def test_memory_holds_a_few_pairs_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_number_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "_CHUNK", 20)
     monkeypatch.setattr(spill, "_BLOCK", 1 << 16)
     steps = Preprocessing("de", lowercase=True), Preprocessing("en")
@@ -144,7 +146,7 @@ def test_memory_holds_a_few_pairs_however_many_there_are(monkeypatch: pytest.Mon
 
 @settings(deadline=None)
 @given(st.lists(st.lists(LINE, max_size=4), max_size=5), st.integers(1, 40))
-def test_lines_come_back_as_often_as_they_are_asked_for(parts: list[list[str]], block: int) -> None:
+def test_lines_can_be_read_several_times(parts: list[list[str]], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spill, "_BLOCK", block)
         lines = Spill()
@@ -173,13 +175,13 @@ def test_a_killed_process_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_there_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_temporary_folder_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     with pytest.raises(UserError, match=r"no folder for temporary files .*No such file.*TMPDIR"):
         Spill()
 
 
-def test_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no /dev/full, where every write fails for want of room, on this system")

@@ -1,4 +1,4 @@
-"""fairseq's data-bin folders: both formats give the corpus that their text gives, and damage is named."""
+"""fairseq's data-bin folders: both formats give the same corpus as their text, and damaged files are named."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ids(corpus: Corpus) -> list[list[list[int]]]:
 
 @pytest.mark.parametrize("form", WRITERS)
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
-def test_a_folder_gives_the_corpus_that_its_text_gives(tmp_path: Path, form: str, languages: tuple[str, str]) -> None:
+def test_a_folder_gives_the_same_corpus_as_its_text(tmp_path: Path, form: str, languages: tuple[str, str]) -> None:
     write_folder(tmp_path / "bin", PARTS, form)
     for name, sides in PARTS.items():
         for language, lines in zip(("de", "en"), sides, strict=True):
@@ -58,7 +58,7 @@ def test_a_folder_gives_the_corpus_that_its_text_gives(tmp_path: Path, form: str
     assert not len(again.train) and ids(again)[2:] == ids(binary)[2:]
 
 
-def test_ids_are_mapped_and_one_dictionary_is_one_vocabulary(folder: Path) -> None:
+def test_ids_are_memory_mapped_and_equal_dictionaries_give_one_vocabulary(folder: Path) -> None:
     (folder / "dict.en.txt").write_bytes((folder / "dict.de.txt").read_bytes())
     corpus = load(fairseq(folder))
     assert corpus.source_vocabulary is corpus.target_vocabulary
@@ -72,7 +72,7 @@ def test_an_unknown_reference_token_matches_no_hypothesis(tmp_path: Path) -> Non
     assert valid.target[1].tolist()[:2] == [UNK, UNK] and valid.source[1].tolist() == [UNK, EOS]
 
 
-def test_new_text_is_prepared_as_the_folder_was(folder: Path) -> None:
+def test_new_text_is_prepared_like_the_folder(folder: Path) -> None:
     (folder / "code").write_text("#version: 0.2\ne i\nn </w>\n")
     corpus = load(fairseq(folder, tokenize=True, lowercase=True, bpe_codes=str(folder / "code")))
     assert corpus.source_preprocessing.apply(["Ein Ei!"]) == ["ei@@ n e@@ i !"]
@@ -82,25 +82,25 @@ def test_new_text_is_prepared_as_the_folder_was(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "kind"), [(1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"), (9, "<u4")]
 )
-def test_every_kind_of_id(tmp_path: Path, code: int, kind: str) -> None:
+def test_every_dtype_of_ids_can_be_read(tmp_path: Path, code: int, kind: str) -> None:
     for write in (write_mapped, write_older):
         write(tmp_path / "x", SENTENCES, code, kind)
         assert [ids.tolist() for ids in read_indexed(tmp_path / "x")] == [ids.tolist() for ids in SENTENCES]
 
 
 @pytest.mark.parametrize("write", [write_mapped, write_older])
-def test_an_index_cut_anywhere_or_past_its_data(tmp_path: Path, write: object) -> None:
+def test_a_truncated_index_or_one_beyond_its_data_is_refused(tmp_path: Path, write: object) -> None:
     assert callable(write)
     write(tmp_path / "x", SENTENCES)
     index, data = tmp_path / "x.idx", tmp_path / "x.bin"
     whole, ids = index.read_bytes(), data.read_bytes()
     for end in range(9, len(whole)):
         index.write_bytes(whole[:end])
-        with pytest.raises(UserError, match=r"x\.idx is cut short"):
+        with pytest.raises(UserError, match=r"x\.idx is truncated"):
             read_indexed(tmp_path / "x")
     index.write_bytes(whole)
     data.write_bytes(ids[:-1])
-    with pytest.raises(UserError, match=r"x\.idx looks for sentence 3 at ids 4 to 8, but x\.bin holds 7"):
+    with pytest.raises(UserError, match=r"x\.idx places sentence 3 at ids 4 to 8, but x\.bin holds 7"):
         read_indexed(tmp_path / "x")
     data.unlink()
     with pytest.raises(UserError, match=r"x\.bin does not exist"):
@@ -110,29 +110,32 @@ def test_an_index_cut_anywhere_or_past_its_data(tmp_path: Path, write: object) -
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"nothing of the kind", r"x\.idx begins with b'nothing o'; fairseq's begin with"),
+        (b"nothing of the kind", r"x\.idx begins with b'nothing o'; fairseq's files begin with"),
         (b"", r"x\.idx begins with b''"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 2, 8, 0), r"x\.idx is of version 2; version 1 is read"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 7, 0), r"x\.idx has ids of kind 7; known are 1, 2"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 0), r"x\.idx counts no sentences"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, -2), r"x\.idx looks for sentence 1 at ids -1 to 1"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 2, 8, 0), r"x\.idx has version 2; give a file of version 1"),
+        (
+            b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 7, 0),
+            r"x\.idx has ids of dtype code 7; the known codes are 1, 2",
+        ),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 0), r"x\.idx has no sentences"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, -2), r"x\.idx places sentence 1 at ids -1 to 1"),
         (
             b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 1, 1, 2, 2**63 - 1),
-            r"x\.idx looks for sentence 1 at ids 9,223",
+            r"x\.idx places sentence 1 at ids 9,223",
         ),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**62), r"x\.idx is cut short"),
-        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**64 - 1), r"x\.idx is cut short"),
-        (b"TNTIDX\x00\x00" + struct.pack("<5Q", 1, 4, 4, 2**64 - 1, 1), r"x\.idx is cut short"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**62), r"x\.idx is truncated"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**64 - 1), r"x\.idx is truncated"),
+        (b"TNTIDX\x00\x00" + struct.pack("<5Q", 1, 4, 4, 2**64 - 1, 1), r"x\.idx is truncated"),
     ],
 )
-def test_an_index_of_another_kind(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_invalid_index_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "x.idx").write_bytes(content)
     (tmp_path / "x.bin").write_bytes(bytes(8))
     with pytest.raises(UserError, match=message):
         read_indexed(tmp_path / "x")
 
 
-def test_parts_that_do_not_fit_together(folder: Path) -> None:
+def test_files_that_do_not_fit_together_are_refused(folder: Path) -> None:
     with pytest.raises(UserError, match=r"news\.de-en\.de\.idx does not exist \(nor news\.en-de\.de\.idx\)"):
         load(fairseq(folder, tests=("news",)))
     with pytest.raises(UserError, match=r"dict\.fr\.txt does not exist"):
@@ -140,24 +143,24 @@ def test_parts_that_do_not_fit_together(folder: Path) -> None:
     with pytest.raises(UserError, match=r"the dictionaries in .* are not those that the run began with"):
         load(fairseq(folder), (Vocabulary.build(["a"]),) * 2)
     write_mapped(folder / "valid.de-en.en", SENTENCES)
-    with pytest.raises(UserError, match=r"valid\.de-en\.de\.idx counts 2 sentences, but .*valid\.de-en\.en\.idx 3"):
+    with pytest.raises(UserError, match=r"valid\.de-en\.de\.idx has 2 sentences, but .*valid\.de-en\.en\.idx has 3"):
         load(fairseq(folder))
     write_mapped(folder / "valid.de-en.en", [np.array([5, 2]), np.array([999, 2])])
     with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin holds ids from 2 to 999, but its dictionary has 10"):
         load(fairseq(folder))
     write_mapped(folder / "valid.de-en.en", [np.array([5, 2]), np.array([5, 6])])
-    with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin: sentence 2 does not end in </s>"):
+    with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin: sentence 2 does not end with </s>"):
         load(fairseq(folder))
     (folder / "raw.de-en.de").write_text("ja\n")
     with pytest.raises(UserError, match=r"holds raw as text .* set data\.source=text"):
         load(fairseq(folder, valid="raw"))
     words = split_lines((folder / "dict.de.txt").read_bytes(), "dict")
     (folder / "dict.de.txt").write_text("\n".join([*words, words[0]]))
-    with pytest.raises(UserError, match=r"dict\.de\.txt, line 8: 'ja' has an id already"):
+    with pytest.raises(UserError, match=r"dict\.de\.txt, line 8: 'ja' already has an id"):
         load(fairseq(folder))
 
 
-def test_unfit_configs(tmp_path: Path) -> None:
+def test_invalid_configs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.directory is empty: give the folder with dict\.\*\.txt"):
         DataConfig(source="fairseq")
     with pytest.raises(UserError, match=r"leave out data\.bpe_codes and data\.prepared|data\.bpe_merges"):

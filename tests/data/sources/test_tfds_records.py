@@ -1,4 +1,4 @@
-"""Data sets of TFDS: written by TFDS, read and trained from without TensorFlow."""
+"""Data sets that TFDS wrote can be read and used for training without TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "tiny_translate"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The toy language's pairs of the tiny run, as a data set; one English line of the test has two lines."""
+    """The toy language's pairs of the tiny run as a data set; one English test sentence contains a line end."""
     folder = tmp_path_factory.mktemp("tfds")
     test = TOY["test"][0], [*TOY["test"][1][:-1], "two\nlines"]
     tfds_sets.write_translation(folder, NAME, {"train": TOY["train"], "validation": TOY["valid"], "test": test})
@@ -36,7 +36,7 @@ def config(folder: Path, **keys: object) -> DataConfig:
     return DataConfig(**{**known, **keys})  # type: ignore[arg-type]
 
 
-def test_the_pairs_are_those_that_were_written(folder: Path) -> None:
+def test_the_pairs_read_are_those_written(folder: Path) -> None:
     corpus, text = load(config(folder)), load(DataConfig(toy_train=60, toy_valid=12, toy_test=8))
     assert corpus.vocabularies == text.vocabularies and corpus.report[:2] == text.report[:2]
     assert sorted(zip(corpus.valid.source_text, corpus.valid.reference, strict=True)) == sorted(
@@ -59,7 +59,7 @@ def test_the_pairs_are_those_that_were_written(folder: Path) -> None:
     assert set(half.valid.reference) == set(TOY["valid"][0])
 
 
-def test_training_from_it_is_training(folder: Path, tmp_path: Path) -> None:
+def test_a_run_can_train_from_a_data_set(folder: Path, tmp_path: Path) -> None:
     keys = {
         "source": "tfds",
         "tfds_name": NAME,
@@ -75,13 +75,13 @@ def test_training_from_it_is_training(folder: Path, tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
 
 
-def test_a_store_of_a_part_is_not_that_of_the_whole(folder: Path, tmp_path: Path) -> None:
+def test_a_part_of_a_split_has_its_own_store(folder: Path, tmp_path: Path) -> None:
     here = config(folder, store=str(tmp_path))
     sizes = [len(load(replace(here, train=part)).train) for part in ("train", "train[:50%]", "train")]
     assert sizes == [60, 30, 60] and len(list(tmp_path.iterdir())) == 2
 
 
-def test_tensorflow_stays_out(folder: Path) -> None:
+def test_tensorflow_is_not_imported(folder: Path) -> None:
     program = (
         "import sys; from one_layer.data.sources.tfds_records import TfdsRecords as R; "
         f"print(len(R({NAME!r}, {str(folder)!r}).read('train', ('de',))[0]), 'tensorflow' in sys.modules)"
@@ -90,7 +90,7 @@ def test_tensorflow_stays_out(folder: Path) -> None:
     assert done.stdout.split() == ["60", "False"]
 
 
-def test_labels_and_numbers(tmp_path: Path) -> None:
+def test_labels_are_read_as_numbers(tmp_path: Path) -> None:
     features = tfds.features.FeaturesDict(
         {"text": tfds.features.Text(), "label": tfds.features.ClassLabel(names=["no", "yes"])}
     )
@@ -102,10 +102,10 @@ def test_labels_and_numbers(tmp_path: Path) -> None:
     assert sorted(zip(*records.read("train", ("text", "label")), strict=True)) == [("", 0), ("ü", 1)]
 
 
-def test_what_is_not_there(folder: Path) -> None:
+def test_missing_data_sets_splits_and_fields_are_named(folder: Path) -> None:
     how = r"pip install -r requirements-tfds\.txt, then tfds build .* --file_format=array_record --data_dir=.*"
     for name in ("wmt14_translate/de-en", "no_such_set", "no name"):
-        with pytest.raises(UserError, match=rf"{name} is not prepared under .*{how}"):
+        with pytest.raises(UserError, match=rf"{name} is not prepared in .*{how}"):
             TfdsRecords(name, str(folder))
     with pytest.raises(UserError, match=r"has no split 'valid'; it has .*validation"):
         load(config(folder, valid="valid"))
@@ -115,7 +115,7 @@ def test_what_is_not_there(folder: Path) -> None:
         DataConfig(source="tfds")
 
 
-def test_a_file_cut_short_of_another_form_or_gone(tmp_path: Path) -> None:
+def test_files_that_are_truncated_in_another_format_or_missing_are_named(tmp_path: Path) -> None:
     tfds_sets.write_translation(
         tmp_path, "broken", {"train": TOY["train"], "validation": TOY["valid"], "test": TOY["test"]}
     )

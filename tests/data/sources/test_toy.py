@@ -1,4 +1,4 @@
-"""The toy language keeps to its grammar, can be learned to the end, and is worth learning."""
+"""The toy language follows its grammar, can be learned completely, and is not trivial."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARTICLES = {
 RELATIVE = {form for case in ("nominative", "accusative") for form in lexicon.DEFINITE[case].values()}
 SUBORDINATING = {german for german, _ in lexicon.CONJUNCTIONS} | {"dass"}
 
-# A noun's form -> genders that it can have, p for plural; "mädchen" is both.
+# A noun's form -> the genders that it can have, with p for plural; "mädchen" is both neuter and plural.
 GENDERS = defaultdict(set)
 for _noun in lexicon.NOUNS:
     GENDERS[_noun.german].add(_noun.gender)
@@ -58,7 +58,7 @@ def pairs(corpus: Corpus) -> list[tuple[str, str]]:
 # ---- The corpus ------------------------------------------------------------------------------------------------------
 
 
-def test_sentences_have_the_promised_form(corpus: Corpus) -> None:
+def test_sentences_have_the_documented_form(corpus: Corpus) -> None:
     for pair in pairs(corpus):
         for sentence in pair:
             tokens = sentence.split(" ")
@@ -77,7 +77,7 @@ def test_splits_have_their_sizes_and_share_no_sentence(corpus: Corpus) -> None:
 
 
 def test_full_corpus_is_the_same_in_another_process() -> None:
-    """At the default sizes, under another hash seed, and so in another order of every set."""
+    """At the default sizes, and under another hash seed, which changes the order of every set."""
     code = """
 import hashlib
 from one_layer.data.sources.toy.grammar import generate
@@ -100,7 +100,7 @@ print(hashlib.sha256(repr(corpus).encode()).hexdigest())
     assert digests[0] == digests[1] != b""
 
 
-def test_seed_alone_makes_the_text() -> None:
+def test_the_text_depends_only_on_the_seed() -> None:
     small = {"train": 40, "valid": 10, "test": 10}
     first = toy.generate(seed=5, **small)
     assert toy.generate(seed=5, **small) == first
@@ -118,7 +118,7 @@ def test_a_sentence_has_one_translation() -> None:
     for _ in range(3000):
         source, target = toy.sentence(draws)
         translations[source].add(target)
-    assert len(translations) < 3000  # some sentences did come twice
+    assert len(translations) < 3000  # some sentences occur twice
     assert all(len(targets) == 1 for targets in translations.values())
 
 
@@ -126,7 +126,7 @@ def test_a_sentence_has_one_translation() -> None:
 
 
 def fits(article: str, ending: str | None, genders: set[str]) -> bool:
-    """Whether some case gives `article` and, unless it is None, the adjective's `ending` before a noun of `genders`."""
+    """Whether `article` and the adjective's `ending` (None: no adjective) agree in some case with a noun of `genders`."""
     tables = ((lexicon.DEFINITE, lexicon.DEFINITE_ENDINGS), (lexicon.INDEFINITE, lexicon.INDEFINITE_ENDINGS))
     return any(
         articles[case].get(gender) == article and ending in (None, endings[case].get(gender))
@@ -188,7 +188,7 @@ def test_particle_stands_at_the_end_of_its_main_clause(german: list[list[str]]) 
             assert tokens[-2] in PARTICLES, tokens
             seen += 1
         for word, next_ in pairwise(tokens):
-            if word in PARTICLES - {"auf", "ein"}:  # the other two are a preposition and an article as well
+            if word in PARTICLES - {"auf", "ein"}:  # "auf" is also a preposition, and "ein" an article
                 assert next_ in ".?,", tokens
     assert seen > 100
 
@@ -210,7 +210,7 @@ def test_subordinate_and_relative_clauses_end_in_their_finite_verb(german: list[
 
 
 def ambiguous_words() -> dict[str, set[str]]:
-    """German word -> the translations between which another word decides."""
+    """Returns, for each ambiguous German word, its possible translations."""
     translations = defaultdict(set)
     for noun in lexicon.NOUNS:
         translations[noun.german].add(noun.english)
@@ -231,7 +231,7 @@ def test_each_meaning_of_an_ambiguous_word_occurs(corpus: Corpus) -> None:
             assert {meaning} in alone, (word, meaning)
 
 
-def test_nothing_takes_two_meanings_of_a_noun() -> None:
+def test_no_verb_or_preposition_takes_two_meanings_of_a_noun() -> None:
     takers = [verb.objects for verb in VERBS] + [kinds for _, _, kinds in lexicon.PREPOSITIONS]
     for one, other in product(lexicon.NOUNS, repeat=2):
         same = {one.german, one.german_plural} & {other.german, other.german_plural}
@@ -239,7 +239,7 @@ def test_nothing_takes_two_meanings_of_a_noun() -> None:
             assert not any({one.kind, other.kind} <= set(kinds) for kinds in takers), (one, other)
 
 
-def test_verbs_of_the_same_forms_take_different_objects() -> None:
+def test_verbs_with_the_same_forms_take_different_objects() -> None:
     for one, other in product(VERBS, repeat=2):
         if one is not other and (one.particle, one.infinitive) == (other.particle, other.infinitive):
             assert not set(one.objects) & set(other.objects), (one, other)
@@ -253,7 +253,7 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
 
 
 def best_words(sources: list[str], targets: list[str]) -> dict[str, tuple[str, float]]:
-    """German word -> its likeliest English word and how many times it is expected to stand for one occurrence.
+    """Returns, for each German word, its most likely English word and the expected number of that word per occurrence.
 
     IBM model 1 with an empty source word (Brown et al. 1993, section 4.1), ten rounds of expectation maximisation.
     """
@@ -284,7 +284,7 @@ def test_copying_scores_under_10_bleu(corpus: Corpus) -> None:
 
 
 def test_word_for_word_dictionary_scores_under_60_bleu(corpus: Corpus) -> None:
-    """Whichever words the dictionary leaves out as untranslatable: the best choice on the test set itself."""
+    """For every choice of words that the dictionary leaves out; the best choice is made on the test set itself."""
     dictionary = best_words(*corpus["train"])
     assert dictionary["frau"][0] == "woman" and dictionary["nicht"][0] == "not"
     sources, references = corpus["test"]

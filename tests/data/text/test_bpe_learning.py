@@ -1,4 +1,4 @@
-"""BPE learned with arrays: merge by merge what subword-nmt learns."""
+"""BPE learning with arrays gives the same merges as subword-nmt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import count_words, learn_bpe
 from one_layer.errors import UserError
 
-# Few letters, so that runs, overlaps and ties abound.
+# Few letters, so that runs, overlaps and ties are frequent.
 WORDS = st.lists(
     st.text("ab", min_size=1, max_size=9) | st.text("abcß", min_size=1, max_size=6), min_size=1, max_size=25
 )
@@ -32,7 +32,7 @@ def subword_nmt(lines: list[str], merges: int) -> str:
 
 @settings(deadline=None, max_examples=120)
 @given(WORDS, st.integers(1, 40))
-def test_the_merges_are_those_of_subword_nmt(words: list[str], merges: int) -> None:
+def test_merges_equal_those_of_subword_nmt(words: list[str], merges: int) -> None:
     expected = subword_nmt([" ".join(words)], merges)
     try:
         found = learn_bpe_from_counts(count_words([" ".join(words)]), merges)
@@ -41,12 +41,12 @@ def test_the_merges_are_those_of_subword_nmt(words: list[str], merges: int) -> N
     assert found == expected
 
 
-def test_and_so_they_are_on_real_text(shared: Path) -> None:
+def test_merges_on_real_text_equal_those_of_subword_nmt(shared: Path) -> None:
     lines = read_lines(shared / "data/iwslt14/train_sample4600.tok.de")[::6]
     assert learn_bpe(lines, 300) == subword_nmt(lines, 300)
 
 
-def test_counts_stand_for_repetitions() -> None:
+def test_a_word_counts_as_often_as_it_occurs() -> None:
     assert learn_bpe_from_counts({"low": 3, "er": 5}, 1) == "#version: 0.2\ne r</w>\n"
     assert learn_bpe_from_counts({"low": 7, "er": 5}, 1) == "#version: 0.2\no w</w>\n"
     with pytest.raises(UserError, match="occurs twice"):

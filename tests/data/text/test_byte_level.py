@@ -1,4 +1,4 @@
-"""Byte-level BPE: the pieces of the library that published models use, any text back exactly, unfit merges refused."""
+"""Byte-level BPE: the pieces equal the tokenizers library's, every text comes back exactly, and invalid merges are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXT = st.text(
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a merges.txt and a vocab.json whose first four tokens are RoBERTa's, as their library writes them."""
+    """A folder with a merges.txt and a vocab.json that the library wrote; the first four tokens are RoBERTa's."""
     folder = tmp_path_factory.mktemp("bytes")
     tokenizer = ByteLevelBPETokenizer()
     tokenizer.train_from_iterator(LINES, vocab_size=400, show_progress=False, special_tokens=list(SPECIALS))
@@ -56,7 +56,7 @@ def theirs(published: Path) -> ByteLevelBPETokenizer:
 
 @settings(deadline=None, max_examples=200)
 @given(TEXT)
-def test_pieces_are_the_library_s_and_give_the_text_back(
+def test_pieces_equal_the_library_s_and_restore_the_text(
     steps: Preprocessing, theirs: ByteLevelBPETokenizer, line: str
 ) -> None:
     (pieces,) = steps.apply([line])
@@ -64,13 +64,13 @@ def test_pieces_are_the_library_s_and_give_the_text_back(
     assert steps.undo([pieces]) == steps.join([pieces]) == [line]
 
 
-def test_words_carry_their_space_and_the_first_has_none(steps: Preprocessing) -> None:
+def test_a_word_includes_the_space_before_it(steps: Preprocessing) -> None:
     first, second = steps.apply(["the house", " the house"])
     assert first.split(" ")[0] == "the" and second == "Ġ" + first
     assert steps.apply([""]) == [""] and steps.undo([""]) == [""]
 
 
-def test_lower_case_and_moses_come_before(steps: Preprocessing) -> None:
+def test_lower_casing_and_moses_come_before_bpe(steps: Preprocessing) -> None:
     lower = Preprocessing("en", lowercase=True, codes=steps.codes, bpe_kind="byte-level")
     assert lower.apply(["THE House"]) == steps.apply(["the house"])
     moses = Preprocessing("en", tokenize=True, codes=steps.codes, bpe_kind="byte-level")
@@ -78,12 +78,12 @@ def test_lower_case_and_moses_come_before(steps: Preprocessing) -> None:
     assert moses.undo(moses.apply(["It's new."])) == ["It's new."]
 
 
-def test_what_is_no_text_is_replaced_and_foreign_letters_stay(steps: Preprocessing) -> None:
+def test_undo_replaces_invalid_utf8_and_keeps_other_letters(steps: Preprocessing) -> None:
     assert steps.undo(["Ã", "the ðŁ", "<unk> Ġhouse", "漢 Ġx"]) == ["\ufffd", "the\ufffd", "<unk> house", "漢 x"]
 
 
 @pytest.mark.parametrize("header", ["", "#version: 0.2\n", "#version: 0.2 - Trained by `huggingface/tokenizers`\n"])
-def test_a_header_is_optional_and_a_merge_may_be_of_number_signs(header: str) -> None:
+def test_a_header_is_optional_and_number_signs_can_be_merged(header: str) -> None:
     steps = Preprocessing("en", codes=header + "# #\nt h\nth e\n", bpe_kind="byte-level")
     assert steps.apply(["## the"]) == ["## Ġ the"]
 
@@ -91,34 +91,34 @@ def test_a_header_is_optional_and_a_merge_may_be_of_number_signs(header: str) ->
 @pytest.mark.parametrize(
     ("merges", "message"),
     [
-        ("", "merges.txt: no merges"),
-        ("#version: 0.2\n", "merges.txt: no merges"),
+        ("", "merges.txt holds no merges"),
+        ("#version: 0.2\n", "merges.txt holds no merges"),
         ("#version: 0.2\nt h\nth\n", "merges.txt, line 3: 'th' is not two symbols"),
         ("t h\nth e x\n", "merges.txt, line 2: 'th e x' is not two symbols"),
         ("t h\n\nh e\n", "merges.txt, line 2: '' is not two symbols"),
         ("t  h\n", "merges.txt, line 1: 't  h' is not two symbols"),
-        ("#version: 0.2\nt h\ne r</w>\n", "merges.txt, line 3: 'r</w>' is neither a byte nor made by any line"),
+        ("#version: 0.2\nt h\ne r</w>\n", "merges.txt, line 3: 'r</w>' is neither a byte nor the result of any merge"),
         ("t h\nth 漢\n", "merges.txt, line 2: '漢' is neither a byte"),
     ],
 )
-def test_unfit_merges_are_named_with_file_and_line(merges: str, message: str) -> None:
+def test_invalid_merges_are_named_with_file_and_line(merges: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         check_codes(merges, "merges.txt", "byte-level")
 
 
-def test_merges_of_bytes_are_not_taken_for_codes_of_words(steps: Preprocessing) -> None:
+def test_byte_level_merges_are_refused_as_subword_nmt_codes(steps: Preprocessing) -> None:
     assert steps.codes
-    with pytest.raises(UserError, match=r"merges are of bytes.*give data\.bpe_kind=byte-level"):
+    with pytest.raises(UserError, match=r"holds byte-level merges.*set data\.bpe_kind=byte-level"):
         Preprocessing("en", codes=steps.codes)
-    check_codes("#version: 0.2\nĠ e</w>\n")  # Maltese
-    with pytest.raises(UserError, match="bpe_kind is 'wordpiece'; known are subword-nmt and byte-level"):
+    check_codes("#version: 0.2\nĠ e</w>\n")  # Ġ is also a letter of Maltese
+    with pytest.raises(UserError, match="bpe_kind is 'wordpiece'; give subword-nmt or byte-level"):
         Preprocessing("en", bpe_kind="wordpiece")
 
 
-def test_as_json_and_back(steps: Preprocessing) -> None:
+def test_json_round_trip(steps: Preprocessing) -> None:
     fields = json.loads(json.dumps(steps.to_dict()))
     assert Preprocessing.from_dict(fields) == steps
-    del fields["bpe_kind"]  # as it was before there was a choice
+    del fields["bpe_kind"]  # older files have no bpe_kind
     fields["codes"] = "e r</w>\n"
     assert Preprocessing.from_dict(fields).bpe_kind == "subword-nmt"
 
@@ -133,7 +133,7 @@ def corpus_of(folder: Path, published: Path, **keys: object) -> DataConfig:
 
 
 @pytest.mark.parametrize("store", [False, True])
-def test_a_corpus_has_the_ids_of_vocab_json(tmp_path: Path, published: Path, theirs: object, store: bool) -> None:
+def test_a_corpus_uses_the_ids_of_vocab_json(tmp_path: Path, published: Path, theirs: object, store: bool) -> None:
     keys = {"store": str(tmp_path / "store")} if store else {}
     corpus = load(corpus_of(tmp_path, published, vocabulary=str(published / "vocab.json"), **keys))
     assert isinstance(theirs, ByteLevelBPETokenizer)
@@ -151,7 +151,7 @@ def test_a_corpus_has_the_ids_of_vocab_json(tmp_path: Path, published: Path, the
         assert same.source_vocabulary == corpus.source_vocabulary and len(list((tmp_path / "store").iterdir())) == 2
 
 
-def test_a_joined_vocabulary_is_the_file_s_on_both_sides(tmp_path: Path, published: Path) -> None:
+def test_both_sides_of_a_joined_vocabulary_use_the_file(tmp_path: Path, published: Path) -> None:
     path = str(published / "vocab.json")
     corpus = load(corpus_of(tmp_path, published, vocabulary=path, joined_vocabulary=True))
     assert corpus.source_vocabulary is corpus.target_vocabulary
@@ -167,14 +167,14 @@ def test_a_joined_vocabulary_is_the_file_s_on_both_sides(tmp_path: Path, publish
         ({"source": "fairseq", "directory": "x", "vocabulary": "v"}, r"data\.vocabulary is of no use where"),
     ],
 )
-def test_unfit_configs(keys: dict[str, str], message: str) -> None:
+def test_invalid_configs_are_refused(keys: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         DataConfig(**keys)  # type: ignore[arg-type]
 
 
-def test_codes_of_the_other_kind_are_named_with_their_file(tmp_path: Path, published: Path) -> None:
+def test_codes_of_the_wrong_kind_are_named_with_their_file(tmp_path: Path, published: Path) -> None:
     (tmp_path / "code").write_text("#version: 0.2\ne r</w>\n")
     with pytest.raises(UserError, match=r"code, line 2: 'r</w>' is neither a byte"):
         load(corpus_of(tmp_path, published, bpe_codes=str(tmp_path / "code")))
-    with pytest.raises(UserError, match=r"merges\.txt: these merges are of bytes"):
+    with pytest.raises(UserError, match=r"merges\.txt holds byte-level merges"):
         load(corpus_of(tmp_path, published, bpe_kind="subword-nmt"))

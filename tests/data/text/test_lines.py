@@ -1,4 +1,4 @@
-"""Reading text files: lines, compression, and one clear message for each way a file can be unfit."""
+"""Reading text files: lines, compression, and a clear message for each problem that a file can have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.lists(LINE, min_size=1, max_size=6), st.sampled_from(["a.txt", "b.gz"]))
-def test_a_line_is_what_a_newline_ends(folder: Path, lines: list[str], name: str) -> None:
+def test_only_a_newline_ends_a_line(folder: Path, lines: list[str], name: str) -> None:
     content = "".join(line + "\n" for line in lines).encode()
     (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     expected = [line.removesuffix("\r") for line in lines]
@@ -47,7 +47,7 @@ def test_line_ends(tmp_path: Path, content: bytes, lines: list[str]) -> None:
     assert read_lines(tmp_path / "text") == lines
 
 
-def test_the_compressed_file_stands_in_for_a_missing_one(tmp_path: Path) -> None:
+def test_the_compressed_file_is_read_if_the_plain_one_is_missing(tmp_path: Path) -> None:
     (tmp_path / "train.de.gz").write_bytes(gzip.compress(b"zip\n"))
     assert read_lines(tmp_path / "train.de") == ["zip"]
     (tmp_path / "train.de").write_bytes(b"plain\n")
@@ -56,7 +56,7 @@ def test_the_compressed_file_stands_in_for_a_missing_one(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["text", "text.gz"])
 @pytest.mark.parametrize("number", [1, 3])
-def test_undecodable_bytes_are_named_with_their_line(tmp_path: Path, name: str, number: int) -> None:
+def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path, name: str, number: int) -> None:
     content = "größe\n".encode() * (number - 1) + "größe\n".encode("latin-1") + b"more\n"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
@@ -106,7 +106,7 @@ def test_parallel_files(tmp_path: Path) -> None:
         read_parallel(tmp_path / "a.de", tmp_path / "b.en")
 
 
-def test_the_real_corpora_have_the_counts_they_are_known_by(shared: Path) -> None:
+def test_real_corpora_have_their_published_numbers_of_lines(shared: Path) -> None:
     for stem, count in {"multi30k/valid": 1014, "wmt_newstest/newstest2014": 3003, "iwslt14/test.tok": 6750}.items():
         source, target = read_parallel(shared / "data" / f"{stem}.de", shared / "data" / f"{stem}.en")
         assert len(source) == len(target) == count

@@ -1,4 +1,4 @@
-"""Preprocessing: what Moses and BPE do to text, that they can be undone, and agreement with published files."""
+"""Preprocessing: Moses and BPE, how they are undone, and agreement with published files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CODES = "#version: 0.2\nl o\nlo w\ne r</w>\n"
 ODD_TEXT = st.text(alphabet="ab\u00a0\u2028\t\\@</w>\r\x1c é#:version", max_size=12)
 
 
-def test_raw_text_becomes_moses_tokens() -> None:
+def test_raw_text_is_tokenised_as_moses_does() -> None:
     english = Preprocessing("en", tokenize=True)
     raw = ["He said: \"it's a well-known fact,\" didn't he?", "Prices rose 3,5 % & fell…", "«Mr. Smith» [ok]"]
     assert english.apply(raw) == [
@@ -32,7 +32,7 @@ def test_raw_text_becomes_moses_tokens() -> None:
     ]
 
 
-def test_each_step_is_left_out_unless_asked_for() -> None:
+def test_each_step_is_off_by_default() -> None:
     raw = ["It's  Lower, "]
     assert Preprocessing("en").apply(raw) == raw
     assert Preprocessing("en", lowercase=True).apply(raw) == ["it's  lower, "]
@@ -40,7 +40,7 @@ def test_each_step_is_left_out_unless_asked_for() -> None:
     assert Preprocessing("en", True, True, CODES).apply(["Lower, LOW"]) == ["low@@ er , lo@@ w"]
 
 
-def test_hyphens_and_normalisation_are_options() -> None:
+def test_hyphen_splitting_and_normalisation_are_options() -> None:
     raw = ["A well-known “fact”\u2009– he\u00adre."]
     assert Preprocessing("en", tokenize=True).words(raw) == ["A well-known &quot; fact &quot; - he re ."]
     split = Preprocessing("en", tokenize=True, split_hyphens=True)
@@ -51,9 +51,11 @@ def test_hyphens_and_normalisation_are_options() -> None:
     ]
 
 
-def test_line_ends_as_moses_scripts_see_them() -> None:
+def test_punctuation_at_line_ends_is_treated_as_in_moses_scripts() -> None:
     german = Preprocessing("de", tokenize=True)
-    assert german.words(["Er sagt: „Ja.“"]) == ["Er sagt : &quot; Ja &quot; ."]  # the mark leaves the full stop last
+    assert german.words(["Er sagt: „Ja.“"]) == [
+        "Er sagt : &quot; Ja &quot; ."
+    ]  # the quotation mark moves before the full stop
     assert german.words(["Brot usw.", "z. B. Brot", "Und so weiter..."]) == [
         "Brot usw .",
         "z. B. Brot",
@@ -61,7 +63,7 @@ def test_line_ends_as_moses_scripts_see_them() -> None:
     ]
 
 
-def test_tokens_are_separated_by_single_spaces_whatever_was_between() -> None:
+def test_tokens_are_separated_by_single_spaces() -> None:
     line = "a\u2028b\x07 c\u0085d\te\u00a0f\u200bg"
     assert Preprocessing("de", tokenize=True).words([line]) == ["a b c d e f g"]
 
@@ -73,7 +75,7 @@ def test_apply_is_words_then_subwords() -> None:
     assert steps.subwords(steps.words(raw)) == steps.apply(raw)
 
 
-def test_undo_gives_plain_text_again() -> None:
+def test_undo_restores_plain_text() -> None:
     raw = ["He said: \"it's a well-known fact,\" didn't he?", "A & B [sic] | 100 % sure.", ""]
     steps = Preprocessing("en", tokenize=True, codes=CODES)
     assert steps.undo(steps.apply(raw)) == [*raw[:1], "A & B [sic] | 100% sure.", ""]
@@ -81,14 +83,14 @@ def test_undo_gives_plain_text_again() -> None:
 
 def test_join_bpe() -> None:
     assert join_bpe("low@@ er s@@ lo@@ w") == "lower slow"
-    assert join_bpe("cut sho@@") == "cut sho"  # a hypothesis can end within a word
+    assert join_bpe("cut sho@@") == "cut sho"  # a hypothesis can end inside a word
     assert join_bpe("a@@b @@ c@@d") == "a@@b c@@d"
     assert join_bpe("") == join_bpe("@@") == ""
 
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(ODD_TEXT, min_size=1, max_size=6), st.integers(1, 30))
-def test_learned_codes_are_readable_and_their_splits_can_be_joined(lines: list[str], merges: int) -> None:
+def test_learned_codes_are_valid_and_their_splits_can_be_joined(lines: list[str], merges: int) -> None:
     try:
         codes = learn_bpe(lines * 2, merges)
     except UserError:
@@ -104,14 +106,14 @@ def test_learned_codes_are_readable_and_their_splits_can_be_joined(lines: list[s
 def test_learning_merges_the_most_frequent_pair_first(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["low low lower", "newest newest newest widest widest"]
     codes = learn_bpe(iter(lines), 3)
-    # "es" and "st" with the end of the word both stand five times: the later in code points wins.
+    # "es" and "st</w>" both occur five times; the pair with the greater code points is merged first.
     assert codes == "#version: 0.2\ns t</w>\ne st</w>\nw est</w>\n"
     assert codes == learn_bpe(lines, 3)
     assert Preprocessing("en", codes=codes).apply(["lowest west"]) == ["l@@ o@@ west west"]
     assert capsys.readouterr().err == ""
 
 
-def test_what_cannot_be_learned() -> None:
+def test_impossible_learning_is_refused() -> None:
     with pytest.raises(UserError, match="0 BPE merges"):
         learn_bpe(["low low"], 0)
     with pytest.raises(UserError, match="two or more letters"):
@@ -130,18 +132,18 @@ def test_what_cannot_be_learned() -> None:
         ("a b\nab\n", "line 2: 'ab' is not two symbols"),
     ],
 )
-def test_unfit_codes_are_refused_at_once(codes: str, message: str) -> None:
+def test_invalid_codes_are_refused_at_construction(codes: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         Preprocessing("en", codes=codes)
 
 
-def test_as_json_and_back() -> None:
+def test_json_round_trip() -> None:
     for steps in (Preprocessing("de"), Preprocessing("en", True, True, CODES + "\u2028 ß\n")):
         assert Preprocessing.from_dict(json.loads(json.dumps(steps.to_dict()))) == steps
     older = {"language": "de", "tokenize": True, "lowercase": False, "codes": None}
     assert Preprocessing.from_dict(older) == Preprocessing("de", tokenize=True)
     for fields in ({}, {"language": "de"}, Preprocessing("de").to_dict() | {"tokenize": 1}):
-        with pytest.raises(UserError, match="holds exactly language, tokenize, lowercase, codes"):
+        with pytest.raises(UserError, match="must have exactly the fields language, tokenize, lowercase, codes"):
             Preprocessing.from_dict(fields)
 
 
@@ -155,11 +157,11 @@ def test_published_iwslt14_bpe_and_detokenised_text(shared: Path, language: str)
     different = [pair for pair in zip(steps.undo(subwords), plain, strict=True) if pair[0] != pair[1]]
     assert len(different) <= (language == "de"), (
         different
-    )  # "herodotus ' ...": the published German was joined by English rules
+    )  # "herodotus ' ...": the published German was detokenised with English rules
 
 
 @pytest.mark.parametrize("language", ["de", "en"])
-def test_raw_multi30k_becomes_the_published_tokens(shared: Path, language: str) -> None:
+def test_raw_multi30k_gives_the_published_tokens(shared: Path, language: str) -> None:
     data = shared / "data"
     codes = "\n".join(read_lines(data / "multi30k_bpe/bpe10k.codes"))
     raw = read_lines(data / f"multi30k/test2016.{language}")[:500]

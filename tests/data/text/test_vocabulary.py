@@ -1,4 +1,4 @@
-"""Vocabularies: order, ids of special tokens, what unknown tokens become, and files that keep every token."""
+"""Vocabularies: order, special tokens, unknown tokens, and files that keep every token."""
 
 from __future__ import annotations
 
@@ -71,23 +71,23 @@ def test_special_tokens_in_the_text_are_unknown() -> None:
     assert vocabulary.encode("a </s> <pad> b <s> <unk>").tolist() == [4, UNK, UNK, 5, UNK, UNK, EOS]
 
 
-def test_fingerprint_depends_on_tokens_and_their_order_alone() -> None:
+def test_fingerprint_depends_only_on_tokens_and_their_order() -> None:
     one, other = Vocabulary.build(["a a b"]), Vocabulary.build(["a a a b"])
     assert one == other and one.fingerprint == other.fingerprint and one.counts != other.counts
     assert one.fingerprint != Vocabulary.build(["b b a"]).fingerprint
-    assert one.fingerprint == "e8111e772a1f70c5f62bf5cdd058bc77"  # saved with runs: it must not change
+    assert one.fingerprint == "e8111e772a1f70c5f62bf5cdd058bc77"  # runs store it, so it must not change
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a 2\nb\n", r"line 2: 'b' is not `token count`"),
+        ("a 2\nb\n", r"line 2: 'b' is not of the form `token count`"),
         ("a 2\n\nb 1\n", r"line 2: '' is not"),
         ("a b 2\n", r"line 1: 'a b 2' is not"),
         (" 2\n", r"line 1: ' 2' is not"),
         ("a -2\n", r"line 1: 'a -2' is not"),
         ("a ²\n", r"line 1: 'a ²' is not"),
-        ("a 2\nb 1\na 1\n", r"line 3: 'a' stands already in line 1"),
+        ("a 2\nb 1\na 1\n", r"line 3: 'a' is already in line 1"),
         ("a 2\n<pad> 1\n", r"line 2: '<pad>' is a special token"),
     ],
 )
@@ -98,20 +98,20 @@ def test_malformed_files(tmp_path: Path, content: str, message: str) -> None:
 
 
 def test_malformed_tokens() -> None:
-    with pytest.raises(UserError, match="begins with"):
+    with pytest.raises(UserError, match="must begin with"):
         Vocabulary(("a", "b"))
     with pytest.raises(UserError, match="'a' more than once"):
         Vocabulary((*SPECIALS, "a", "b", "a"))
-    with pytest.raises(UserError, match="5 tokens need as many counts, not 1"):
+    with pytest.raises(UserError, match="has 5 tokens but 1 counts"):
         Vocabulary((*SPECIALS, "a"), (1,))
 
 
-def test_without_counts_zeros_are_written(tmp_path: Path) -> None:
+def test_missing_counts_are_written_as_zeros(tmp_path: Path) -> None:
     Vocabulary((*SPECIALS, "a")).save(tmp_path / "v.txt")
     assert (tmp_path / "v.txt").read_text() == "a 0\n"
 
 
-def test_fairseqs_own_dictionary_is_in_the_same_order(shared: Path) -> None:
+def test_fairseqs_dictionary_has_the_same_order(shared: Path) -> None:
     path = shared / "data/iwslt14/fairseq_dict.de.txt"
     vocabulary = Vocabulary.load(path)
     assert len(vocabulary) == 4 + len(read_lines(path)) == 4 + 8844
@@ -121,13 +121,13 @@ def test_fairseqs_own_dictionary_is_in_the_same_order(shared: Path) -> None:
     assert vocabulary.decode(vocabulary.encode(line)) == line
 
 
-def test_multi30k_has_the_number_of_types_it_is_known_by(shared: Path) -> None:
+def test_multi30k_has_its_published_number_of_types(shared: Path) -> None:
     lines = [line for side in ("de", "en") for line in read_lines(shared / f"data/multi30k_bpe/train.bpe10k.{side}")]
     assert len(Vocabulary.build(lines)) == 4 + 9708
 
 
 @pytest.mark.parametrize("language", ["de", "en"])
-def test_a_part_of_iwslt14_has_no_type_that_the_whole_has_not(shared: Path, language: str) -> None:
+def test_the_types_of_a_part_of_iwslt14_are_among_those_of_the_whole(shared: Path, language: str) -> None:
     part = Vocabulary.build(read_lines(shared / f"data/iwslt14/train_subset.bpe10k.{language}"))
     whole = Vocabulary.load(shared / f"data/iwslt14/fairseq_dict.{language}.txt")
     assert set(part.tokens) <= set(whole.tokens) and len(part) > 6000

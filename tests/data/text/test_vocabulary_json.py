@@ -1,4 +1,4 @@
-"""vocab.json: ids as they are written, and one sentence for every file that is no vocabulary of this project."""
+"""vocab.json: its ids are kept, and one sentence says why a file is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(TOKENS, st.randoms(), st.booleans())
-def test_ids_stay_whatever_order_the_file_has(folder: Path, tokens: list[str], random, escaped: bool) -> None:
+def test_ids_do_not_depend_on_the_order_in_the_file(folder: Path, tokens: list[str], random, escaped: bool) -> None:
     ordered = [*SPECIALS, *dict.fromkeys([token for token in tokens if token not in SPECIALS] or ["word"])]
     pairs = list(zip(ordered, range(len(ordered)), strict=True))
     random.shuffle(pairs)
@@ -39,30 +39,30 @@ def test_ids_stay_whatever_order_the_file_has(folder: Path, tokens: list[str], r
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"<s>": 0,\n"<pad>": 1, "</s', "line 2: this is no JSON .*; is the file whole"),
-        ("[]x", "line 1: this is no JSON"),
-        ('["a", "b"]', "no JSON object that gives every token its id"),
-        ('[["<s>", 0]]', "no JSON object that gives every token its id"),
-        ('{"<s>": true}', "no JSON object that gives every token its id"),
-        ('{"<s>": {"a": 1}}', "no JSON object that gives every token its id"),
-        ("3", "no JSON object that gives every token its id"),
+        ('{"<s>": 0,\n"<pad>": 1, "</s', "line 2: this is not valid JSON .*; copy it again"),
+        ("[]x", "line 1: this is not valid JSON"),
+        ('["a", "b"]', "must be a JSON object that maps every token to its id"),
+        ('[["<s>", 0]]', "must be a JSON object that maps every token to its id"),
+        ('{"<s>": true}', "must be a JSON object that maps every token to its id"),
+        ('{"<s>": {"a": 1}}', "must be a JSON object that maps every token to its id"),
+        ("3", "must be a JSON object that maps every token to its id"),
         ("{}", "the ids 0 to 3 are '';"),
         (
             json.dumps({"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}),
             "0 to 3 are '<pad> <s> </s> <unk>'; they must be <s>",
         ),
         (json.dumps({"!": 0, '"': 1, "#": 2, "$": 3, "<s>": 4}), "they must be <s> <pad> </s> <unk>, as in RoBERTa's"),
-        (json.dumps({**RANKED, "a": 4, "b": 6}), "no token has the id 5, but 6 tokens need the ids 0 to 5"),
-        (json.dumps({**RANKED, "a": -1}), "no JSON object that gives every token its id"),
+        (json.dumps({**RANKED, "a": 4, "b": 6}), "no token has the id 5; 6 tokens must have the ids 0 to 5"),
+        (json.dumps({**RANKED, "a": -1}), "must be a JSON object that maps every token to its id"),
         (json.dumps({**RANKED, "a": 4, "b": 4}), "'b' and 'a' have the same id, 4"),
         (json.dumps(RANKED)[:-1] + ', "a": 4, "a": 5}', "the token 'a' has more than one id"),
-        (json.dumps(RANKED), "no token but the four special ones"),
-        (json.dumps({**RANKED, "a b": 4}), "the token 'a b' is empty, or holds what"),
-        (json.dumps({**RANKED, "": 4}), "the token '' is empty"),
-        (json.dumps({**RANKED, "\ud800": 4}), "is empty, or holds what"),
+        (json.dumps(RANKED), "holds only the four special tokens"),
+        (json.dumps({**RANKED, "a b": 4}), "the token 'a b' must not be empty, nor contain a space"),
+        (json.dumps({**RANKED, "": 4}), "the token '' must not be empty"),
+        (json.dumps({**RANKED, "\ud800": 4}), "must not be empty, nor contain a space"),
     ],
 )
-def test_unfit_files_are_named(tmp_path: Path, content: str, message: str) -> None:
+def test_invalid_files_are_named(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "vocab.json").write_text(content)
     with pytest.raises(UserError, match=rf"vocab\.json[:,]? .*{message}" if "JSON object" not in message else message):
         read_vocabulary_json(tmp_path / "vocab.json")

@@ -1,7 +1,7 @@
-"""A clause of the toy language, and how it is said in German and in English.
+"""A clause of the toy language, and the functions that write it in German and in English.
 
-German keeps the finite verb second in a main clause, first in a question and last in a subordinate clause, and lets the
-particle, the participle or the infinitive close the main clause. English keeps subject, verb, object and needs `do`.
+German puts the finite verb second in a main clause, first in a question and last in a subordinate clause. A main clause ends with
+the particle, the participle or the infinitive. English keeps the order subject, verb, object, and needs `do`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from one_layer.data.sources.toy.lexicon import AUXILIARY_PLURAL, NO_ADVERB, Adve
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase, pronoun or adverbial on both sides."""
+    """A noun phrase, pronoun or adverbial in both languages."""
 
     german: str = ""
     english: str = ""
     plural: bool = False
-    shows_case: bool = False  # whether the German form tells subject from object
+    shows_case: bool = False  # whether the German form distinguishes subject from object
     definite: bool = True
 
 
@@ -33,7 +33,7 @@ PRONOUNS = (
 
 @dataclass(frozen=True)
 class Clause:
-    """What a clause says; the functions below say it in either language, in the order that its place asks for."""
+    """The content of a clause. The functions below write it in either language, in the word order of its position."""
 
     subject: Phrase
     verb: Verb
@@ -56,14 +56,14 @@ def german_finite(clause: Clause) -> str:
 
 
 def german_bracket(clause: Clause) -> str:
-    """What closes a main clause: the infinitive, the participle, or the particle alone."""
+    """Returns the end of a main clause: the infinitive, the participle, or only the particle."""
     if clause.modal:
         return clause.verb.particle + clause.verb.infinitive
     return clause.verb.particle + (clause.verb.participle if clause.past else "")
 
 
 def german_middle(clause: Clause, without: str = "") -> str:
-    """Everything but the verbs, less the part that stands at the front."""
+    """Returns everything except the verbs and the part `without`, which stands at the front."""
     parts = {
         "subject": clause.subject.german,
         "adverb": clause.adverb.german,
@@ -76,7 +76,7 @@ def german_middle(clause: Clause, without: str = "") -> str:
 
 
 def german_main(clause: Clause, front: str = "subject") -> str:
-    """Verb second after `front`, which names a part; verb first where it is empty, as in a question."""
+    """Returns a main clause: the part `front`, then the verb. If `front` is empty, the verb comes first, as in a question."""
     first = getattr(clause, front).german if front else ""
     return join(first, german_finite(clause), german_middle(clause, front), german_bracket(clause))
 
@@ -87,7 +87,7 @@ def german_verb_last(clause: Clause) -> str:
 
 
 def english_clause(clause: Clause, inverted: bool = False) -> str:
-    """Subject first, or for a question the auxiliary first."""
+    """Returns the clause with the subject first; `inverted` puts the auxiliary first, as in a question."""
     auxiliary, main = english_verbs(clause, inverted or clause.negated)
     start = (auxiliary, clause.subject.english) if inverted else (clause.subject.english, auxiliary)
     adverb = clause.adverb.english
@@ -98,7 +98,7 @@ def english_clause(clause: Clause, inverted: bool = False) -> str:
 
 
 def english_verbs(clause: Clause, needs_auxiliary: bool) -> tuple[str, str]:
-    """The auxiliary, which may be empty, and the main verb with what belongs to it ("want to turn on")."""
+    """Returns the auxiliary, which may be empty, and the main verb with its other words ("want to turn on")."""
     verb, modal, plural = clause.verb, clause.modal, clause.subject.plural
     if modal and modal.auxiliary:
         return modal.english, verb.english
@@ -111,12 +111,12 @@ def english_verbs(clause: Clause, needs_auxiliary: bool) -> tuple[str, str]:
 
 
 def third_person(base: str) -> str:
-    """The singular of the present: `carry` -> `carries`, `turn on` -> `turns on`."""
+    """Returns the third person singular of the present: `carry` -> `carries`, `turn on` -> `turns on`."""
     first, *rest = base.split()
     form = {"have": "has", "carry": "carries"}.get(first, first + "s")
     return join(form, *rest)
 
 
 def join(*parts: str) -> str:
-    """The parts that are not empty, single spaces between them."""
+    """Joins the parts that are not empty with single spaces."""
     return " ".join(part for part in parts if part)

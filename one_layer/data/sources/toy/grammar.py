@@ -1,11 +1,12 @@
-"""The toy language: a translation task from a small grammar, German-like on one side and English-like on the other.
+"""The toy language: a translation task that a small grammar generates, from a German-like into an English-like language.
 
-The grammar is synchronous: a construction is drawn once, as a `Clause`, and written out twice. What makes it worth
-learning is what the two languages do differently: gender, case and number on German articles and adjectives,
-verb-second main clauses, verb-final subordinate and relative clauses, separable verbs, tenses and modals that bracket
-the clause, `do` in English. Words with two translations (see toy_lexicon.py) are settled by another word, often far
-off: "macht ... auf" opens and "macht ... aus" turns off, "sie" is she or they by its verb, a "schloss" is visited
-(castle) or closed (lock). Every German sentence has exactly one translation, so that 100 BLEU can be reached.
+The grammar is synchronous: a construction is drawn once, as a `Clause`, and written in both languages. The differences between the
+languages make the task worth learning: gender, case and number on German articles and adjectives, verb-second main clauses,
+verb-final subordinate and relative clauses, separable verbs, tenses and modals that bracket the clause, and `do` in English.
+
+Some words have two translations (see lexicon.py), and another word, often far away, decides between them: "macht ... auf" opens and
+"macht ... aus" turns off, "sie" is she or they depending on its verb, a "schloss" is visited (castle) or closed (lock). Every German
+sentence has exactly one translation, so a model can reach 100 BLEU.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ from one_layer.data.sources.toy.lexicon import (
     Noun,
 )
 
-LENGTHS = range(3, 21)  # tokens a sentence, on both sides, full stop included
-SPLITS = ("train",) * 18 + ("valid", "test")  # where the next sentence goes: each split sees the same distribution
+LENGTHS = range(3, 21)  # tokens per sentence in both languages, including the full stop
+SPLITS = ("train",) * 18 + ("valid", "test")  # the next sentence's split is drawn, so all splits have one distribution
 
 T = TypeVar("T")
 
 
 class Draws:
-    """Random choices from raw Philox words, which no version of NumPy changes (the methods of Generator may)."""
+    """Random choices from raw Philox words, which are the same in every NumPy version (Generator's methods may change)."""
 
     def __init__(self, seed: int) -> None:
         digest = hashlib.blake2b(f"{seed}/toy".encode(), digest_size=16).digest()
@@ -67,7 +68,7 @@ class Draws:
             yield from philox.random_raw(4096).tolist()
 
     def below(self, bound: int) -> int:
-        """An integer in [0, bound)."""
+        """Draws an integer in [0, bound)."""
         return next(self._words) % bound
 
     def chance(self, percent: int) -> bool:
@@ -78,7 +79,7 @@ class Draws:
 
 
 def noun_phrase(draws: Draws, noun: Noun, case: str, relative: bool) -> Phrase:
-    """`noun` with an article, perhaps an adjective and, where `relative` allows it, perhaps a relative clause."""
+    """Draws a phrase of `noun` with an article, perhaps an adjective and, if `relative`, perhaps a relative clause."""
     plural = case != "dative" and draws.chance(30)
     definite = draws.chance(65)
     form = "p" if plural else noun.gender
@@ -93,7 +94,7 @@ def noun_phrase(draws: Draws, noun: Noun, case: str, relative: bool) -> Phrase:
 
 
 def adjective(draws: Draws, noun: Noun) -> tuple[str, str]:
-    """A German stem and its translation, which depends on the noun; both empty more often than not."""
+    """Draws a German stem and its translation, which depends on the noun; both are empty in most cases."""
     if not draws.chance(30):
         return "", ""
     stem = draws.pick(tuple(ADJECTIVES))
@@ -102,7 +103,7 @@ def adjective(draws: Draws, noun: Noun) -> tuple[str, str]:
 
 
 def relative_clause(draws: Draws, noun: Noun, head: Phrase) -> Phrase:
-    """`head` with a relative clause in which it is the subject ("der schläft") or the object ("den der mann sieht")."""
+    """Adds to `head` a relative clause in which it is the subject ("der schläft") or the object ("den der mann sieht")."""
     form = "p" if head.plural else noun.gender
     who, whom = ("who", "whom") if noun.kind == "person" else ("that", "that")
     if noun.kind in ANIMATE and draws.chance(60):
@@ -114,7 +115,7 @@ def relative_clause(draws: Draws, noun: Noun, head: Phrase) -> Phrase:
         clause = modified(draws, Clause(subject(draws, relative=False), draws.pick(fitting)))
         other, lead = clause.subject, Phrase(DEFINITE["accusative"][form], whom)
     if not (head.shows_case or other.shows_case or other == NOTHING):
-        return head  # "die frau, die das kind sieht": who sees whom?
+        return head  # ambiguous without case: in "die frau, die das kind sieht", either may see the other
     german = join(head.german, ",", lead.german, german_verb_last(clause), ",")
     return replace(head, german=german, english=join(head.english, lead.english, english_clause(clause)))
 
@@ -137,7 +138,7 @@ def adverbial(draws: Draws) -> Phrase:
 
 
 def simple_clause(draws: Draws, relative: bool = True) -> Clause:
-    """A clause with any verb but those that take another clause."""
+    """Draws a clause with any verb except the verbs that take another clause."""
     who = subject(draws, relative)
     kind = draws.below(10)
     if kind < 3:
@@ -152,7 +153,7 @@ def simple_clause(draws: Draws, relative: bool = True) -> Clause:
 
 
 def modified(draws: Draws, clause: Clause) -> Clause:
-    """`clause` in a tense or with a modal, perhaps with an adverb, a place and a negation."""
+    """Draws a tense or a modal for `clause`, and perhaps an adverb, a place and a negation."""
     tense = draws.below(10)
     if tense < 3:
         clause = replace(clause, past=True)
@@ -166,7 +167,7 @@ def modified(draws: Draws, clause: Clause) -> Clause:
 
 
 def statement(draws: Draws) -> tuple[str, str]:
-    """One main clause; its adverb, or an object that shows its case, may take the subject's place at the front."""
+    """Draws one main clause. The adverb, or an object that shows its case, may come first instead of the subject."""
     clause = simple_clause(draws)
     front = "subject"
     if clause.adverb.german and draws.chance(50):
@@ -177,13 +178,13 @@ def statement(draws: Draws) -> tuple[str, str]:
 
 
 def question(draws: Draws) -> tuple[str, str]:
-    """Yes or no?"""
+    """Draws a yes-or-no question."""
     clause = simple_clause(draws)
     return german_main(clause, front="") + " ?", english_clause(clause, inverted=True) + " ?"
 
 
 def question_word(draws: Draws) -> tuple[str, str]:
-    """Who, where, what or whom?"""
+    """Draws a question that begins with who, where, what or whom."""
     asked = draws.below(3)
     clause = simple_clause(draws)
     if asked == 0:
@@ -201,7 +202,7 @@ def question_word(draws: Draws) -> tuple[str, str]:
 
 
 def subordination(draws: Draws) -> tuple[str, str]:
-    """A main clause and a subordinate one, either first."""
+    """Draws a main clause and a subordinate clause, in either order."""
     main, side = simple_clause(draws, relative=False), simple_clause(draws, relative=False)
     german, english = draws.pick(CONJUNCTIONS)
     german, english = f"{german} {german_verb_last(side)}", f"{english} {english_clause(side)}"
@@ -211,7 +212,7 @@ def subordination(draws: Draws) -> tuple[str, str]:
 
 
 def reported(draws: Draws) -> tuple[str, str]:
-    """Somebody says, believes or knows that ..."""
+    """Draws a sentence of the form "somebody says, believes or knows that ..."."""
     main = Clause(subject(draws, relative=False), draws.pick(WITH_CLAUSE), past=draws.chance(30))
     side = simple_clause(draws, relative=False)
     german = f"{german_main(main)} , dass {german_verb_last(side)} ."
@@ -222,10 +223,10 @@ CONSTRUCTIONS = (statement,) * 8 + (question,) * 2 + (question_word,) * 3 + (sub
 
 
 def sentence(draws: Draws) -> tuple[str, str]:
-    """A German sentence and its English translation, of a length in LENGTHS on both sides."""
+    """Draws a German sentence and its English translation; both lengths are in LENGTHS."""
     while True:
         german, english = draws.pick(CONSTRUCTIONS)(draws)
-        for mark in (",", ".", "?"):  # where a relative clause ends together with the clause around it
+        for mark in (",", ".", "?"):  # a relative clause may end together with the clause around it
             german = german.replace(f", {mark}", mark)
         if len(german.split()) in LENGTHS and len(english.split()) in LENGTHS:
             return german, english
@@ -234,9 +235,9 @@ def sentence(draws: Draws) -> tuple[str, str]:
 def generate(
     seed: int, train: int = 20_000, valid: int = 500, test: int = 500
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """The toy corpus: split name -> (German sentences, English sentences), tokens separated by single spaces.
+    """Generates the toy corpus: split name -> (German sentences, English sentences), tokens separated by single spaces.
 
-    A pure function of its arguments, on every version of Python and NumPy. No German sentence occurs twice, within a
+    The result depends only on the arguments, in every version of Python and NumPy. No German sentence occurs twice, within a
     split or across splits, and no split depends on the size of another.
     """
     draws = Draws(seed)
@@ -249,5 +250,5 @@ def generate(
         if german not in seen and len(corpus[name][0]) < wanted[name]:
             corpus[name][0].append(german)
             corpus[name][1].append(english)
-        seen.add(german)  # even if its split is full, so that no split depends on the size of another
+        seen.add(german)  # also if its split is full, so that no split depends on the size of another
     return corpus

@@ -1,7 +1,7 @@
-"""The words of the toy language as data: German-like forms, their English-like translations, and what goes with what.
+"""The words of the toy language: German-like forms, their English-like translations, and which words go together.
 
-A word that stands in a table twice is ambiguous, and another word of the sentence settles it: nouns by the verb or the
-preposition that they go with, verbs by their object or their particle, adjectives by their noun.
+A word that occurs twice in a table is ambiguous, and another word of the sentence decides: the verb or the preposition decides for
+a noun, the object or the particle for a verb, the noun for an adjective.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class Noun:
     gender: str  # m, f or n
     english: str
     english_plural: str
-    kind: str  # what verbs and prepositions choose by
+    kind: str  # verbs and prepositions select nouns by kind
 
 
-# A word that stands here twice is ambiguous; no verb and no preposition takes both of its kinds.
+# A word that occurs twice here is ambiguous; no verb and no preposition takes both of its kinds.
 NOUN_TABLE = """
 mann      männer      m  man        men         person
 frau      frauen      f  woman      women       person
@@ -56,7 +56,7 @@ fahrrad   fahrräder   n  bicycle    bicycles    bicycle
 NOUNS = tuple(Noun(*row.split()) for row in NOUN_TABLE.strip().split("\n"))
 ANIMATE = ("person", "animal")
 
-# stem: (of a person, of anything else)
+# stem: (translation for a person, translation for anything else)
 ADJECTIVES = {
     "groß": ("tall", "big"),
     "alt": ("old", "old"),
@@ -68,17 +68,17 @@ ADJECTIVES = {
 
 @dataclass(frozen=True)
 class Verb:
-    particle: str  # of a separable verb, else empty
+    particle: str  # the particle of a separable verb; otherwise empty
     infinitive: str  # also the plural of the present
     singular: str  # third person
     participle: str
-    auxiliary: str  # of the perfect
+    auxiliary: str  # for the perfect tense
     english: str
     past: str
     objects: tuple[str, ...] = ()  # the kinds of noun it takes; empty for an intransitive verb
 
 
-# Two verbs of the same German forms are told apart by their objects alone, those of the same stem by their particles.
+# Verbs with the same German forms differ only in their objects; verbs with the same stem differ in their particles.
 TRANSITIVE = (
     Verb("", "sehen", "sieht", "gesehen", "hat", "see", "saw", ANIMATE),
     Verb("", "suchen", "sucht", "gesucht", "hat", "look for", "looked for", (*ANIMATE, "text", "clothes")),
@@ -124,7 +124,7 @@ class Modal:
     singular: str
     plural: str
     english: str
-    auxiliary: bool  # whether it needs no `do` in English
+    auxiliary: bool  # whether English needs no `do` with it
 
 
 MODALS = (
@@ -139,7 +139,7 @@ MODALS = (
 class Adverb:
     german: str
     english: str
-    before_verb: bool  # in English
+    before_verb: bool  # whether it comes before the verb in English
 
 
 NO_ADVERB = Adverb("", "", False)
@@ -150,10 +150,10 @@ PREPOSITIONS = (
     ("in", "in", ("place",)),
     ("auf", "on", ("furniture",)),
     ("mit", "with", ANIMATE),
-)  # all with the dative
+)  # all take the dative
 CONJUNCTIONS = (("weil", "because"), ("wenn", "when"), ("obwohl", "although"))
 
-# case: {gender, or p for plural: form}; a dative plural never occurs
+# case: {gender, or p for plural: form}; the dative plural never occurs
 DEFINITE = {
     "nominative": {"m": "der", "f": "die", "n": "das", "p": "die"},
     "accusative": {"m": "den", "f": "die", "n": "das", "p": "die"},
