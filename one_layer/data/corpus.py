@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -37,7 +37,8 @@ class Split:
     """Pairs of one part of a corpus; the training part carries ids only and leaves the texts empty.
 
     source, target: ids ending in eos, int32 [length] each. source_text: lines as they were read.
-    reference: target tokens, BPE joined, for tokenised BLEU. reference_detokenized: plain text, for sacreBLEU.
+    reference: target tokens, BPE joined, for tokenised BLEU. reference_detokenized: plain text as it was written, for sacreBLEU,
+    which lower-cases it where that is due; only text that is prepared already may come lower-cased.
     """
 
     source: TokenStore = field(default_factory=lambda: TokenStore.of([]))
@@ -242,11 +243,13 @@ def _scored_split(config: DataConfig, assets: TextAssets, raw: Pairs) -> Split:
     reference = steps[1].join(pairs[1])
     if config.labels:
         plain = raw[1]
-    elif config.tokenize and not config.is_prepared:
-        # A lower-cased model is compared with lower-cased text: sacreBLEU itself minds case.
-        plain = [line.lower() for line in raw[1]] if config.lowercase else raw[1]
-    else:
+    elif config.is_prepared:
         plain = steps[1].undo(pairs[1])
+    elif config.tokenize:
+        plain = raw[1]
+    else:
+        cased = replace(steps[1], lowercase=False)
+        plain = cased.undo(cased.apply(raw[1]))
     return Split(*_encode(config, assets, pairs), raw[0], reference, plain)
 
 
