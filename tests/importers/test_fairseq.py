@@ -236,6 +236,7 @@ def test_a_real_dictionary(shared):
         ("und 9\nund 3\n", "line 2: 'und' has an id already"),
         ("<unk> 3\n", "line 1: '<unk>' has an id already"),
         ("und 9 #fairseq:keep\n", "line 1"),
+        ("und 9\nhaus " + "9" * 5000 + "\n", "line 2: 'haus 9{190,195}.* is not `token count`"),
     ],
 )
 def test_dictionaries_that_cannot_be_read(tmp_path, text, message):
