@@ -92,9 +92,10 @@ def _ticket() -> None:
 
         export(restore_run(_workdir(), _CHECKPOINT.value), _workdir() / "ticket.safetensors")
     else:
+        from one_layer.data.text.streams import write_output
         from one_layer.tickets.inspection import describe, inspect
 
-        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")), flush=True)
+        write_output("", [describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors"))])
 
 
 def _restored() -> RestoredRun:
@@ -130,6 +131,12 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
     """One sentence says that a checkpoint is damaged; the readers that Orbax then leaves behind need not add tracebacks."""
     if str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
+
+
+def _in_utf8() -> None:
+    """Begins again in Python's UTF-8 mode where the locale has no umlauts: Orbax takes no path that is not Unicode."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def run() -> None:
@@ -185,4 +192,5 @@ def _say(error: UserError) -> int:
 
 
 if __name__ == "__main__":
+    _in_utf8()
     run()
