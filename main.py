@@ -92,10 +92,11 @@ def _ticket() -> None:
 
         export(restore_run(_workdir(), _CHECKPOINT.value), _workdir() / "ticket.safetensors")
     else:
-        from one_layer.data.text.streams import write_output
         from one_layer.tickets.inspection import describe, inspect
 
-        write_output("", [describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors"))])
+        table = describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors"))
+        sys.stdout.buffer.write(f"{table}\n".encode())  # the terminal's encoding may lack the ×
+        sys.stdout.buffer.flush()
 
 
 def _restored() -> RestoredRun:
