@@ -102,7 +102,9 @@ def _ticket() -> None:
     else:
         from one_layer.tickets.inspection import describe, inspect
 
-        print(describe(inspect(_TICKET.value or _folder().ticket_file)), flush=True)
+        table = describe(inspect(_TICKET.value or _folder().ticket_file))
+        sys.stdout.buffer.write(f"{table}\n".encode())  # the terminal's encoding may lack the ×
+        sys.stdout.buffer.flush()
 
 
 def _restored() -> TrainedModel:
@@ -137,6 +139,12 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
     """One sentence says that a checkpoint is damaged; the readers that Orbax then leaves behind need not add tracebacks."""
     if str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
+
+
+def _in_utf8() -> None:
+    """Begins again in Python's UTF-8 mode where the locale has no umlauts: Orbax takes no path that is not Unicode."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def run() -> None:
@@ -194,4 +202,5 @@ def _say(error: UserError) -> int:
 
 
 if __name__ == "__main__":
+    _in_utf8()
     run()

@@ -3,8 +3,9 @@
     python -m tests.fuzz_tickets [--mutants=10000] [--seed=0]
 
 `damaged` mutants are bytes changed anywhere. `forged` ones are well-formed files with a digest that fits, of which the metadata, the
-shapes or the contents were changed by somebody who can compute one; such a file may be another whole ticket. Nothing may raise
-anything but a UserError, nor allocate much.
+shapes or the contents were changed by somebody who can compute one; such a file may be another whole ticket. Each is loaded,
+inspected and used for a line in a process of its own kind, which may raise nothing but a UserError, and dies of more than so much
+memory or time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import argparse
 import dataclasses
 import json
 import random
+import resource
+import select
+import subprocess
+import sys
 import tempfile
 import time
-import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from one_layer.tasks.classification.serve import classify_lines
+from one_layer.tasks.translation.serve import translate_lines
 
 from one_layer import tickets
 from one_layer.data.config import DataConfig
@@ -32,12 +38,18 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import initialize
 from one_layer.models.config import ModelConfig
+from one_layer.tasks.translation.generate import Generator
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets.inspection import describe, inspect
+from tests import ROOT
 
-MOST_MEMORY = 32 * 2**20  # bytes that a mutant of a file of a few thousand may make Python and NumPy allocate
+MOST_MEMORY = (
+    5 * 2**30
+)  # bytes of address space, beside what Python and JAX have taken before: a line may take 2^31, twice
+MOST_SECONDS = 60  # of a processor, for one mutant
 CODES = "#version: 0.2\na b</w>\nc d\n"
-ODD = (
+ODD: tuple[Any, ...] = (
     0,
     -1,
     1,
@@ -183,39 +195,103 @@ def _changed(value: Any, dice: random.Random) -> Any:
     return dice.choice(ODD)
 
 
-def outcome(content: bytes, good: bytes, path: Path) -> str:
-    """`refused`, `same` or `other`: another whole ticket. Whatever else `load` does is raised."""
-    path.write_bytes(content)
+class Child:
+    """A process that uses tickets as a person would, under limits on time and on address space: what XLA takes counts too.
+
+    It loads each, inspects it, and translates or classifies a line with it.
+    """
+
+    def __init__(self, goods: list[Path]) -> None:
+        command = [sys.executable, "-m", "tests.fuzz_tickets", "--child", *map(str, goods)]
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        assert self._answer() == "ready", self._death()
+
+    def outcome(self, path: Path) -> str:
+        """`refused`, `same` as the good ones, or `other`: another whole ticket. Raises: AssertionError for whatever else happens."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{path}\n")
+        self._process.stdin.flush()
+        end = self._answer()
+        assert end in ("refused", "same", "other"), self._death()
+        return end
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.communicate()
+        self._errors.close()
+
+    def _answer(self) -> str:
+        assert self._process.stdout
+        ready, _, _ = select.select([self._process.stdout], [], [], MOST_SECONDS * 20)  # of a clock, not of a processor
+        return self._process.stdout.readline().strip() if ready else ""
+
+    def _death(self) -> str:
+        self._process.kill()
+        code = self._process.wait()
+        self._errors.seek(0)
+        return f"it ended with {code}: {self._errors.read()[-3000:]}"
+
+
+def child(goods: list[Path]) -> None:
+    """What `Child` runs: answers every path on stdin with one word on stdout, or dies."""
+    contents = {path.read_bytes() for path in goods}
+    used: set[str] = set()
+    for path in goods:  # before the limit is set: what JAX takes to begin with is nobody's fault
+        assert _use(path, contents, used) == "same"
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MOST_MEMORY, resource.RLIM_INFINITY))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        spent = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = int(spent.ru_utime + spent.ru_stime) + MOST_SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+        print(_use(Path(line.rstrip("\n")), contents, used), flush=True)
+
+
+def _use(path: Path, goods: set[bytes], used: set[str]) -> str:
+    """Models and searches that are in `used` have translated a line already, which a compilation takes."""
     try:
         ticket = tickets.load(path)
+        describe(inspect(path))
+        key = repr((ticket.config, ticket.evaluation, ticket.assets.source_preprocessing, ticket.data.max_length))
+        if key not in used:
+            used.add(key)
+            restored = tickets.restore_ticket(path)
+            if restored.model.classifies:
+                classify_lines(restored, ["ä0 ä1 ä2\tä3"])
+            else:
+                translate_lines(restored, Generator(restored.model, restored.run.evaluation), ["ä0 ä1 ä2"])
     except UserError as error:
         sentence = str(error)
-        assert len(sentence) < 3000 and sentence.isprintable() and str(path) in sentence, sentence
+        assert len(sentence) < 3000 and sentence.isprintable(), sentence
         return "refused"
-    tickets.variables(ticket)
-    return "same" if ticket_content.to_bytes(ticket)[0] == good else "other"
+    return "same" if ticket_content.to_bytes(ticket)[0] in goods else "other"
 
 
-def fuzz(mutants: int, seed: int, path: Path, watch_memory: bool = True) -> Counter[str]:
+def fuzz(mutants: int, seed: int, folder: Path) -> Counter[str]:
     """How many mutants of either kind ended how. Raises: AssertionError for a damaged one that is taken for another ticket."""
     goods, dice = (good_ticket(), good_classifier()), random.Random(seed)
-    assert [outcome(good, good, path) for good in goods] == ["same", "same"]
+    places = [folder / f"good{number}.safetensors" for number in range(len(goods))]
+    for path, good in zip(places, goods, strict=True):
+        path.write_bytes(good)
     counts: Counter[str] = Counter()
-    if watch_memory:
-        tracemalloc.start()
+    user, place = Child(places), folder / "mutant.safetensors"
     for number in range(mutants):
         make, good = (damaged, forged)[number % 2], goods[number // 2 % 2]
         content = make(good, dice)
-        before, _ = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
-        end = "same" if content == good else outcome(content, good, path)
-        peak = tracemalloc.get_traced_memory()[1] - before
-        assert peak < MOST_MEMORY, f"mutant {number} of seed {seed} took {peak:,} bytes"
+        place.write_bytes(content)
+        try:
+            end = "same" if content == good else user.outcome(place)
+        except AssertionError as error:
+            raise AssertionError(f"mutant {number} of seed {seed}: {error}") from None
         assert (make, end) != (damaged, "other"), (
             f"mutant {number} of seed {seed} is another ticket, and its digest fits"
         )
         counts[f"{make.__name__}, {end}"] += 1
-    tracemalloc.stop()
+    user.close()
     return counts
 
 
@@ -223,9 +299,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", type=Path, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        for name, count in sorted(fuzz(arguments.mutants, arguments.seed, Path(folder) / "t.safetensors").items()):
-            print(f"{name}: {count:,}")
-        print(f"{time.perf_counter() - start:.0f} seconds")
+    if arguments.child:
+        child(arguments.child)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            for name, count in sorted(fuzz(arguments.mutants, arguments.seed, Path(folder)).items()):
+                print(f"{name}: {count:,}")
+            print(f"{time.perf_counter() - start:.0f} seconds")

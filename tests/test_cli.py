@@ -266,6 +266,26 @@ def test_a_process_of_its_own(workdir, damaged):
         assert done.returncode == 0 and done.stdout.count(b"\n") == 3
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--mode=inspect", "--ticket={}/ticket.safetensors"], 0, "decoder/ffn/in"),
+        (["--mode=inspect", "--ticket={}/nïcht"], 2, "rün/nïcht cannot be used: there is no such file"),
+        (["--mode=translate", "--workdir={}", "--input={}/eingäbe", "--output={}/aüs"], 0, ""),
+    ],
+)
+def test_paths_with_umlauts_in_a_locale_without(workdir, tmp_path, arguments, code, said):
+    """Python then has ASCII for paths and for stdout."""
+    folder = workdir.rename(tmp_path / "rün")
+    (folder / "eingäbe").write_text("ja\n", "utf-8")
+    environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "main.py", *(argument.format(folder) for argument in arguments)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=300, encoding="utf-8")
+    assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+    assert said in done.stdout + done.stderr
+    assert (folder / "aüs").exists() == (code == 0 and not said)
+
+
 @pytest.mark.parametrize("mode", ["materialized", "packed"])
 def test_a_ticket_alone_scores_and_translates_as_its_checkpoint(cli, finished, tmp_path, mode):
     """In a folder where there is nothing but the ticket that training left: no run, no vocabulary."""

@@ -1,6 +1,10 @@
-"""A file is its old content or its new, never a half."""
+"""A file is its old content or its new, never a half; and nothing but a file is ever replaced."""
 
 from __future__ import annotations
+
+import os
+import stat
+import threading
 
 import pytest
 
@@ -21,3 +25,74 @@ def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path):
     assert path.read_text() == "alt" and list(path.parent.iterdir()) == [path]
     write_atomically(path, "neü")
     assert path.read_bytes() == "neü".encode() and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_a_file_keeps_its_permissions_and_a_new_one_gets_the_usual_ones(tmp_path, mode):
+    old, new, usual = tmp_path / "old", tmp_path / "new", tmp_path / "usual"
+    old.touch()
+    old.chmod(mode)
+    usual.touch()
+    for path in (old, new):
+        write_atomically(path, "x")
+    assert stat.S_IMODE(old.stat().st_mode) == mode
+    assert new.stat().st_mode == usual.stat().st_mode
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_leads_to_the_new_content(tmp_path, there):
+    target = tmp_path / "elsewhere" / "file"
+    target.parent.mkdir()
+    if there:
+        target.write_text("old")
+    first, second = tmp_path / "first", tmp_path / "second"
+    second.symlink_to("elsewhere/file")
+    first.symlink_to(second)
+    write_atomically(first, "new")
+    assert first.is_symlink() and second.is_symlink() and target.read_text() == "new"
+    assert sorted(tmp_path.iterdir()) == [target.parent, first, second]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    path, read = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    write_atomically(path, "line\n")
+    reader.join(60)
+    assert read == [b"line\n"] and stat.S_ISFIFO(path.stat().st_mode) and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_device_stays_a_device():
+    before = os.stat("/dev/null")
+    write_atomically("/dev/null", "x")
+    assert stat.S_ISCHR(before.st_mode) and os.path.samestat(before, os.stat("/dev/null"))
+
+
+def test_an_open_file_is_reached_through_its_descriptor(tmp_path):
+    """As --output=/dev/stdout is, where a shell sent that into a file; also where the file has no name any more."""
+    for unlinked in (False, True):
+        with (tmp_path / "file").open("w+") as file:
+            if unlinked:
+                (tmp_path / "file").unlink()
+            write_atomically(f"/dev/fd/{file.fileno()}", "x")
+            assert unlinked or (tmp_path / "file").read_text() == "x"
+            assert not unlinked or os.pread(file.fileno(), 9, 0) == b"x"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_it_returns(tmp_path, monkeypatch):
+    calls, fsync, replace = [], os.fsync, os.replace
+
+    def synced(handle):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def renamed(old, new):
+        calls.append("rename")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    write_atomically(tmp_path / "file", "x")
+    assert calls == ["file", "rename", "folder"]

@@ -34,7 +34,8 @@ class Split:
     """Pairs of one part of a corpus; the training part carries ids only and leaves the texts empty.
 
     source, target: ids ending in eos, int32 [length] each. source_text: lines as they were read.
-    reference: target tokens, BPE joined, for tokenised BLEU. reference_detokenized: plain text, for sacreBLEU.
+    reference: target tokens, BPE joined, for tokenised BLEU. reference_detokenized: plain text as it was written, for sacreBLEU,
+    which lower-cases it where that is due; only text that is prepared already may come lower-cased.
     """
 
     source: TokenStore = field(default_factory=lambda: TokenStore.of([]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -66,11 +67,16 @@ class ParallelReader:
         )
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
-        """The plain text of the target of a scored part, from its lines as they were read and as they were prepared."""
-        if config.tokenize and not config.is_prepared:
-            # A lower-cased model is compared with lower-cased text: sacreBLEU itself minds case.
-            return [line.lower() for line in raw[1]] if config.lowercase else raw[1]
-        return target.undo(prepared)
+        """The plain text of the target of a scored part, from its lines as they were read and as they were prepared.
+
+        It keeps its case where it has one: sacreBLEU is told whether case counts, and its signature says so.
+        """
+        if config.is_prepared:
+            return target.undo(prepared)
+        if config.tokenize:
+            return raw[1]
+        cased = replace(target, lowercase=False)
+        return cased.undo(cased.apply(raw[1]))
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         """A line for people on the size of a part."""

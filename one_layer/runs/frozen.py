@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +55,20 @@ def fingerprint(path: Path) -> str | None:
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            arrays = {name: file[name] for name in file.files}
+        if strange := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+            raise ValueError(f"{strange[0]!r:.200} is no array")  # NumPy gives the bytes of what it does not know
+        return arrays
+    except (
+        Exception
+    ) as error:  # zipfile, zlib and NumPy raise a dozen kinds between them, and each means that it is damaged
         raise UserError(
-            f"{path} cannot be read ({error}); put the run's own file back, or import the model again"
+            f"{path} cannot be read ({_one_line(error)}); put the run's own file back, or import the model again"
         ) from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error!s:.200}".split())
 
 
 def _named(variables: Variables) -> list[tuple[str, Any]]:

@@ -14,6 +14,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.work import Work, encoder_work
 
 Variables = dict[str, Any]
 Batch = dict[str, Array]
@@ -71,3 +72,7 @@ class Task(ABC):
     @abstractmethod
     def validator(self, model: ModelConfig, data: DataConfig, settings: Any, corpus: Corpus) -> Validator:
         """What measures the validation set: (params, fixed collections) -> values, `valid/nll` (nats a target) among them."""
+
+    def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
+        """About what a line of so many tokens takes, at most; by default what the encoder takes."""
+        return encoder_work(model, tokens)

@@ -24,6 +24,7 @@ from one_layer.supermask import kept_count
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
 from one_layer.tickets.settings import Settings, read_json, read_settings, read_text, write_settings, write_text
+from one_layer.tickets.work import check_work
 
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
@@ -91,6 +92,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     Raises: UserError for whatever in the file does not go together, before anything large is made.
     """
     settings = read_settings(file.metadata)
+    check_work(settings)
     config, known = settings.config, shapes(settings.config)
     _check_size(known, file)
     names = roles(config)

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ FORMAT, VERSION = "one_layer ticket", "1"
 
 _DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype("uint8"), "F32": np.dtype("<f4")}
 _NAMES = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
-_LONGEST_NAME, _MOST_AXES, _LONGEST_HEADER = 100, 4, 2**20
+_LONGEST_NAME, _MOST_AXES, _MOST_ENTRIES, _LONGEST_HEADER = 100, 4, 2**40, 2**20
 _LARGEST = 2**32  # bytes of a file
 
 Tensors = Mapping[str, np.ndarray]
@@ -37,6 +38,7 @@ class TicketFile:
     """What a file holds: `metadata`, and `tensors` as they are stored, of which some are coded (see `tensor`)."""
 
     size: int  # bytes of data
+    total: int  # bytes of the whole file
     metadata: dict[str, str]
     tensors: dict[str, np.ndarray]
     coded: dict[str, tuple[str, tuple[int, ...]]]  # codec, and the shape of the uint8 tensor before
@@ -122,7 +124,7 @@ def from_bytes(content: bytes) -> TicketFile:
     digest = metadata.pop("digest", "")
     if digest != _digest(metadata, tensors):
         raise damaged("its digest is not that of its content")
-    return TicketFile(len(data), metadata, tensors, _coded(metadata, tensors))
+    return TicketFile(len(data), len(content), metadata, tensors, _coded(metadata, tensors))
 
 
 def parse(text: str | bytes, what: str) -> Any:
@@ -142,8 +144,8 @@ def parse(text: str | bytes, what: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise UserError(f"has the name {next(name for name in names if names.count(name) > 1)!r:.120} twice")
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise UserError(f"has the name {twice!r:.120} twice")
     return found
 
 
@@ -199,7 +201,7 @@ def _described(name: str, entry: Any) -> tuple[int, int, str, tuple[int, ...]]:
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if code not in ("U8", "F32"):
         raise damaged(f"{name} is of the dtype {code!r:.20}; a ticket's tensors are U8 and F32")
-    if not (_whole(shape) and len(shape) <= _MOST_AXES and _whole(offsets) and len(offsets) == 2):
+    if not (_is_shape(shape) and _whole(offsets) and len(offsets) == 2):
         raise damaged(f"its header gives {name} no shape or no place that can be")
     if offsets[1] - offsets[0] != math.prod(shape) * _DTYPES[code].itemsize:
         raise damaged(f"{name} of the shape {shape} has {offsets[1] - offsets[0]:,} bytes")
@@ -215,14 +217,19 @@ def _coded(metadata: Mapping[str, str], tensors: Tensors) -> dict[str, tuple[str
         known = isinstance(entry, dict) and entry.keys() == {"codec", "shape"} and isinstance(entry["codec"], str)
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
             raise damaged(f"its metadata 'codecs' names {name!r:.120}, which is no coded tensor")
-        if not known or not _whole(entry["shape"]) or len(entry["shape"]) > _MOST_AXES:
+        if not known or not _is_shape(entry["shape"]):
             raise damaged(f"its metadata 'codecs' does not say codec and shape of {name}")
     return {name: (entry["codec"], tuple(entry["shape"])) for name, entry in entries.items()}
 
 
 def _whole(values: Any) -> bool:
     """Whether this is a list of whole numbers from 0 to 2^40."""
-    return isinstance(values, list) and all(type(value) is int and 0 <= value <= 2**40 for value in values)
+    return isinstance(values, list) and all(type(value) is int and 0 <= value <= _MOST_ENTRIES for value in values)
+
+
+def _is_shape(values: Any) -> bool:
+    """Whether this is a shape that arrays can have; NumPy multiplies the other axes even where one is 0."""
+    return _whole(values) and len(values) <= _MOST_AXES and math.prod(n for n in values if n) <= _MOST_ENTRIES
 
 
 def _code(tensor: np.ndarray) -> str:

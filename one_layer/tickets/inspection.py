@@ -18,8 +18,9 @@ from jaxtyping import UInt8
 from one_layer.models import recipes
 from one_layer.models.config import ModelConfig
 from one_layer.tickets import content as ticket_content
-from one_layer.tickets import load
+from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Ticket
+from one_layer.tickets.ticket import read
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,15 @@ class Inspection:
 
 
 def inspect(ticket: Ticket | str | Path) -> Inspection:
-    """Looks into a ticket, or the file of one. Raises: UserError as `one_layer.tickets.ticket.load` does."""
-    ticket = ticket if isinstance(ticket, Ticket) else load(ticket)
-    content, sizes = ticket_content.to_bytes(ticket)
+    """Looks into the file of a ticket, whose sizes are told as they are, or into what `save` would write of one.
+
+    Raises: UserError as `one_layer.tickets.ticket.load` does.
+    """
+    if isinstance(ticket, Ticket):
+        file = ticket_file.from_bytes(ticket_content.to_bytes(ticket)[0])
+    else:
+        file, ticket = read(ticket, {})
+    sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
     matrices = []
     for module, recipe in recipes(ticket.config).items():
         drawn = ticket.drawn.get(module)
@@ -75,7 +82,7 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
-    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), len(content), arrays, text)
+    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), file.total, arrays, text)
 
 
 def describe(inspection: Inspection) -> str:

@@ -34,6 +34,7 @@ from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Drawn, Ticket, checksum
+from one_layer.tickets.file import TicketFile
 from one_layer.tickets.settings import settings_as_run
 
 __all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
@@ -155,13 +156,16 @@ def load_many(paths: Iterable[str | Path]) -> list[Ticket]:
     Raises: UserError as `load` does.
     """
     drawn: dict[tuple[int, Recipe], Drawn] = {}
-    found = []
-    for path in paths:
-        try:
-            found.append(ticket_content.from_file(ticket_file.read(Path(path)), drawn))
-        except UserError as error:
-            raise UserError(f"the ticket {path} cannot be used: {error}") from None
-    return found
+    return [read(path, drawn)[1] for path in paths]
+
+
+def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn]) -> tuple[TicketFile, Ticket]:
+    """The file as it is, and the ticket in it. Random matrices are taken from `drawn`, or added to it. Raises: UserError as `load` does."""
+    try:
+        file = ticket_file.read(Path(path))
+        return file, ticket_content.from_file(file, drawn)
+    except UserError as error:
+        raise UserError(f"the ticket {path} cannot be used: {error}") from None
 
 
 def _pack(scores: Float32[Array | np.ndarray, "*layers rows columns"], supermask: Supermask) -> dict[str, np.ndarray]:

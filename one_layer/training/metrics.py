@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt8
-from tensorboardX import SummaryWriter
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto.summary_pb2 import Summary
 
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
@@ -28,14 +33,13 @@ class MetricsLog:
         kept = [line for line in read_metrics(folder.metrics_file) if line["step"] <= step]
         write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
         self._file = folder.metrics_file.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder.tensorboard), purge_step=step + 1)
+        self._board = _Board(folder.tensorboard, step + 1)
 
     def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
         """Appends one line. `seconds` of training so far, those before a resumption included."""
         self._file.write(json.dumps({"step": step, "seconds": round(seconds, 3), **values}) + "\n")
         self._file.flush()
-        for name, value in values.items():
-            self._board.add_scalar(name, value, step)
+        self._board.write(step, values)
 
     def close(self) -> None:
         """Makes sure that everything is on the disk."""
@@ -43,6 +47,34 @@ class MetricsLog:
         os.fsync(self._file.fileno())
         self._file.close()
         self._board.close()
+
+
+class _Board:
+    """A file of TensorBoard's events in a folder, which hides those of earlier files from step `first` on.
+
+    SummaryWriter hands events to a thread that keeps them for up to two minutes, and its flush does not wait for that thread: a kill
+    would take them. Here every event is on the disk when `write` returns.
+    """
+
+    def __init__(self, folder: Path, first: int) -> None:
+        folder.mkdir(exist_ok=True)
+        # Two files of one second would have one name.
+        self._writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
+        self._add(Event(step=first, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, step: int, values: dict[str, float]) -> None:
+        """Adds the values of a step."""
+        scalars = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._add(Event(step=step, summary=Summary(value=scalars)))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._writer.close()
+
+    def _add(self, event: Event) -> None:
+        event.wall_time = time.time()
+        self._writer.write_event(event)
+        self._writer.flush()
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -57,7 +89,16 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path} is damaged ({error}); remove the line, or the file, and run again") from None
 
 
-Masks = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes]
+@partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])
+@dataclass(frozen=True, eq=False)
+class PackedMask:
+    """`count` mask bits, those of all layers together; every layer's `bits` are filled up to whole bytes."""
+
+    bits: UInt8[Array, "*layers bytes"]
+    count: int
+
+
+Masks = dict[str, PackedMask]
 
 
 def packed_masks(params: Any, mask: Supermask) -> Masks:
@@ -69,12 +110,14 @@ def packed_masks(params: Any, mask: Supermask) -> Masks:
     masks = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
         if path[-1].key == "scores":
-            masks[jax.tree_util.keystr(path)] = jax.lax.map(pack, leaf) if leaf.ndim == 3 else pack(leaf)
+            bits = jax.lax.map(pack, leaf) if leaf.ndim == 3 else pack(leaf)
+            masks[jax.tree_util.keystr(path)] = PackedMask(bits, leaf.size)
     return masks
 
 
 def flipped_share(before: Masks, after: Masks) -> Float[Array, ""]:
-    """The share of all mask bits that differ, in [0, 1]; those that fill up a mask's last byte count as equal ones."""
-    flips = sum(jnp.sum(jnp.bitwise_count(before[name] ^ after[name]), dtype=jnp.float32) for name in before)
-    bits = sum(mask.size for mask in before.values()) * 8
-    return jnp.asarray(flips / bits, jnp.float32)
+    """The share of all mask bits that differ, in [0, 1]; bits that only fill up a layer's last byte are not among them."""
+    flips = sum(
+        jnp.sum(jnp.bitwise_count(mask.bits ^ after[name].bits), dtype=jnp.float32) for name, mask in before.items()
+    )
+    return jnp.asarray(flips / sum(mask.count for mask in before.values()), jnp.float32)

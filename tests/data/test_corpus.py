@@ -95,7 +95,7 @@ def test_raw_text_is_tokenised_lower_cased_and_split(folder: Path) -> None:
     assert corpus.target_preprocessing.undo([decoded(corpus)[0][1]]) == ["that's a house."]
     assert corpus.valid.source_text == GERMAN[:2]
     assert corpus.valid.reference == ["that &apos;s a house .", "he says : &apos; yes ! &apos;"]
-    assert corpus.valid.reference_detokenized == ["that's a house.", "he says: 'yes!'"]
+    assert corpus.valid.reference_detokenized == ENGLISH[:2], "sacreBLEU lower-cases by itself, and says so"
     cased = load(texts(folder, tokenize=True)).valid
     assert cased.reference_detokenized == ENGLISH[:2]
 
@@ -106,6 +106,15 @@ def test_tokenised_text_is_detokenised_for_sacrebleu(folder: Path) -> None:
     assert test.reference == ["that &apos;s , yes"]
     assert test.reference_detokenized == ["that's, yes"]
     assert test.source_text == ["d@@ as ist , ja"]
+
+
+def test_references_keep_their_case_however_text_is_lowered(folder: Path) -> None:
+    """Raw or tokenised, in subwords or not."""
+    (folder / "codes").write_text("#version: 0.2\nt h\nth a\n")
+    for keys in ({}, {"tokenize": True}, {"bpe_codes": str(folder / "codes")}):
+        lowered, cased = (load(texts(folder, lowercase=lower, **keys)).tests["test"] for lower in (True, False))
+        assert lowered.reference_detokenized == cased.reference_detokenized, keys
+        assert lowered.reference == [line.lower() for line in cased.reference], keys
 
 
 def test_prepared_text_stays_unchanged_and_new_text_is_prepared(folder: Path) -> None:

@@ -111,9 +111,7 @@ def test_export_and_import_change_no_bit(kind):
 def test_a_classifier_is_refused():
     config = TINY.replace(decoder_layers=0)
     for convert_it in (lambda: convert({}, config), lambda: export(drawn(config), config)):
-        with pytest.raises(
-            UserError, match=r"model\.decoder_layers is 0, so the model is a classifier; only translation models"
-        ):
+        with pytest.raises(UserError, match=r"this model is of the family classifier; only translation models"):
             convert_it()
 
 
@@ -238,6 +236,7 @@ def test_a_real_dictionary(shared):
         ("und 9\nund 3\n", "line 2: 'und' already has an id"),
         ("<unk> 3\n", "line 1: '<unk>' already has an id"),
         ("und 9 #fairseq:keep\n", "line 1"),
+        ("und 9\nhaus " + "9" * 5000 + "\n", "line 2: 'haus 9{190,195}.* is not `token count`"),
     ],
 )
 def test_invalid_dictionaries_are_refused(tmp_path, text, message):

@@ -10,6 +10,7 @@ import pytest
 
 from one_layer import tickets
 from one_layer.models import ModelConfig, initialize, recipes
+from one_layer.tickets import file as ticket_file
 from one_layer.tickets.inspection import describe, inspect
 from tests.fuzz_tickets import assets
 
@@ -46,6 +47,24 @@ def test_densities_overlap_and_sizes_are_those_of_the_bits(tmp_path):
             assert matrix.overlap.used == pytest.approx(masks.any(axis=0).mean())
         else:
             assert matrix.overlap is None
+
+
+def test_sizes_are_those_of_the_file_not_of_what_this_program_would_write(tmp_path):
+    """Another program may code tensors otherwise, or not at all."""
+    ticket, path = ticket_of(CONFIG.replace(ffn=600)), tmp_path / "t"
+    tickets.save(path, ticket)
+    file = ticket_file.read(path)
+    assert file.coded
+    plain = {
+        name: file.tensor(name, "uint8", file.shape(name)) if name in file.coded else tensor
+        for name, tensor in file.tensors.items()
+    }
+    path.write_bytes(ticket_file.to_bytes({**file.metadata, "codecs": "{}"}, plain))
+    found, ours = inspect(path), inspect(ticket)
+    assert found.total == path.stat().st_size > ours.total
+    assert found.text == sum(tensor.nbytes for name, tensor in plain.items() if name.startswith("text/"))
+    assert all(matrix.stored == matrix.packed for matrix in found.matrices)
+    assert [matrix.density for matrix in found.matrices] == [matrix.density for matrix in ours.matrices]
 
 
 def test_independent_masks_have_what_it_says_of_them_and_equal_ones_everything():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from one_layer.errors import UserError
 from one_layer.supermask import Supermask
-from one_layer.training.metrics import MetricsLog, flipped_share, packed_masks, read_metrics
+from one_layer.training.metrics import MetricsLog, PackedMask, flipped_share, packed_masks, read_metrics
 from tests import tiny
 
 packed = jax.jit(packed_masks, static_argnums=1)
@@ -30,15 +30,17 @@ def numpy_mask(scores, keep):
 
 def params(seed):
     random = np.random.default_rng(seed)
-    shapes = {"embedding": (6, 4), "stack": (3, 4, 8)}
+    shapes = {"embedding": (6, 4), "stack": (3, 4, 8), "odd": (2, 3, 3)}
     tree = {name: {"scores": jnp.asarray(random.integers(-3, 4, shape), jnp.float32)} for name, shape in shapes.items()}
     return {**tree, "norm": {"scale": jnp.ones((3, 4))}}
 
 
 def numpy_masks(tree, keep):
-    """Mask bits by name, layer after layer."""
-    stack = [numpy_mask(np.asarray(layer), keep) for layer in tree["stack"]["scores"]]
-    return {"embedding": numpy_mask(np.asarray(tree["embedding"]["scores"]), keep), "stack": np.concatenate(stack)}
+    """Mask bits by name, a row for every layer."""
+    return {
+        name: np.stack([numpy_mask(layer, keep) for layer in np.asarray(tree[name]["scores"]).reshape(layers, -1)])
+        for name, layers in (("embedding", 1), ("stack", 3), ("odd", 2))
+    }
 
 
 @quick
@@ -46,30 +48,34 @@ def numpy_masks(tree, keep):
 def test_masks_are_packed_bit_for_bit(seed, keep):
     tree = params(seed)
     masks = packed(tree, Supermask(keep))
-    assert set(masks) == {"['embedding']['scores']", "['stack']['scores']"}
-    for name, bits in numpy_masks(tree, keep).items():
-        np.testing.assert_array_equal(np.asarray(masks[f"['{name}']['scores']"]).reshape(-1), np.packbits(bits))
+    found = numpy_masks(tree, keep)
+    assert set(masks) == {f"['{name}']['scores']" for name in found}
+    for name, bits in found.items():
+        mask = masks[f"['{name}']['scores']"]
+        np.testing.assert_array_equal(np.asarray(mask.bits).reshape(len(bits), -1), np.packbits(bits, axis=1))
+        assert mask.count == bits.size
 
 
 @quick
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_share_of_flips_is_exact(first, second):
-    before, after = (np.concatenate([*numpy_masks(params(seed), 0.5).values()]) for seed in (first, second))
+    masks = [numpy_masks(params(seed), 0.5).values() for seed in (first, second)]
+    before, after = (np.concatenate([bits.reshape(-1) for bits in each]) for each in masks)
     share = flipped_share(packed(params(first), Supermask()), packed(params(second), Supermask()))
     assert float(share) == np.float32(np.mean(before != after))
 
 
-def test_filling_bits_count_as_equal():
+def test_filling_bits_do_not_count():
     """5 weights make a byte of which 3 bits mean nothing."""
     trees = [{"scores": jnp.asarray([scores], jnp.float32)} for scores in ([5, 4, 3, 2, 1], [1, 2, 3, 4, 5])]
     before, after = (packed_masks(tree, Supermask(0.4)) for tree in trees)
-    assert float(flipped_share(before, after)) == 4 / 8
+    assert float(flipped_share(before, after)) == np.float32(4 / 5)
 
 
 def test_no_flips_and_all():
-    masks = {"a": jnp.asarray([0, 255], jnp.uint8)}
+    masks, others = ({"a": PackedMask(jnp.asarray(bits, jnp.uint8), 16)} for bits in ([0, 255], [255, 0]))
     assert float(flipped_share(masks, masks)) == 0
-    assert float(flipped_share(masks, {"a": ~masks["a"]})) == 1
+    assert float(flipped_share(masks, others)) == 1
 
 
 def written(workdir, steps, start=0):
@@ -84,6 +90,24 @@ def test_a_line_holds_what_was_written(tmp_path):
     assert read_metrics(tmp_path)[1] == {"step": 2, "seconds": 0.667, "train/loss": 1 / 3 + 2, "valid/bleu": 0.2}
     assert list((tmp_path / "tensorboard").glob("events.*"))
     assert read_metrics(tmp_path / "nowhere") == []
+
+
+def test_a_kill_takes_nothing_that_was_written(tmp_path):
+    """Not closed: what a SIGKILL finds on the disk."""
+    log = MetricsLog(tmp_path, 0)
+    sizes = [events(tmp_path)]
+    for step in (1, 2, 3):
+        log.write(step, 1.0, {"train/loss": 1.0})
+        sizes.append(events(tmp_path))
+        assert [line["step"] for line in read_metrics(tmp_path)] == list(range(1, step + 1))
+    assert sizes == sorted(set(sizes)), "each line is in TensorBoard's file at once"
+    log.close()
+    assert events(tmp_path) == sizes[-1]
+
+
+def events(workdir):
+    """The bytes in TensorBoard's files."""
+    return sum(path.stat().st_size for path in (workdir / "tensorboard").glob("events.*"))
 
 
 @pytest.mark.parametrize("restored", [0, 1, 3, 5, 9])

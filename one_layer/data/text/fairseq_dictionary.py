@@ -26,16 +26,16 @@ def read_dictionary(path: str | Path) -> Vocabulary:
         stated = line.rstrip()
         entry = stated.removesuffix(_OVERWRITE)
         token, _, count = entry.rpartition(" ")
-        if not token or " " in token or not (count.isascii() and count.isdigit()):
+        if not token or " " in token or not (count.isascii() and count.isdigit() and len(count) < 20):
             raise UserError(
-                f"{path}, line {number}: {line!r} is not of the form `token count` (a token, one space, a number); give the "
+                f"{path}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a number); give the "
                 "dict.txt that the model was trained with"
             )
         here = len(tokens)
         if token in places:
             if entry == stated:
                 raise UserError(
-                    f"{path}, line {number}: {token!r} already has an id; fairseq accepts a repeated token only if its line ends "
+                    f"{path}, line {number}: {token!r:.200} already has an id; fairseq accepts a repeated token only if its line ends "
                     f"with{_OVERWRITE}"
                 )
             if places[token] < len(SPECIALS):

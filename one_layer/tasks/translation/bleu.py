@@ -6,7 +6,8 @@
 | compound-split | the same, split at hyphens inside of words | tensor2tensor's get_ende_bleu, for WMT14 en-de |
 | sacreBLEU | plain detokenised text, mteval-v13a's tokens | Post 2018 (arXiv 1804.08771), with its signature |
 
-All of them are of the whole corpus, in 0 to 100, mind case, and have one reference for each hypothesis.
+All of them are of the whole corpus, in 0 to 100, and have one reference for each hypothesis. They mind case; sacreBLEU alone can be
+told not to, and says so.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ def bleu_compound_split(hypotheses: Sequence[str], references: Sequence[str]) ->
     )
 
 
-def bleu_sacre(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+def bleu_sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> tuple[float, str]:
     """sacreBLEU of lines of detokenised text, and the signature that says how it was computed.
 
-    Raises UserError for no lines or lists of unequal length.
+    `lowercase`: both sides are lower-cased first (`case:lc`). A model of lower-cased text is scored so, against references as they
+    were written. Raises UserError for no lines or lists of unequal length.
     """
-    score, signature = _sacre(hypotheses, references)
+    score, signature = _sacre(hypotheses, references, lowercase)
     return score.score, signature
 
 
@@ -49,18 +51,21 @@ def describe_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> 
     return f"tokenised BLEU {_details(_tokenized(hypotheses, references))}"
 
 
-def describe_sacre(hypotheses: Sequence[str], references: Sequence[str]) -> str:
+def describe_sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> str:
     """One line: sacreBLEU with its n-gram precisions, brevity penalty, lengths and signature."""
-    score, signature = _sacre(hypotheses, references)
+    score, signature = _sacre(hypotheses, references, lowercase)
     return f"sacreBLEU {_details(score)} {signature}"
 
 
 def split_compounds(line: str) -> str:
     """A hyphen between two characters of a word becomes a token of its own: `a ##AT##-##AT## b`.
 
-    Matches do not overlap, as in get_ende_bleu: of "x-y-z" only the first hyphen is split off.
+    Matches do not overlap, as in get_ende_bleu: of "x-y-z" only the first hyphen is split off. Moses' token `@-@` is such a hyphen
+    already, and stays one token.
     """
-    return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
+    return re.sub(
+        r"(?<!\S)@-@(?!\S)|(\S)-(\S)", lambda m: m[0] if m[1] is None else f"{m[1]} ##AT##-##AT## {m[2]}", line
+    )
 
 
 def _tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScore:
@@ -68,9 +73,9 @@ def _tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScor
     return BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references])
 
 
-def _sacre(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[BLEUScore, str]:
+def _sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool) -> tuple[BLEUScore, str]:
     _check(hypotheses, references)
-    metric = BLEU(force=True)
+    metric = BLEU(lowercase=lowercase, force=True)
     score = metric.corpus_score(hypotheses, [references])
     return score, str(metric.get_signature())
 

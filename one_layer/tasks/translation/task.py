@@ -17,6 +17,7 @@ from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.translation.validation import TranslationValidator
+from one_layer.tasks.work import Work, search_work
 
 
 class Translation(Task):
@@ -63,3 +64,8 @@ class Translation(Task):
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
         """`valid/nll` in nats a token and, unless `valid_beam` is 0, `valid/bleu`, tokenised."""
         return TranslationValidator(model, settings, corpus)
+
+    def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
+        """The work of the encoder and of a search to the greatest length."""
+        longest = int(settings.max_length_a * tokens + settings.max_length_b) + 1  # with the first eos
+        return search_work(model, tokens, settings.beam, longest)

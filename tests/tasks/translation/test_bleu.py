@@ -79,10 +79,19 @@ def test_sacre_tokenises_by_itself_and_signs() -> None:
     assert score > bleu.bleu_tokenized(hypothesis, reference) == 0
 
 
+def test_lower_cased_sacre_is_that_of_lower_cased_text_and_says_so() -> None:
+    hypotheses, references = ["Das Haus ist neu.", "ja, ja"], ["das haus IST alt.", "Ja, ja!"]
+    lowered = [[line.lower() for line in lines] for lines in (hypotheses, references)]
+    score, signature = bleu.bleu_sacre(hypotheses, references, lowercase=True)
+    assert score == bleu.bleu_sacre(*lowered)[0] != bleu.bleu_sacre(hypotheses, references)[0]
+    assert "case:lc" in signature and signature in bleu.describe_sacre(hypotheses, references, lowercase=True)
+
+
 def test_split_compounds() -> None:
     assert bleu.split_compounds("rich-text format - yes") == "rich ##AT##-##AT## text format - yes"
     assert bleu.split_compounds("-a b- Ost-West-Dialog") == "-a b- Ost ##AT##-##AT## West ##AT##-##AT## Dialog"
     assert bleu.split_compounds("Meteor-1-Rakete") == "Meteor ##AT##-##AT## 1-Rakete"  # matches do not overlap
+    assert bleu.split_compounds("Ost @-@ West-Ost @-@") == "Ost @-@ West ##AT##-##AT## Ost @-@"  # apart already
 
 
 def test_compound_split_scores_the_parts() -> None:

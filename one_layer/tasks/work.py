@@ -1,0 +1,33 @@
+"""About how much memory and time a line takes, reckoned from settings alone: what a stranger's ticket may ask for is bounded by it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from one_layer.models import ModelConfig
+
+
+class Work(NamedTuple):
+    """Bytes of memory, and multiplications and additions."""
+
+    bytes: int
+    operations: int
+
+
+def encoder_work(config: ModelConfig, tokens: int) -> Work:
+    """The work of the encoder, for a line of so many tokens."""
+    c = config
+    kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens)
+    layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
+    return Work(4 * kept, 2 * tokens * c.encoder_layers * layer)
+
+
+def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Work:
+    """The work of an encoder and of a beam search to `longest` tokens, for a line of so many tokens."""
+    c, encoder = config, encoder_work(config, tokens)
+    memory, cache = (places * 2 * c.decoder_layers * c.d_model for places in (tokens, longest))
+    step = 2 * c.target_vocab + c.ffn + c.heads * (longest + tokens)
+    kept = memory + longest * c.d_model + beam * (2 * cache + step)
+    layer = 8 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * (longest + tokens) * c.d_model
+    multiplied = 2 * longest * beam * (c.decoder_layers * layer + c.target_vocab * c.d_model)
+    return Work(encoder.bytes + 4 * kept, encoder.operations + multiplied)

@@ -1,0 +1,41 @@
+"""How much memory and time a ticket may ask for, reckoned from its settings before anything is made.
+
+A few kilobytes can describe a model of any depth and a search of any width. What no honest ticket comes near is refused. Bounds that
+depend on the size of the file are in `one_layer.tickets.content`.
+"""
+
+from __future__ import annotations
+
+from one_layer.errors import UserError
+from one_layer.tickets.settings import Settings
+
+_MOST_LAYERS = 256  # of a stack: each may have random matrices of its own, and a cache
+_MOST_TYPES = 2**20  # of a vocabulary, whose words are objects of Python
+_LONG_LINE, _SHORT_LINE = 256, 16  # tokens
+# Of a long line; and of as many short lines as a batch has, which the user must give.
+_MOST_BYTES = {"line": 2**31, "batch": 2**37}
+_MOST_OPERATIONS = 2**43  # of a long line
+
+
+def check_work(settings: Settings) -> None:
+    """Raises: UserError that says what is too much."""
+    config, evaluation, task = settings.config, settings.evaluation, settings.task
+    for name, most in (
+        *((f"{stack}_layers", _MOST_LAYERS) for stack in ("encoder", "decoder")),
+        *((f"{side}_vocab", _MOST_TYPES) for side in ("source", "target")),
+    ):
+        if (value := getattr(config, name)) > most:
+            raise UserError(f"model.{name} is {value:,}; a ticket's is at most {most:,}")
+    long, short = (task.line_work(config, evaluation, tokens) for tokens in (_LONG_LINE, _SHORT_LINE))
+    lines = max(1, evaluation.max_tokens // _SHORT_LINE)
+    shown = ", ".join(f"evaluation.{name} {value}" for name, value in vars(evaluation).items())
+    for what, size in (("line", long.bytes), ("batch", lines * short.bytes)):
+        if size > _MOST_BYTES[what]:
+            raise UserError(
+                f"its model, with {shown}, would take {size:,} bytes for a {what}, of which a ticket may ask for {_MOST_BYTES[what]:,}"
+            )
+    if long.operations > _MOST_OPERATIONS:
+        raise UserError(
+            f"its model, with {shown}, would take {long.operations:,} operations for a line, of which a ticket may ask for "
+            f"{_MOST_OPERATIONS:,}"
+        )

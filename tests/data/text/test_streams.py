@@ -1,0 +1,55 @@
+"""Where --output writes: one sentence that names the path where it cannot, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from one_layer.data.text.streams import write_output
+from one_layer.errors import UserError
+
+
+def test_lines_replace_a_file(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o600)
+    write_output(str(path), ["ä", "b"])
+    assert path.read_bytes() == "ä\nb\n".encode() and stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("path", ["nope/x", "nope/deep/x", "link"])
+def test_a_missing_folder_is_not_made(tmp_path, path):
+    (tmp_path / "link").symlink_to("nope/x")
+    with pytest.raises(UserError, match=f"--output={tmp_path / path}: there is no folder {tmp_path}/nope"):
+        write_output(str(tmp_path / path), ["x"])
+    assert [each.name for each in tmp_path.iterdir()] == ["link"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", "Is a directory"),
+        ("file/x", "there is no folder"),
+        ("loop", "Too many levels of symbolic links"),
+        ("x" * 300, "File name too long"),
+        ("full", "No space left on device"),
+    ],
+)
+def test_what_cannot_be_written_is_named_and_stays(tmp_path, path, reason):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "full").symlink_to("/dev/full")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UserError) as caught:
+        write_output(str(tmp_path / path), ["x"])
+    assert str(caught.value).startswith(f"--output={tmp_path / path}")
+    assert reason in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before and (tmp_path / "file").read_text() == "old"
+
+
+def test_a_device_is_written_to():
+    before = os.stat("/dev/null")
+    write_output("/dev/null", ["x"])
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode) and os.path.samestat(before, os.stat("/dev/null"))

@@ -1,0 +1,38 @@
+"""Which BLEU is reported of which text, and that its name or signature says so."""
+
+from __future__ import annotations
+
+import pytest
+from one_layer.tasks.translation.scores import bleu_scores
+
+from one_layer.data.corpus import Split
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.tasks.translation import bleu
+
+TOKENS = ["das Ost-West-Haus ist n@@ eu .", "er sagt &quot; ja &quot; , und dann geht er ."]
+RAW = ["Das Ost-Nord-Haus ist neu.", 'Er sagt "ja", und dann geht er weg.']
+
+
+def split_of(target: Preprocessing) -> Split:
+    return Split(source_text=RAW, reference=target.words(RAW), reference_detokenized=RAW)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_sacrebleu_says_whether_case_counts(lowercase: bool) -> None:
+    target = Preprocessing("en", tokenize=True, lowercase=lowercase)
+    scores = bleu_scores(target, TOKENS, split_of(target))
+    assert ("case:lc" in scores["signature"], "case:mixed" in scores["signature"]) == (lowercase, not lowercase)
+    references = [line.lower() for line in RAW] if lowercase else RAW
+    assert scores["bleu_sacre"] == bleu.bleu_sacre(target.undo(TOKENS), references)[0]
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_compounds_are_split_in_german_alone(language: str) -> None:
+    target = Preprocessing(language, tokenize=True)
+    scores, lines = bleu_scores(target, TOKENS, split_of(target)), target.join(TOKENS)
+    assert ("bleu_compound_split" in scores) == (language == "de")
+    if language == "de":
+        assert scores["bleu_compound_split"] == bleu.bleu_compound_split(lines, target.words(RAW))
+        assert (
+            scores["bleu_compound_split"] != scores["bleu_tokenized"] == bleu.bleu_tokenized(lines, target.words(RAW))
+        )
