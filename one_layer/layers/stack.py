@@ -17,12 +17,14 @@ from jaxtyping import Array, Float
 from one_layer.layers.blocks import Layer
 from one_layer.models.config import ModelConfig
 
+Variables = dict[str, Any]
+
 
 class Stack(nn.Module):
     """`length` applications of one layer: `layer(config)(x, *rest)`, `rest` being the same in each.
 
     With `sharing` `weights`, the collection `random` holds one layer's matrices; else those of `length` layers, the layer axis
-    first. `params` have it first too, but for those that all layers share; `cache` and `memory` second, after the batch.
+    first. `params` and `memory` have it first too, but for those `params` that all layers share.
     `intermediates`, where mutable, gets each layer's output. With `remat` a layer's inner values are computed again in the
     backward pass instead of kept.
     """
@@ -48,8 +50,7 @@ class Stack(nn.Module):
                 "frozen": 0,
                 "packed": 0,
                 "intermediates": 0,
-                "cache": 1,
-                "memory": 1,
+                "memory": 0,
                 **({} if one_weight else {"random": 0}),
             },
             split_rngs={"params": True, "dropout": True},
@@ -63,6 +64,25 @@ class Stack(nn.Module):
         if self.config.shares_params:
             layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.length))
         return layers(self.layer(self.config, name="layers"), x, *rest)
+
+
+def layers_apart(variables: Variables, config: ModelConfig, length: int) -> list[Variables]:
+    """The variables of every layer of a stack, from the stack's: for a loop that calls `layer(config).apply` layer by layer.
+
+    Decoding is such a loop: a scan inside its loop over the tokens would copy each layer's matrices, keys and values at every
+    token, out of the stacked ones and back.
+    """
+    stacked = {name: tree["layers"] for name, tree in variables.items() if "layers" in tree}
+    one_weight = config.sharing == "weights"
+    shared = {name: tree for name, tree in stacked.items() if one_weight and name == "random"}
+    if config.shares_params:
+        stacked["params"] = _one_each(stacked["params"], length)
+
+    def layer(number: int) -> Variables:
+        own = {name: tree for name, tree in stacked.items() if name not in shared}
+        return {**shared, **jax.tree.map(lambda leaf: leaf[number], own)}
+
+    return [layer(number) for number in range(length)]
 
 
 def _one_each(params: Any, length: int) -> Any:
