@@ -51,13 +51,15 @@ class Attention(nn.Module):
         """
         query = self._project("query", x) * (x.shape[-1] // self.heads) ** -0.5
         if source is None:
-            memory = (self.get_variable("memory", name) for name in ("keys", "values"))
-            mixed = _attend(jnp.swapaxes(query, 1, 2), *memory, visible).normalised(self.dtype)
+            keys, values = self.get_variable("memory", "keys"), self.get_variable("memory", "values")
+            mixed = _attend(jnp.swapaxes(query, 1, 2), keys, values, visible).normalised(self.dtype)
         elif position is None:
-            mixed = self._whole(query, self._project("key", source), self._project("value", source), visible, x is source)
+            mixed = self._whole(
+                query, self._project("key", source), self._project("value", source), visible, x is source
+            )
         else:
-            cached = self._cached(self._project("key", x), self._project("value", x), position)
-            mixed = _attend_to_blocks(jnp.swapaxes(query, 1, 2), *cached, visible, position).normalised(self.dtype)
+            keys, values = self._cached(self._project("key", x), self._project("value", x), position)
+            mixed = _attend_to_blocks(jnp.swapaxes(query, 1, 2), keys, values, visible, position).normalised(self.dtype)
         mixed = mixed.reshape(x.shape)
         return Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name="output")(mixed)
 
@@ -76,7 +78,10 @@ class Attention(nn.Module):
         return jnp.einsum("bhqk,bkhd->bqhd", weights, values)
 
     def _cached(
-        self, keys: Float[Array, "batch beams heads head"], values: Float[Array, "batch beams heads head"], position: Array
+        self,
+        keys: Float[Array, "batch beams heads head"],
+        values: Float[Array, "batch beams heads head"],
+        position: Array,
     ) -> tuple[Array, Array]:
         """The cache with the new tokens' entries written at `position`."""
         block, first = position // BLOCK, position % BLOCK * keys.shape[1]

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.matrix import Drop, Embedding, embed
 from one_layer.layers.stack import Stack
-from one_layer.models.config import PAD, ModelConfig
+from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
 
 Variables = dict[str, Any]

@@ -19,6 +19,7 @@ from one_layer.models.decoding import Cache, Decoder, reorder
 from one_layer.tasks.losses import label_smoothed_nll
 from tests import numpy_transformer
 from tests.compiling import jit
+from tests.models.test_behaviours import packed
 
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
@@ -124,7 +125,7 @@ def test_no_logit_depends_on_a_later_token_and_each_on_every_earlier_one():
 
 
 def test_the_gradient_of_the_scores_is_that_of_the_product_times_weights_and_signs(one_layer):
-    config, variables = one_layer.models.config, one_layer.variables
+    config, variables = one_layer.config, one_layer.variables
     model, target_out = build(config), np.array([[5, 6, 7, 8, 2], [9, 10, 2, 1, 1]])
 
     def loss(variables):
@@ -165,7 +166,7 @@ def token_by_token(config: ModelConfig, variables: dict[str, Any], length: int, 
     )
     found: list[Any] = []
     for position in range(length):
-        if position % 3 == 2:  # as a search does: the last beam of each sentence replaces its first, and two change places
+        if position % 3 == 2:  # as a search does: beams change places, and one of them ends
             parents = np.tile(np.roll(np.arange(beams), 1), (len(SOURCE), 1))
             parents[:, -1] = parents[:, 0]
             cache = reorder(cache, jnp.asarray(parents))
@@ -182,14 +183,14 @@ def test_decoding_token_by_token_equals_the_whole(case, length):
     """Also over more than one block of the cache; with masks multiplied out, and with bits unpacked at every use."""
     masked = case.config.masked
     made = jit(partial(materialize, mask=case.config.supermask))(case.variables)
-    for variables in [made, packed(case.variables, case.config.supermask)] if masked else [case.variables]:
+    for variables in [made, packed(case.config, case.variables)] if masked else [case.variables]:
         found, tokens = token_by_token(case.config, variables, length, beams=3)
         for beam in range(3):
             expected = case.logits(case.variables, SOURCE, tokens[beam::3])
             np.testing.assert_allclose(found[beam::3], expected, **CLOSE)
 
 
-def test_what_layers_share_is_shared_in_decoding(one_layer):
+def test_what_layers_share_is_shared_in_decoding():
     """Biases and norms that all layers share have no layer axis to be taken apart by."""
     case = make(weights="dense", share_bias=True, share_norm_scale=True)
     found, tokens = token_by_token(case.config, case.variables, 4, beams=2)
@@ -197,8 +198,7 @@ def test_what_layers_share_is_shared_in_decoding(one_layer):
 
 
 def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(one_layer):
-    exact = one_layer.models.config
-    config = exact.replace(dtype="bfloat16")
+    config = one_layer.config.replace(dtype="bfloat16")
     variables = jit(partial(materialize, mask=config.supermask))(one_layer.variables)
     found, tokens = token_by_token(config, variables, 10, beams=2)
     assert found.dtype == np.float32
@@ -208,7 +208,7 @@ def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(on
 
 def test_bfloat16_stays_close_and_gives_float32_logits_and_gradients(one_layer):
     config, exact = (
-        one_layer.models.config.replace(dtype="bfloat16"),
+        one_layer.config.replace(dtype="bfloat16"),
         one_layer.logits(one_layer.variables, SOURCE, TARGET),
     )
     model = build(config)
