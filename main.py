@@ -5,7 +5,6 @@ python main.py --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--con
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import logging
 import os
@@ -23,7 +22,8 @@ from ml_collections import config_flags
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
-    from one_layer.runs.restore import RestoredRun
+    from one_layer.runs.folder import RunFolder
+    from one_layer.tasks.model import TrainedModel
 
 _MODES = ["train", "evaluate", "translate", "classify", "export", "inspect"]
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
@@ -50,38 +50,37 @@ def main(argv: list[str]) -> None:
         raise UserError(f"unexpected argument {argv[1]!r}; every option is given as --name=value")
     _set_up()
     if _MODE.value == "train":
-        _train(_workdir())
+        _train()
     elif _MODE.value == "evaluate":
         from one_layer.runs.evaluate import evaluate
 
-        evaluate(_restored(), _SPLIT.value, Path(_WORKDIR.value) if _WORKDIR.value else None)
-    elif _MODE.value == "translate":
-        from one_layer.tasks.translation.serve import translate
-
-        translate(_restored(), _INPUT.value, _OUTPUT.value)
-    elif _MODE.value == "classify":
-        from one_layer.tasks.classification.serve import classify
-
-        classify(_restored(), _INPUT.value, _OUTPUT.value)
-    else:
+        evaluate(_restored(), _SPLIT.value, _folder() if _WORKDIR.value else None)
+    elif _MODE.value in ("export", "inspect"):
         _ticket()
+    else:
+        from one_layer.data.text.streams import read_input, write_output
+
+        write_output(_OUTPUT.value, _restored().serve(_MODE.value, read_input(_INPUT.value)))
 
 
-def _workdir() -> Path:
+def _folder() -> RunFolder:
+    from one_layer.runs.folder import RunFolder
+
     if not _WORKDIR.value:
         raise UserError("--workdir is missing; give the folder of the run")
-    return Path(_WORKDIR.value)
+    return RunFolder(_WORKDIR.value)
 
 
-def _train(workdir: Path) -> None:
+def _train() -> None:
     from one_layer.runs.settings import resolve
     from one_layer.training.train import train
 
+    folder = _folder()
     if _CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     values = config_flags.get_override_values(flags.FLAGS["config"])
     overrides = [f"config.{name}={value}" for name, value in values.items()]
-    train(resolve(_CONFIG.value.to_dict()), workdir, overrides)
+    train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
 
 
 def _ticket() -> None:
@@ -90,29 +89,28 @@ def _ticket() -> None:
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
-        export(restore_run(_workdir(), _CHECKPOINT.value), _workdir() / "ticket.safetensors")
+        export(restore_run(_folder(), _CHECKPOINT.value), _folder().ticket_file)
     else:
         from one_layer.tickets.inspection import describe, inspect
 
-        print(describe(inspect(_TICKET.value or _workdir() / "ticket.safetensors")), flush=True)
+        print(describe(inspect(_TICKET.value or _folder().ticket_file)), flush=True)
 
 
-def _restored() -> RestoredRun:
+def _restored() -> TrainedModel:
     """What to score or translate with; where a config is given, searching as it says."""
+    from one_layer import load
     from one_layer.runs.settings import rescored
 
     if _TICKET.value:
-        from one_layer.tickets import restore_ticket
-
-        restored = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
+        model = load(_TICKET.value, packed=_TICKET_MODE.value == "packed")
     else:
         from one_layer.runs.restore import restore_run
 
-        restored = restore_run(_workdir(), _CHECKPOINT.value)
+        model = restore_run(_folder(), _CHECKPOINT.value)
     if _CONFIG.value is None:
-        return restored
+        return model
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
-    return dataclasses.replace(restored, run=rescored(restored.run, _CONFIG.value.to_dict(), overrides))
+    return rescored(model, _CONFIG.value.to_dict(), overrides)
 
 
 def _set_up() -> None:
@@ -139,10 +137,12 @@ def run() -> None:
         app.run(main, flags_parser=_parse)
     except UserError as error:
         sys.exit(_say(error))
-    except KeyboardInterrupt:
-        goes_on = "; the same command goes on from the last checkpoint" if _MODE.value == "train" else ""
+    except KeyboardInterrupt as interruption:
+        # Training that has saved a checkpoint says at which update, and which signal it was.
+        number, saved = getattr(interruption, "number", signal.SIGINT), getattr(interruption, "step", None)
+        goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
         print(f"interrupted{goes_on}", file=sys.stderr)
-        os._exit(128 + signal.SIGINT)  # Python's own end crashes where XLA still computes
+        os._exit(128 + number)  # Python's own end crashes where XLA still computes
     except BrokenPipeError:  # `| head` has what it wanted; Python would complain of it once more when it flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)

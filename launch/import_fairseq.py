@@ -33,7 +33,7 @@ from ml_collections import config_flags
 from configs import common
 from launch import command
 from one_layer.data import corpus as corpora
-from one_layer.data.text.assets import TextAssets, save_text_assets
+from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import read_lines
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
@@ -41,10 +41,9 @@ from one_layer.importers import fairseq
 from one_layer.importers.fairseq_checkpoint import import_torch, read_checkpoint
 from one_layer.importers.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.importers.fairseq_options import read_options, write_options
-from one_layer.runs.checkpoints import Checkpoints
-from one_layer.runs.frozen import fingerprint, write_frozen
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import RunConfig, resolve, write_config
+from one_layer.runs.settings import RunConfig, resolve
 from one_layer.training.optimizer import optimizer
 from one_layer.training.train import Progress
 
@@ -56,7 +55,8 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
 
     Everything is checked before anything is written. Raises: UserError for what cannot be imported.
     """
-    if (workdir / "config.json").exists() or (workdir / "checkpoints").exists():
+    folder = RunFolder(workdir)
+    if folder.holds_run or folder.checkpoints_folder.exists():
         raise UserError(f"--workdir={workdir} holds a run already; give a fresh folder")
     state, options = read_checkpoint(path)
     found = read_options(options, state)
@@ -68,12 +68,11 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     model = run.model_config(len(source), len(target))
     variables = fairseq.convert(state, model)
     codes = "".join(f"{line}\n" for line in read_lines(run.data.bpe_codes)) if run.data.bpe_codes else None
-    sides = run.data.preprocessing(codes)
-    assets = TextAssets(source, target, sides[0], sides[1])
+    assets = TextAssets(source, target, *corpora.PARALLEL.preprocessing(run.data, codes))
     if "data.directory" in overrides:
-        for line in corpora.load(run.data, assets.vocabularies, codes, training=False).report:
+        for line in run.task.scored(run.data, assets).report:
             log.info(line)
-    _write(run, assets, variables, workdir)
+    _write(run, assets, variables, folder)
     log.info("%s holds the %s model of %s", workdir, model.weights, path)
 
 
@@ -81,11 +80,11 @@ def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
     """Writes the model of a checkpoint (see `restore_run`) in fairseq's format. Raises: UserError for what is not there."""
     torch = import_torch()
     restored = restore_run(workdir, checkpoint)
-    state = fairseq.export(restored.variables, restored.model)
+    state = fairseq.export(restored.variables, restored.config)
     tensors = {id(array): torch.from_numpy(array) for array in state.values()}  # copies stay one tensor, stored once
     content = {
         "model": {name: tensors[id(array)] for name, array in state.items()},
-        "args": argparse.Namespace(**write_options(restored.model, restored.assets.languages)),
+        "args": argparse.Namespace(**write_options(restored.config, restored.assets.languages)),
         # fairseq's loader looks into these two, whatever the model is loaded for.
         "optimizer_history": [
             {
@@ -128,16 +127,14 @@ def _run(
     return resolve(config)
 
 
-def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], workdir: Path) -> None:
+def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:
     """The folder of a run of no updates; config.json comes last, for without it there is no run."""
     params = variables["params"]
-    save_text_assets(assets, workdir)
-    write_frozen(workdir, {name: tree for name, tree in variables.items() if name != "params"})
-    prints = [vocabulary.fingerprint for vocabulary in assets.vocabularies]
-    progress = Progress(vocabularies=prints, frozen=fingerprint(workdir))
-    with closing(Checkpoints(workdir)) as checkpoints:
+    folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"})
+    progress = Progress(**folder.identity(assets))
+    with closing(folder.checkpoints(run.train)) as checkpoints:
         checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)
-    write_config(workdir, run)
+    folder.write_config(run)
 
 
 def main(argv: list[str]) -> None:

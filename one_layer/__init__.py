@@ -1,1 +1,26 @@
-"""Supermasks over one random Transformer layer, in JAX and Flax."""
+"""Supermasks over one random Transformer layer: `one_layer.load` opens a trained model, from a run's folder or a ticket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from one_layer.tasks.model import TrainedModel
+
+
+def load(path: str | Path, checkpoint: str = "best", packed: bool = False) -> TrainedModel:
+    """The trained model in a ticket, or in the folder of a run.
+
+    A translation model has `translate(lines)`, a classifier `classify(texts)`. Of a folder, `checkpoint` is `best`, `last`,
+    `average:N`, `average-best:N` or an update. Of a ticket, `packed` keeps the masks as bits: less memory, the same numbers.
+
+    Raises: UserError for a path without a model, and for one that is damaged.
+    """
+    if Path(path).is_dir():
+        from one_layer.runs.restore import restore_run
+
+        return restore_run(path, checkpoint)
+    from one_layer.tickets import restore_ticket
+
+    return restore_ticket(path, packed)

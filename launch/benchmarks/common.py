@@ -16,6 +16,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, initialize
+from one_layer.tasks import TASKS
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 
@@ -35,7 +36,7 @@ class Training:
         params = variables.pop("params")
         self._state = params, adam.init(params)
         self._fixed, self._batch, self._number = variables, batch, 0
-        self._step = train_step(config, adam, 0.1, 0)
+        self._step = train_step(TASKS["translation"], config, adam, 0.1, 0)
 
     def __call__(self) -> Any:
         params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number)

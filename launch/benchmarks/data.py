@@ -15,8 +15,8 @@ import numpy as np
 from launch.benchmarks.common import IWSLT14_VOCABULARIES, PAIRS, Training, in_turn, random_batch
 from launch.benchmarks.preparation import prepare
 from one_layer.data.batches import TrainingBatches
-from one_layer.data.text.vocabulary import EOS
 from one_layer.data.tokens import TokenStore
+from one_layer.special_tokens import EOS
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:

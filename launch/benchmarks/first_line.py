@@ -43,13 +43,12 @@ def main(ticket: str, mode: str, lines: str, started: str) -> None:
     def done(stage: str) -> None:
         stages[stage] = {"seconds": time.time() - float(started), "peak_bytes": _peak_bytes()}
 
-    from one_layer.tasks.translation.serve import translate
-    from one_layer.tickets import restore_ticket
+    import one_layer
 
     done("imported")
-    restored = restore_ticket(ticket, packed=mode == "packed")
+    model = one_layer.load(ticket, packed=mode == "packed")
     done("loaded")
-    translate(restored, lines, lines + ".translated")
+    model.lines(Path(lines).read_text("utf-8").splitlines())
     done("translated")
     print(json.dumps(stages))
 

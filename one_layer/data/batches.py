@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int, Int32
 
-from one_layer.data.text.vocabulary import EOS, PAD
 from one_layer.data.tokens import TokenStore
 from one_layer.errors import UserError
+from one_layer.special_tokens import EOS, PAD
 
 if TYPE_CHECKING:
     import grain
@@ -115,14 +115,18 @@ class TrainingBatches:
         )
         return 1.0 - float(self._source.lengths.sum()) / places, 1.0 - float(self._target.lengths.sum()) / places
 
-    def describe(self, of_labels: bool = False) -> str:
-        """One line for people; of labels, which are no sequences, no padding is told."""
+    def describe(self) -> str:
+        """One line for people. The padding share of a side is given only where its sequences differ in length (labels do not)."""
         shapes = ", ".join(f"{rows}x{width}" for rows, width in zip(self.rows, self.widths, strict=True))
-        source, target = self.padding_share
+        sides = {"source": self._source, "target": self._target}
+        padding = ", ".join(
+            f"{100 * share:.1f} % of the {name}"
+            for (name, side), share in zip(sides.items(), self.padding_share, strict=True)
+            if np.ptp(side.lengths)
+        )
         return (
-            f"batches: {self.batches_per_epoch:,} updates an epoch; {len(self.widths)} shapes (pairs x padded length): {shapes}; "
-            f"padding {100 * source:.1f} % of the source"
-            + ("" if of_labels else f", {100 * target:.1f} % of the target")
+            f"batches: {self.batches_per_epoch:,} updates an epoch; {len(self.widths)} shapes (pairs x padded length): {shapes}"
+            + (f"; padding {padding}" if padding else "")
         )
 
     def __len__(self) -> int:

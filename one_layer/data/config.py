@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
-from one_layer.data.text.preprocess import BPE_KINDS, LABEL, Preprocessing
+from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
-from one_layer.tasks.classification.glue import TASKS, task_named
 
 SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
 
@@ -64,17 +62,6 @@ class DataConfig:
             raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
-        if self.labels:
-            task_named(self.labels)
-        if (self.source == "labelled" and not self.labels) or (self.labels and self.source not in ("labelled", "tfds")):
-            raise UserError(
-                f"data.source={self.source!r} with data.labels={self.labels!r}: labelled texts have data.source labelled or tfds, and "
-                f"data.labels {_listed(tuple(TASKS))}"
-            )
-        if self.labels and self.joined_vocabulary:
-            raise UserError(
-                "data.joined_vocabulary is True, but labels are no text: leave it out where data.labels is given"
-            )
         if self.store and self.source not in ("text", "tfds", "labelled"):
             raise UserError(f"data.store keeps what is made of text: leave it out where data.source={self.source!r}")
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
@@ -100,15 +87,19 @@ class DataConfig:
     @property
     def languages(self) -> tuple[str, str]:
         """(source, target)."""
-        return self.source_language, LABEL if self.labels else self.target_language
+        return self.source_language, self.target_language
 
-    def preprocessing(self, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
-        """What is done to raw text of the source and of the target; `codes`: the text of the BPE codes file."""
+    def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
+        """What is done to raw text of a language; `codes`: the text of the BPE codes file, `pairs`: see `Preprocessing`."""
         steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
-        source, target = (Preprocessing(language, *steps) for language in self.languages)
-        if self.labels:
-            return dataclasses.replace(source, pairs=True), Preprocessing(LABEL)
-        return source, target
+        return Preprocessing(language, *steps, pairs=pairs)
+
+    def describe(self, part: str) -> str:
+        """`train` or `valid` as an error calls it: the kind of text and where it lies."""
+        if self.source == "toy":
+            return f"toy language's {part} text (data.seed={self.seed})"
+        name = self.train if part == "train" else self.valid
+        return f"{part} text {name} in {self.directory or self.tfds_name}"
 
     @property
     def is_prepared(self) -> bool:

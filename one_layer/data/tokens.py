@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
@@ -9,8 +10,8 @@ from typing import overload
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
 
-from one_layer.data.text.vocabulary import PAD
 from one_layer.errors import UserError
+from one_layer.special_tokens import PAD
 
 _CHUNK = 1 << 16  # sentences gathered at once where all are read
 
@@ -67,6 +68,14 @@ class TokenStore(Sequence):
             np.lib.format.write_array_header_1_0(file, header)
             for ids in self.chunks():
                 file.write(ids.astype(kind).tobytes())
+
+    @property
+    def fingerprint(self) -> str:
+        """BLAKE2b (128 bits, hexadecimal) of all ids and lengths: equal where the sentences are."""
+        digest = hashlib.blake2b(self.lengths.astype("<i8").tobytes(), digest_size=16)
+        for ids in self.chunks():
+            digest.update(ids.astype("<i4").tobytes())
+        return digest.hexdigest()
 
     def chunks(self) -> Iterator[Int32[np.ndarray, " tokens"]]:
         """All ids in order, many sentences at once."""

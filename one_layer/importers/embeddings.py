@@ -26,8 +26,9 @@ from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
-from one_layer.models.config import PAD
-from one_layer.runs.restore import RestoredRun, restore_run
+from one_layer.runs.restore import restore_run
+from one_layer.special_tokens import PAD
+from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +44,12 @@ class Side(NamedTuple):
 
 def table_sides(model: ModelConfig, assets: TextAssets) -> dict[str, Side]:
     """The tables of a model by their names."""
-    if model.classifies:
-        return {"source_embedding": Side(assets.source_vocabulary, assets.languages[:1])}
-    if model.shared_embedding:
-        return {"shared_embedding": Side(assets.target_vocabulary, assets.languages)}
-    names = ("source_embedding", "target_embedding")
-    pairs = zip(assets.vocabularies, assets.languages, strict=True)
-    return {name: Side(vocabulary, (language,)) for name, (vocabulary, language) in zip(names, pairs, strict=True)}
+    vocabularies = {"source": assets.source_vocabulary, "target": assets.target_vocabulary}
+    languages = dict(zip(("source", "target"), assets.languages, strict=True))
+    return {
+        table.name: Side(vocabularies[table.sides[-1]], tuple(languages[side] for side in table.sides))
+        for table in model.network_family.tables(model)
+    }
 
 
 def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, Rows]:
@@ -92,7 +92,7 @@ def _positions(model: ModelConfig) -> Float32[np.ndarray, "positions d"]:
     return rows
 
 
-def run_tables(restored: RestoredRun) -> tuple[Rows, ...]:
+def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
     """The tables that a run's model looks its tokens up in, trained, fixed, or W ⊙ M: the source's and the target's.
 
     Of a classifier the source's alone; where one table serves both, it is there twice.
@@ -101,9 +101,9 @@ def run_tables(restored: RestoredRun) -> tuple[Rows, ...]:
         collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
         for collection, tree in restored.variables.items()
     }
-    made = materialize(tables, restored.model.supermask)
+    made = materialize(tables, restored.config.supermask)
     found = {name: np.asarray(module["kernel"]) for tree in made.values() for name, module in tree.items()}
-    if restored.model.shared_embedding:
+    if restored.config.shared_embedding:
         return found["shared_embedding"], found["shared_embedding"]
     return tuple(found[name] for name in ("source_embedding", "target_embedding") if name in found)
 

@@ -91,9 +91,9 @@ def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[
 
 
 def _check_translates(config: ModelConfig) -> None:
-    if config.classifies:
+    if config.family != "translation":
         raise UserError(
-            "model.decoder_layers is 0, a classifier; only fairseq's translation models are converted, in and out"
+            f"this is a model of the family {config.family}; only fairseq's translation models are converted, in and out"
         )
 
 

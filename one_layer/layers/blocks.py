@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import flax.linen as nn
 import jax
 from jaxtyping import Array, Bool, Float, Int
 
+from one_layer.errors import UserError
 from one_layer.layers.attention import Attention
-from one_layer.layers.matrix import Drop, Norm, Projection
-from one_layer.models.config import ModelConfig
+from one_layer.layers.matrix import NORMS, Drop, Norm, Projection
+from one_layer.supermask import Supermask
 
 # The exact form of gelu, by the error function.
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -20,27 +22,65 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+@dataclass(frozen=True)
+class LayerSettings:
+    """One Transformer layer: what its blocks are made of.
+
+    `kind`: `masked` (random matrices under `mask`) or `trained`. `norm`: LayerNorm `plain`, `affine` (trained scale and shift) or
+    `frozen` (affine and fixed). `dropout` acts after every block, `attention_dropout` on attention weights, `activation_dropout`
+    inside the feed-forward network. `dtype` is that of the computation.
+
+    Raises: UserError, naming the key of the config, for a value that no layer has.
+    """
+
+    d_model: int
+    ffn: int
+    heads: int
+    kind: str
+    mask: Supermask
+    bias: bool = False
+    norm: str = "plain"
+    activation: str = "relu"
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        known = {"norm": NORMS, "activation": tuple(_ACTIVATIONS), "dtype": ("float32", "bfloat16")}
+        for name, values in known.items():
+            if getattr(self, name) not in values:
+                raise UserError(f"model.{name} is {getattr(self, name)!r}; known are {', '.join(values)}")
+        for name in ("d_model", "ffn", "heads"):
+            if getattr(self, name) < 1:
+                raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UserError(f"model.{name} is {getattr(self, name)}; it must lie in [0, 1)")
+        if self.d_model % self.heads:
+            raise UserError(f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}")
+        if self.d_model % 2 or self.d_model < 4:
+            raise UserError(f"model.d_model is {self.d_model}; sinusoidal positions need an even width of at least 4")
+
+
 class Layer(nn.Module):
     """What the encoder's and the decoder's layer have in common."""
 
-    config: ModelConfig
-
-    def _kind(self) -> str:
-        return "masked" if self.config.masked else "trained"
+    settings: LayerSettings
 
     def _attention(self, name: str) -> Attention:
-        c = self.config
-        return Attention(c.heads, self._kind(), c.supermask, bool(c.bias), c.attention_dropout, c.dtype, name=name)
+        s = self.settings
+        return Attention(s.heads, s.kind, s.mask, s.bias, s.attention_dropout, s.dtype, name=name)
 
     def _feed_forward(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length d"]:
-        c = self.config
+        s = self.settings
 
         def projection(features: int, name: str) -> Projection:
-            return Projection(features, self._kind(), c.supermask, bool(c.bias), c.dtype, name=name)
+            return Projection(features, s.kind, s.mask, s.bias, s.dtype, name=name)
 
-        hidden = _ACTIVATIONS[c.activation](projection(c.ffn, "ffn_in")(x))
-        hidden = Drop(c.activation_dropout)(hidden)
-        return projection(c.d_model, "ffn_out")(hidden)
+        hidden = _ACTIVATIONS[s.activation](projection(s.ffn, "ffn_in")(x))
+        hidden = Drop(s.activation_dropout)(hidden)
+        return projection(s.d_model, "ffn_out")(hidden)
 
     def _add(
         self,
@@ -49,8 +89,8 @@ class Layer(nn.Module):
         y: Float[Array, "batch length d"],
     ) -> Float[Array, "batch length d"]:
         """LayerNorm(x + dropout(y))."""
-        y = Drop(self.config.dropout)(y)
-        return Norm(str(self.config.norm), self.config.dtype, name=name)(x + y)
+        y = Drop(self.settings.dropout)(y)
+        return Norm(self.settings.norm, self.settings.dtype, name=name)(x + y)
 
 
 class EncoderLayer(Layer):

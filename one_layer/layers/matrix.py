@@ -17,6 +17,8 @@ from one_layer.supermask import Supermask, unpack
 
 Variables = dict[str, Any]
 
+NORMS = ("plain", "affine", "frozen")  # the kinds of `Norm`
+
 
 def matrix(
     module: nn.Module, shape: tuple[int, int], kind: str, mask: Supermask, axis: int

@@ -6,6 +6,7 @@ differs from step to step: the scores, and so the masks (Shen et al. 2021, arXiv
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,24 +15,37 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from one_layer.layers.blocks import Layer
-from one_layer.models.config import ModelConfig
+from one_layer.layers.blocks import Layer, LayerSettings
 
 Variables = dict[str, Any]
 
 
-class Stack(nn.Module):
-    """`length` applications of one layer: `layer(config)(x, *rest)`, `rest` being the same in each.
+@dataclass(frozen=True)
+class StackSettings:
+    """`length` layers with the settings `layer`.
 
-    With `sharing` `weights`, the collection `random` holds one layer's matrices; else those of `length` layers, the layer axis
-    first. `params` and `memory` have it first too, but for those `params` that all layers share.
-    `intermediates`, where mutable, gets each layer's output. With `remat` a layer's inner values are computed again in the
-    backward pass instead of kept.
+    `one_weight`: they share one random layer; else each has its own. `shared_params`: some of what is trained is the same in all
+    of them (one mask, biases, or norms' scales). `remat`: a layer's inner values are computed again in the backward pass instead
+    of kept.
+    """
+
+    layer: LayerSettings
+    length: int
+    one_weight: bool
+    shared_params: bool = False
+    remat: bool = False
+
+
+class Stack(nn.Module):
+    """The layers of a stack, one after the other: each is `layer(settings.layer)(x, *rest)`, with the same `rest`.
+
+    With `one_weight` the collection `random` holds one layer's matrices; else it holds those of every layer, with the layer axis
+    first. `params` and `memory` have the layer axis first too, except for `params` that all layers share. `intermediates`, where
+    mutable, gets each layer's output.
     """
 
     layer: type[Layer]
-    config: ModelConfig
-    length: int
+    settings: StackSettings
 
     @nn.compact
     def __call__(self, x: Float[Array, "batch length d"], *rest: Any) -> Float[Array, "batch length d"]:
@@ -40,9 +54,9 @@ class Stack(nn.Module):
             layer.sow("intermediates", "output", y)
             return y, None
 
-        one_weight = self.config.sharing == "weights"
+        one_weight = self.settings.one_weight
         scan = nn.scan(
-            nn.remat(step, prevent_cse=False) if self.config.remat else step,
+            nn.remat(step, prevent_cse=False) if self.settings.remat else step,
             variable_broadcast="random" if one_weight else False,
             variable_axes={
                 "params": 0,
@@ -55,34 +69,29 @@ class Stack(nn.Module):
             },
             split_rngs={"params": True, "dropout": True},
             in_axes=nn.broadcast,
-            length=self.length,
+            length=self.settings.length,
         )
 
         def layers(layer: Layer, x: Array, *rest: Any) -> Array:
             return scan(layer, x, *rest)[0]
 
-        if self.config.shares_params:
-            layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.length))
-        return layers(self.layer(self.config, name="layers"), x, *rest)
+        if self.settings.shared_params:
+            layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.settings.length))
+        return layers(self.layer(self.settings.layer, name="layers"), x, *rest)
 
 
-def layers_apart(variables: Variables, config: ModelConfig, length: int) -> list[Variables]:
-    """The variables of every layer of a stack, from the stack's: for a loop that calls `layer(config).apply` layer by layer.
+def layers_apart(variables: Variables, settings: StackSettings) -> list[Variables]:
+    """The variables of each layer, from those of the stack: for a loop that calls the layers one by one.
 
-    Decoding is such a loop: a scan inside its loop over the tokens would copy each layer's matrices, keys and values at every
-    token, out of the stacked ones and back.
+    Decoding is such a loop. A scan inside the loop over the tokens would copy every layer's matrices, keys and values at every
+    token.
     """
     stacked = {name: tree["layers"] for name, tree in variables.items() if "layers" in tree}
-    one_weight = config.sharing == "weights"
-    shared = {name: tree for name, tree in stacked.items() if one_weight and name == "random"}
-    if config.shares_params:
-        stacked["params"] = _one_each(stacked["params"], length)
-
-    def layer(number: int) -> Variables:
-        own = {name: tree for name, tree in stacked.items() if name not in shared}
-        return {**shared, **jax.tree.map(lambda leaf: leaf[number], own)}
-
-    return [layer(number) for number in range(length)]
+    if settings.shared_params:
+        stacked["params"] = _one_each(stacked["params"], settings.length)
+    shared = {"random": stacked.pop("random")} if settings.one_weight and "random" in stacked else {}
+    layers = range(settings.length)
+    return [{**shared, **jax.tree.map(lambda leaf, number=number: leaf[number], stacked)} for number in layers]
 
 
 def _one_each(params: Any, length: int) -> Any:

@@ -135,7 +135,7 @@ def _dense(config: ModelConfig) -> ModelConfig:
     """A dense model of the same shape: every layer its own matrices, with biases and affine norms."""
     names = ("source_vocab", "target_vocab", "d_model", "ffn", "heads", "encoder_layers", "decoder_layers")
     shape = {name: getattr(config, name) for name in (*names, "shared_embedding")}
-    return ModelConfig(**shape, weights="dense")
+    return ModelConfig(**shape, weights="dense", family=config.family)
 
 
 def _shapes(config: ModelConfig) -> dict[str, dict[Path, Shape]]:

@@ -14,8 +14,10 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.blocks import EncoderLayer
 from one_layer.layers.matrix import Drop, Embedding, Norm, Projection, embed
 from one_layer.layers.stack import Stack
-from one_layer.models.config import PAD, ModelConfig
+from one_layer.models.config import ModelConfig
+from one_layer.models.families import label_count
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.special_tokens import PAD
 
 
 class Classifier(nn.Module):
@@ -31,10 +33,10 @@ class Classifier(nn.Module):
         if c.embedding_norm:
             self.embedding_norm = Norm(str(c.norm), c.dtype)
         self.drop = Drop(c.dropout)
-        self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
+        self.encoder = Stack(EncoderLayer, c.stack("encoder"))
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
         # Of logits that bfloat16 rounds, two are often the same, and the first label would win.
-        self.head_output = Projection(c.labels, "trained", c.supermask, True, "float32")
+        self.head_output = Projection(label_count(c), "trained", c.supermask, True, "float32")
 
     def __call__(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch labels"]:
         """Logits of texts that begin with `<s>`, padded with 1 on the right.

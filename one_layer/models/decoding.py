@@ -12,9 +12,10 @@ from one_layer.layers.attention import BLOCK, empty_cache
 from one_layer.layers.blocks import DecoderLayer
 from one_layer.layers.matrix import embed
 from one_layer.layers.stack import layers_apart
-from one_layer.models.config import PAD, ModelConfig
+from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, position_table
 from one_layer.models.translation import Transformer
+from one_layer.special_tokens import PAD
 
 Variables = dict[str, Any]
 
@@ -38,11 +39,11 @@ class Decoder:
     """
 
     def __init__(self, config: ModelConfig, variables: Variables, source: Int[AnyArray, "batch source"]) -> None:
-        self.config, self._batch = config, source.shape[0]
+        self.config, self._settings, self._batch = config, config.stack("decoder"), source.shape[0]
         self._network, self._variables = Transformer(config), variables
         _, memory = self._network.apply(variables, source, method="remember", mutable=["memory"])
         stacks = {name: tree["decoder"] for name, tree in {**variables, **memory}.items() if "decoder" in tree}
-        self._layers = [_cast(layer, config.dtype) for layer in layers_apart(stacks, config, config.decoder_layers)]
+        self._layers = [_cast(layer, config.dtype) for layer in layers_apart(stacks, self._settings)]
         self._visible = keys_that_count(source)
         self._tables = None if "packed" in variables else self._made_tables()
 
@@ -75,7 +76,7 @@ class Decoder:
         kept = []
         for variables, keys_and_values in zip(self._layers, cache.layers, strict=True):
             state, arguments = {**variables, "cache": keys_and_values}, (x, None, past, self._visible, position)
-            x, changed = DecoderLayer(self.config).apply(state, *arguments, mutable=["cache"])
+            x, changed = DecoderLayer(self._settings.layer).apply(state, *arguments, mutable=["cache"])
             kept.append(changed["cache"])
         logits = jnp.dot(x.reshape(-1, x.shape[-1]), projection.T, preferred_element_type=jnp.float32)
         return logits, Cache(tuple(kept), ancestors)

@@ -31,8 +31,8 @@ class Transformer(nn.Module):
             self.source_embedding = Embedding(c.source_vocab, c.d_model, kind, c.supermask)
             self.target_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
         self.drop = Drop(c.dropout)
-        self.encoder = Stack(EncoderLayer, c, c.encoder_layers)
-        self.decoder = Stack(DecoderLayer, c, c.decoder_layers)
+        self.encoder = Stack(EncoderLayer, c.stack("encoder"))
+        self.decoder = Stack(DecoderLayer, c.stack("decoder"))
 
     def __call__(
         self, source: Int[AnyArray, "batch source"], target_in: Int[AnyArray, "batch target"]

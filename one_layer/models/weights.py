@@ -17,8 +17,11 @@ from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
 from one_layer.initializers import Recipe
-from one_layer.models.config import PAD, ModelConfig
+from one_layer.models.config import ModelConfig
+from one_layer.special_tokens import PAD
 
+# The attentions of one layer of each stack, by the names of their modules.
+_ATTENTIONS = {"encoder": ("self_attention",), "decoder": ("self_attention", "cross_attention")}
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 
 Path = tuple[str, ...]
@@ -107,14 +110,14 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     without the keep scaling; embeddings with a zero row at pad. Dense models start as fairseq's do.
     """
     found: dict[Path, Recipe] = {}
-    for path, role, shape in _head(config):
+    for path, role, shape in _heads(config):
         found[path] = Recipe(role, shape, "xavier_uniform")
     for path, role, shape in _projections(config):
         scheme, scale = _scheme(config, path)
         layers = None if config.sharing == "weights" else _depth(config, path)
         found[path] = Recipe(role, shape, scheme, scale, layers=layers)
-    for path, role, rows in _embeddings(config):
-        shape = (rows, config.d_model)
+    for table in config.network_family.tables(config):
+        path, role, shape = (table.name,), table.role, (table.rows, config.d_model)
         if config.embedding == "trained" or not config.masked:
             found[path] = Recipe(role, shape, "normal", zero_row=PAD)
         else:
@@ -124,43 +127,43 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     return found
 
 
+def roles(config: ModelConfig) -> dict[Path, str]:
+    """The role of every module that has variables, by its path: a name that stays when modules are renamed."""
+    found = {path: recipe.role for path, recipe in recipes(config).items()}
+    found |= {path: f"{path[0]}/{path[2].removesuffix('_norm')}/norm" for path in _norm_paths(config)}
+    return found | {
+        ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
+        ("position_embedding",): "encoder/position",
+    }
+
+
 def _projections(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
-    """Path, role and shape of the projections of one encoder layer and, but for a classifier, one decoder layer."""
+    """Path, role and shape of the projections of one layer of each stack."""
     d, ffn = config.d_model, config.ffn
-    stacks = [("encoder", ("self_attention",)), ("decoder", ("self_attention", "cross_attention"))]
-    for stack, attentions in stacks[:1] if config.classifies else stacks:
-        for attention in attentions:
+    for stack in config.network_family.stacks:
+        for attention in _ATTENTIONS[stack]:
             for name in ("query", "key", "value", "output"):
                 yield (stack, "layers", attention, name), f"{stack}/{attention}/{name}", (d, d)
         yield (stack, "layers", "ffn_in"), f"{stack}/ffn/in", (d, ffn)
         yield (stack, "layers", "ffn_out"), f"{stack}/ffn/out", (ffn, d)
 
 
-def _embeddings(config: ModelConfig) -> Iterator[tuple[Path, str, int]]:
-    if config.shared_embedding:
-        yield ("shared_embedding",), "shared/embedding", config.target_vocab
-        return
-    yield ("source_embedding",), "encoder/embedding", config.source_vocab
-    if not config.classifies:
-        yield ("target_embedding",), "decoder/embedding", config.target_vocab
-
-
-def _head(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
-    """Path, role and shape of the matrices of a classifier's head."""
-    if config.classifies:
-        yield ("head_dense",), "head/dense", (config.d_model, config.d_model)
-        yield ("head_output",), "head/output", (config.d_model, config.labels)
+def _heads(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
+    """Path, role and shape of the matrices of the heads."""
+    for head in config.network_family.heads(config):
+        yield (head.name,), head.role, head.shape
 
 
 def _kind(config: ModelConfig, path: Path) -> str:
     """Whether the matrix at `path` is `trained`, `masked` or `fixed`."""
     if path[-1].endswith("embedding"):
         return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
-    return "masked" if config.masked and not path[0].startswith("head_") else "trained"
+    in_stack = path[0] in config.network_family.stacks
+    return config.layer.kind if in_stack else "trained"
 
 
 def _depth(config: ModelConfig, path: Path) -> int:
-    return config.encoder_layers if path[0] == "encoder" else config.decoder_layers
+    return config.stack(path[0]).length
 
 
 def _scheme(config: ModelConfig, path: Path) -> tuple[str, float]:
@@ -192,7 +195,7 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
 
 def _biases(config: ModelConfig) -> dict[Path, _Constant]:
     """Biases, 0: the head's, and the projections', with the layer axis first, unless the layers share them."""
-    found = {("params", *path, "bias"): _Constant(shape[1:], 0.0) for path, _, shape in _head(config)}
+    found = {("params", *path, "bias"): _Constant(shape[1:], 0.0) for path, _, shape in _heads(config)}
     for path, _, shape in _projections(config) if config.bias else ():
         found["params", *path, "bias"] = _Constant(_per_layer(config, path, shape[1], config.share_bias), 0.0)
     return found
@@ -208,15 +211,20 @@ def _norms(config: ModelConfig) -> dict[Path, _Constant]:
         for leaf, value in (("scale", 1.0), ("bias", 0.0)):
             collection = "params" if trained else "frozen"
             found[collection, "embedding_norm", "layer_norm", leaf] = _Constant((config.d_model,), value)
-    for path, _, _ in _projections(config):
-        if path[2] == "ffn_in" or path[-1] in ("query", "key", "value"):
-            continue  # one norm an attention, and one for the two matrices of the feed-forward network
-        norm = ("params" if trained else "frozen", *path[:2], f"{path[2].removesuffix('_out')}_norm", "layer_norm")
+    for path in _norm_paths(config):
+        norm = ("params" if trained else "frozen", *path)
         scale = _per_layer(config, path, config.d_model, trained and bool(config.share_norm_scale))
         shift = _per_layer(config, path, config.d_model, trained and config.share_bias)
         found[(*norm, "scale")] = _Constant(scale, 1.0)
         found[(*norm, "bias")] = _Constant(shift, 0.0)
     return found
+
+
+def _norm_paths(config: ModelConfig) -> Iterator[Path]:
+    """The modules of the norms in one layer of each stack: one after every attention, one after the feed-forward network."""
+    for stack in config.network_family.stacks:
+        for block in (*_ATTENTIONS[stack], "ffn"):
+            yield stack, "layers", f"{block}_norm", "layer_norm"
 
 
 def _per_layer(config: ModelConfig, path: Path, features: int, shared: bool) -> tuple[int, ...]:

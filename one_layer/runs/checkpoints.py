@@ -6,6 +6,10 @@ function of the seed and is not in it.
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +20,37 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 from one_layer.errors import UserError
 
 
+@dataclass
+class _Kept(policies.PreservationPolicy):
+    """Which checkpoints stay: the newest of all; and of those with a score the last ones, the best ones and every N-th update's."""
+
+    last: int
+    every: int
+    best: int
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        scored = [each for each in checkpoints if each.metrics]
+        ranked = sorted(scored, key=lambda each: _score(each.metrics))  # stable: of equal scores the later is better
+        kept = {each.step for each in (*scored[-self.last :], *ranked[-self.best :])}
+        kept |= {each.step for each in scored if self.every and each.step % self.every == 0}
+        newest = max((each.step for each in checkpoints), default=None)
+        return [each.step in kept or each.step == newest for each in checkpoints]
+
+
 class Checkpoints:
-    """The folder `checkpoints/` of a run, one folder a checkpoint, named by its step."""
+    """The folder `checkpoints/` of a run, one folder a checkpoint, named by its update.
+
+    A checkpoint of an evaluation has its score. One that was saved because training was interrupted has none, and goes when the
+    next one is written.
+    """
 
     def __init__(
-        self, workdir: Path, keep_last: int = 1, keep_every: int = 0, keep_best: int = 1, read_only: bool = False
+        self, folder: Path, keep_last: int = 1, keep_every: int = 0, keep_best: int = 1, read_only: bool = False
     ) -> None:
-        """The `keep_last` newest stay, the `keep_best` of the highest scores, and those of steps divisible by `keep_every`."""
-        self.folder = (workdir / "checkpoints").resolve()
-        kept: list[Any] = [policies.LatestN(keep_last), policies.BestN(get_metric_fn=_score, n=keep_best)]
-        if keep_every:
-            kept.append(policies.EveryNSteps(keep_every))
+        """The `keep_last` newest stay, the `keep_best` of the highest scores, and those of updates divisible by `keep_every`."""
+        self.folder = folder.resolve()
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=policies.AnyPreservationPolicy(kept),
+            preservation_policy=_Kept(keep_last, keep_every, keep_best),
             best_fn=_score,
             create=not read_only,
             read_only=read_only,
@@ -41,17 +63,28 @@ class Checkpoints:
                 f"a file metrics/metrics in {self.folder} is damaged ({error}); remove the folder of that checkpoint"
             ) from None
 
-    def save(self, step: int, params: Any, optimizer: Any, progress: dict[str, Any], score: float) -> None:
-        """Starts writing a checkpoint; the arrays are copied before this returns, so their buffers may be donated."""
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                params=ocp.args.StandardSave(params),
-                optimizer=ocp.args.StandardSave(optimizer),
-                progress=ocp.args.JsonSave(dict(progress)),  # written later, when the caller's has gone on
-            ),
-            metrics={"score": score},
-        )
+    def save(
+        self, step: int, params: Any, optimizer: Any, progress: dict[str, Any], score: float | None = None
+    ) -> None:
+        """Starts writing a checkpoint; the arrays are copied before this returns, so their buffers may be donated.
+
+        Raises: UserError where this one, or the one before, cannot be written.
+        """
+        with self._writing():
+            self._manager.save(
+                step,
+                args=ocp.args.Composite(
+                    params=ocp.args.StandardSave(params),
+                    optimizer=ocp.args.StandardSave(optimizer),
+                    progress=ocp.args.JsonSave(dict(progress)),  # written later, when the caller's has gone on
+                ),
+                metrics=None if score is None else {"score": score},
+            )
+
+    def wait(self) -> None:
+        """Waits until everything is written. Raises: UserError where that is not possible."""
+        with self._writing():
+            self._manager.wait_until_finished()
 
     def last(self) -> int | None:
         """The step of the newest checkpoint, None where there is none."""
@@ -70,6 +103,14 @@ class Checkpoints:
         scores = {step: self._manager.metrics(step) for step in self.steps()}
         return sorted((step for step in scores if scores[step]), key=lambda step: _score(scores[step]))
 
+    def set_aside(self, step: int) -> Path:
+        """Renames the folder of a checkpoint that cannot be read, so that its update can be saved again; returns the new path."""
+        aside = self.folder / f"damaged-{step}"
+        shutil.rmtree(aside, ignore_errors=True)
+        (self.folder / str(step)).rename(aside)
+        self._manager.reload()
+        return aside
+
     def steps(self) -> list[int]:
         """All steps there are, rising."""
         return sorted(self._manager.all_steps())
@@ -87,9 +128,24 @@ class Checkpoints:
         return dict(self._restore(step, ocp.args.Composite(**items)).items())
 
     def close(self) -> None:
-        """Waits until everything is written."""
-        self._manager.wait_until_finished()
-        self._manager.close()
+        """Waits until everything is written. Raises: UserError where that is not possible."""
+        with self._writing():
+            self._manager.wait_until_finished()
+            self._manager.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Whatever Orbax raises where a checkpoint cannot be written (a full disk is a ValueError), as one sentence."""
+        try:
+            yield
+        except Exception as error:
+            reason = next(
+                (line for line in reversed(str(error).strip().split("\n")) if line.strip()), type(error).__name__
+            )
+            raise UserError(
+                f"a checkpoint cannot be written to {self.folder} ({reason.strip()[:300]}); make room there, or make the folder "
+                "writable. The checkpoints before it are whole: the same command goes on from the last one"
+            ) from None
 
     def _restore(self, step: int, items: ocp.args.Composite) -> Any:
         if step not in self.steps():

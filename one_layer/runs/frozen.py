@@ -20,24 +20,21 @@ from one_layer.files import write_atomically
 
 Variables = dict[str, Any]
 
-FILE = "frozen.npz"
 
-
-def write_frozen(workdir: Path, variables: Variables) -> None:
+def write_frozen(path: Path, variables: Variables) -> None:
     """Writes the arrays of these collections (without `params`, which checkpoints hold); without any, no file."""
     arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in _named(variables)}
     if arrays:
         content = io.BytesIO()
         np.savez(content, **arrays)
-        write_atomically(workdir / FILE, content.getvalue())
+        write_atomically(path, content.getvalue())
 
 
-def with_frozen(workdir: Path, variables: Variables) -> Variables:
+def with_frozen(path: Path, variables: Variables) -> Variables:
     """`variables` with the arrays of the folder's file in place of their own; as they are where there is no file.
 
     Raises: UserError for a file that is damaged or of another model.
     """
-    path = workdir / FILE
     arrays = _read(path) if path.exists() else {}
     leaves = dict(_named(variables))
     for name, array in arrays.items():
@@ -51,19 +48,9 @@ def with_frozen(workdir: Path, variables: Variables) -> Variables:
     return jax.tree.unflatten(jax.tree.structure(variables), replaced)
 
 
-def fingerprint(workdir: Path) -> str | None:
+def fingerprint(path: Path) -> str | None:
     """BLAKE2b (128 bits, hexadecimal) of the folder's file, by which a checkpoint knows it; None where there is no file."""
-    path = workdir / FILE
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() if path.exists() else None
-
-
-def check_frozen(progress: dict[str, Any], workdir: Path) -> None:
-    """Makes sure that a checkpoint belongs to the folder's file, or to none. Raises: UserError where it does not."""
-    if progress.get("frozen") != fingerprint(workdir):
-        raise UserError(
-            f"{workdir / FILE} is not the file, or lack of one, that the checkpoint was made with; without its fixed arrays the model "
-            "is another: put the run's own file back, or train or import it again"
-        )
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

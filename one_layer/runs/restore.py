@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from one_layer.data.text.assets import TextAssets, load_text_assets
 from one_layer.errors import UserError
-from one_layer.models import ModelConfig, initialize
-from one_layer.runs.frozen import check_frozen, with_frozen
-from one_layer.runs.settings import RunConfig, read_config, resolve
+from one_layer.models import initialize
+from one_layer.runs.folder import RunFolder
+from one_layer.tasks.model import TrainedModel
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
@@ -23,22 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class RestoredRun:
-    """What a checkpoint and its folder say, or a ticket alone; `step` is the last one where several are averaged.
-
-    `variables` are a model's, or what `materialize` or a ticket makes of them. `source` is what a user asked for: `best`, a file.
-    """
-
-    run: RunConfig
-    model: ModelConfig
-    assets: TextAssets
-    variables: dict[str, Any]
-    step: int
-    source: str
-
-
-def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
+def restore_run(workdir: str | Path | RunFolder, checkpoint: str = "best") -> TrainedModel:
     """Restores `best`, `last`, the step given, or an average: of the last N (`average:N`), of the N best (`average-best:N`).
 
     Averaging is over what is trained, scores and not masks: masks are made of the averaged scores (paper A, section 4). The best
@@ -46,38 +30,30 @@ def restore_run(workdir: Path, checkpoint: str) -> RestoredRun:
 
     Raises: UserError for a folder without a run, a checkpoint that is not there or damaged, or one of another vocabulary.
     """
-    from one_layer.runs.checkpoints import Checkpoints  # Orbax takes memory that a ticket can do without
-
-    run = resolve(read_config(workdir))
-    assets = load_text_assets(workdir)
-    model = run.model_config(*map(len, assets.vocabularies))
-    variables = with_frozen(workdir, initialize(model, run.seed))
-    checkpoints = Checkpoints(workdir, read_only=True)
-    try:
-        steps = _steps(checkpoints, checkpoint)
-        progress = checkpoints.progress(steps[-1])
-        check_vocabularies(progress, assets, workdir)
-        check_frozen(progress, workdir)
+    folder = workdir if isinstance(workdir, RunFolder) else RunFolder(workdir)
+    run, assets = folder.read_config(), folder.assets()
+    config = run.model_config(*map(len, assets.vocabularies))
+    variables = folder.with_frozen(initialize(config, run.seed))
+    with closing(folder.checkpoints()) as checkpoints:
+        steps = _steps(checkpoints, checkpoint, run.train.keep_last)
+        folder.check_identity(checkpoints.progress(steps[-1]), assets)
         params = _average(checkpoints, steps, variables["params"])
-    finally:
-        checkpoints.close()
-    return RestoredRun(run, model, assets, {**variables, "params": params}, steps[-1], checkpoint)
+    return run.task.model(
+        task=run.task,
+        config=config,
+        seed=run.seed,
+        step=steps[-1],
+        data=run.data,
+        settings=run.evaluation,
+        assets=assets,
+        variables={**variables, "params": params},
+        source=checkpoint,
+        trained_with=run.raw,
+    )
 
 
-def check_vocabularies(progress: dict[str, Any], assets: TextAssets, workdir: Path) -> None:
-    """Makes sure that a checkpoint belongs to these vocabularies. Raises: UserError where it does not."""
-    for side, vocabulary, saved in zip(
-        ("source", "target"), assets.vocabularies, progress["vocabularies"], strict=True
-    ):
-        if vocabulary.fingerprint != saved:
-            raise UserError(
-                f"{workdir / f'vocabulary.{side}.txt'} ({len(vocabulary):,} types) is not the {side} vocabulary that the checkpoint "
-                "was trained with: put the run's own file back, or train into a fresh --workdir"
-            )
-
-
-def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
-    """The steps, rising, of the checkpoints that `name` means."""
+def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
+    """The updates, rising, of the checkpoints that `name` means."""
     steps = checkpoints.steps()
     if not steps:
         raise UserError(f"there is no checkpoint in {checkpoints.folder}; train first, or mend --workdir")
@@ -91,13 +67,36 @@ def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
         raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N, average-best:N or a step")
     if not kind:
         return [int(number)]
-    choice, key = (steps, "keep_last") if kind == "average" else (checkpoints.ranked(), "keep_best")
+    choice, key = (
+        (checkpoints.ranked(), "keep_best")
+        if kind == "average-best"
+        else (
+            _last_evaluations(checkpoints, keep_last),
+            "keep_last",
+        )
+    )
     if not 1 <= int(number) <= len(choice):
+        which = "of the last evaluations in a row" if key == "keep_last" else "with a score"
         raise UserError(
-            f"--checkpoint={name!r}, but {checkpoints.folder} holds {len(choice)} checkpoints; give N from 1 to {len(choice)}, "
-            f"or train with train.{key} of at least N"
+            f"--checkpoint={name!r}, but {checkpoints.folder} holds {len(choice)} checkpoints {which}; give N from 1 to "
+            f"{len(choice)}, or train with train.{key} of at least N"
         )
     return sorted(choice[-int(number) :])
+
+
+def _last_evaluations(checkpoints: Checkpoints, keep_last: int) -> list[int]:
+    """The updates of the last evaluations whose checkpoints are all there, rising.
+
+    Older checkpoints stay as well, for their score or as every N-th: between them and these, evaluations are missing.
+    """
+    scored = sorted(checkpoints.ranked())
+    if not scored:
+        return []
+    evaluated = checkpoints.progress(scored[-1]).get("evaluated")
+    if evaluated is None:  # a run of an earlier version did not write this down; these are certain to be in a row
+        return scored[-keep_last:]
+    missing = [place for place, step in enumerate(evaluated) if step not in scored]
+    return evaluated[missing[-1] + 1 if missing else 0 :]
 
 
 def _average(checkpoints: Checkpoints, steps: list[int], like: Any) -> Any:

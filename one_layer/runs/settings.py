@@ -3,46 +3,69 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
-import math
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
 from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
-from one_layer.models.config import ModelConfig
-from one_layer.tasks.classification.glue import TASKS
-from one_layer.tasks.classification.measures import SCORES
-from one_layer.training.optimizer import OptimConfig
+from one_layer.models import ModelConfig, shapes
+from one_layer.runs.records import fits, flatten, record, refuse_unknown
+from one_layer.tasks import TASKS, task_named
+from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.protocol import Task
 
-Record = TypeVar("Record")
-
-_TASKS = ("translation", "classification")
-_SELECT = ("bleu", "nll", *SCORES)
+SCHEDULES = ("inverse_sqrt", "cosine", "linear")
+_SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
+_OF_THE_TASK = ("source_vocab", "target_vocab", "family")  # what users do not give: the text and the task decide it
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """`lr` is the peak, reached after `warmup` updates; `clip` 0 means none; `accumulate` micro-batches make one update."""
+
+    lr: float = 5e-4
+    schedule: str = "inverse_sqrt"
+    warmup: int = 4000
+    warmup_init_lr: float = 0.0
+    b1: float = 0.9
+    b2: float = 0.98
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    label_smoothing: float = 0.1
+    accumulate: int = 1
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"optim.schedule is {self.schedule!r}; known are {', '.join(SCHEDULES)}")
+        for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
+        for name in ("b1", "b2", "label_smoothing"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
+        if not self.eps > 0:
+            raise UserError(f"optim.eps is {self.eps}; it must be above 0, or a score without a gradient becomes 0/0")
+        if self.accumulate < 1:
+            raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How long to train and what to keep. 0 stands for "no limit" or "never"."""
+    """How long to train and what to keep. 0 stands for "no limit" or "never"; configs/common.py comments on every key."""
 
     updates: int = 0
     epochs: int = 0
-    evaluate_every: int = 0  # updates between evaluations and checkpoints; 0: once an epoch
-    patience: int = 0  # evaluations without a better score before training stops
-    select: str = "bleu"  # of valid, what the best checkpoint has: bleu (tokenised), nll, or a classifier's score
-    log_every: int = 50  # updates between lines of metrics
-    keep_last: int = 1  # checkpoints
-    keep_best: int = 1  # checkpoints of the best validation scores
-    keep_every: int = 0  # evaluations between checkpoints that stay for good
+    evaluate_every: int = 0
+    patience: int = 0
+    select: str = "bleu"
+    log_every: int = 50
+    keep_last: int = 1
+    keep_best: int = 1
+    keep_every: int = 0
 
     def __post_init__(self) -> None:
-        if self.select not in _SELECT:
-            raise UserError(f"train.select is {self.select!r}; known are {', '.join(_SELECT)}")
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0: say when training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
@@ -52,45 +75,26 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class EvaluationConfig:
-    """Beam search: of the test sets (`beam`), and of the validation set while training (`valid_beam`; 0: not at all).
+class RunConfig:
+    """Everything that a run depends on, with the seed of the random layer, the scores, the batches and dropout.
 
-    A hypothesis has at most `max_length_a` times the padded source length plus `max_length_b` tokens, and eos.
+    `model` has the keys of the config; `model_config` makes the record, when the vocabularies are known. `evaluation` is the
+    task's record of settings. `raw` is all of it as plain values: what config.json holds.
     """
 
-    beam: int = 5
-    valid_beam: int = 1
-    length_penalty: float = 1.0
-    max_length_a: float = 1.2
-    max_length_b: int = 10
-    max_tokens: int = 4096  # padded source tokens of a batch
-    buckets: int = 4
-
-    def __post_init__(self) -> None:
-        for name, least in {"beam": 1, "valid_beam": 0, "max_length_b": 1, "max_tokens": 1, "buckets": 1}.items():
-            if getattr(self, name) < least:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
-        for name in ("length_penalty", "max_length_a"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be a number of at least 0")
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """Everything that a run depends on, with the seed of the random layer, the scores, the batches and dropout."""
-
+    task: Task
+    seed: int
     model: dict[str, Any]
     data: DataConfig
     optim: OptimConfig
     train: TrainConfig
-    evaluation: EvaluationConfig
-    task: str = "translation"
-    seed: int = 1
+    evaluation: Any
     raw: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
         """The model for vocabularies of these sizes."""
-        return _record(ModelConfig, "model", {**self.model, "source_vocab": source_vocab, "target_vocab": target_vocab})
+        given = {"source_vocab": source_vocab, "target_vocab": target_vocab, "family": self.task.family}
+        return record(ModelConfig, "model", {**self.model, **given})
 
 
 def resolve(config: dict[str, Any]) -> RunConfig:
@@ -98,48 +102,70 @@ def resolve(config: dict[str, Any]) -> RunConfig:
 
     Raises: UserError for unknown keys, with the nearest known one, for missing sections, and for values out of range.
     """
-    known = {"model", "data", "optim", "train", "evaluation", "task", "seed"}
-    _refuse_unknown("", config, known)
-    missing = {"model", "data", "optim", "train", "evaluation"} - config.keys()
-    if missing:
-        raise UserError(f"the config lacks the section {sorted(missing)[0]!r}; start from configs/common.py")
-    if config.get("task", "translation") not in _TASKS:
-        raise UserError(f"task is {config['task']!r}; known are {' and '.join(_TASKS)}")
-    for name in known - {"task", "seed"}:
+    refuse_unknown("", config, {*_SECTIONS, "task", "seed"})
+    if missing := sorted(set(_SECTIONS) - config.keys()):
+        raise UserError(f"the config lacks the section {missing[0]!r}; start from configs/common.py")
+    task = task_named(config.get("task", "translation"))
+    for name in _SECTIONS:
         if not isinstance(config[name], dict):
             raise UserError(f"{name} is {config[name]!r} in the config; it is a section with keys of its own")
     seed = config.get("seed", 1)
-    if not _fits(seed, int) or not 0 <= seed < 2**32:
+    if not fits(seed, int) or not 0 <= seed < 2**32:
         raise UserError(f"seed is {seed!r}; it must be a whole number from 0 to 2**32 - 1")
     data = {name: tuple(v) if isinstance(v, list) else v for name, v in config["data"].items()}
-    model, task = _resolved_model(config["model"]), config.get("task", "translation")
+    model = _resolved_model(task, config["model"])
     records: dict[str, Any] = {
-        "data": _record(DataConfig, "data", data),
-        "optim": _record(OptimConfig, "optim", config["optim"]),
-        "train": _record(TrainConfig, "train", config["train"]),
-        "evaluation": _record(EvaluationConfig, "evaluation", config["evaluation"]),
+        "data": record(DataConfig, "data", data),
+        "optim": record(OptimConfig, "optim", config["optim"]),
+        "train": record(TrainConfig, "train", config["train"]),
+        "evaluation": task_settings(task, config["evaluation"]),
     }
-    plain = {name: dict(vars(record)) for name, record in records.items()}
-    run = RunConfig(
-        model=model, **records, task=task, seed=seed, raw={"task": task, "seed": seed, "model": model, **plain}
-    )
+    plain = {name: dict(vars(each)) for name, each in records.items()}
+    run = RunConfig(task, seed, model, **records, raw={"task": task.name, "seed": seed, "model": model, **plain})
     _check_together(run)
     return run
 
 
-def _resolved_model(values: dict[str, Any]) -> dict[str, Any]:
+def task_settings(task: Task, values: dict[str, Any]) -> Any:
+    """The task's record of the section `evaluation`; keys that only other tasks have are left out.
+
+    Raises: UserError for keys that no task has, and for values out of range.
+    """
+    every = {each.name for other in TASKS.values() for each in dataclasses.fields(other.settings)}
+    return record(task.settings, "evaluation", values, ignored=every)
+
+
+def _resolved_model(task: Task, values: dict[str, Any]) -> dict[str, Any]:
     """The section `model` with the values that follow from others, a preset's among them: what config.json tells its readers."""
-    model = _record(ModelConfig, "model", {**values, "source_vocab": 10, "target_vocab": 10})
-    return {name: value for name, value in vars(model).items() if name not in ("source_vocab", "target_vocab")}
+    refuse_unknown("model.", values, {each.name for each in dataclasses.fields(ModelConfig)} - set(_OF_THE_TASK))
+    model = record(ModelConfig, "model", {**values, "source_vocab": 10, "target_vocab": 10, "family": task.family})
+    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name not in _OF_THE_TASK}
 
 
-def rescored(run: RunConfig, config: dict[str, Any], overrides: dict[str, Any]) -> RunConfig:
-    """`run` with the section `evaluation` of another config, and with the test text that `overrides` name: `data.directory` and such.
+def _check_together(run: RunConfig) -> None:
+    """Refuses, before any text is read, a model that cannot be trained and settings that do not go together."""
+    model = run.model_config(10, 10)
+    run.task.check(run.data, model, run.evaluation)
+    if not any(path[0] == "params" for path in shapes(model)):
+        raise UserError(
+            "model.keep is 1.0, which makes no masks, so that nothing is left to train; give a keep below 1, or "
+            "model.embedding=trained"
+        )
+    known = run.task.selectable(run.data, run.evaluation)
+    if run.train.select not in known:
+        raise UserError(
+            f"train.select is {run.train.select!r}, but what is measured on the validation set is {' and '.join(known)}; give one of "
+            "these (bleu needs an evaluation.valid_beam of at least 1)"
+        )
 
-    All else is settled by the training. Raises: UserError for an override, by its dotted name, that is not what the run was
+
+def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
+    """`model` with the section `evaluation` of another config, and with the test text that `overrides` name: `data.directory` and such.
+
+    All else is settled by the training. Raises: UserError for an override, by its dotted name, that is not what the model was
     trained with.
     """
-    trained, data = flatten(run.raw), {}
+    trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():
         if name in _WHERE_TEXT_IS:
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
@@ -148,137 +174,19 @@ def rescored(run: RunConfig, config: dict[str, Any], overrides: dict[str, Any]) 
                 f"--config.{name}={value!r}, but the run was trained with {trained.get(name)!r}; to score or translate, other values "
                 f"are taken for evaluation.* and {', '.join(_WHERE_TEXT_IS)} alone"
             )
-    evaluation = _record(EvaluationConfig, "evaluation", config["evaluation"])
-    return dataclasses.replace(run, evaluation=evaluation, data=_record(DataConfig, "data", {**vars(run.data), **data}))
+    settings = task_settings(model.task, config["evaluation"])
+    return dataclasses.replace(model, settings=settings, data=record(DataConfig, "data", {**vars(model.data), **data}))
 
 
-def _check_together(run: RunConfig) -> None:
-    """Refuses, before any text is read, a model that cannot be and settings that do not go together."""
-    model = run.model_config(10, 10)
-    if (
-        model.masked
-        and model.supermask.keeps_all
-        and model.embedding != "trained"
-        and not model.classifies
-        and model.norm == "plain"
-        and not model.bias
-    ):
-        raise UserError(
-            "model.keep is 1.0, which makes no masks, so that nothing is left to train; give a keep below 1, or "
-            "model.embedding=trained"
-        )
-    _check_task(run, model)
-    if run.train.select == "bleu" and not run.evaluation.valid_beam:
-        raise UserError(
-            "train.select is 'bleu', but evaluation.valid_beam is 0, so the validation set is never translated; "
-            "give train.select=nll, or a valid_beam of at least 1"
-        )
+def may_change(name: str, run: RunConfig) -> bool:
+    """Whether a key, by its dotted name, may have another value when a run goes on.
 
-
-def _check_task(run: RunConfig, model: ModelConfig) -> None:
-    """Refuses a task that the model or the data are not of, and a score that is another task's."""
-    classifies = run.task == "classification"
-    if classifies != model.classifies or classifies != bool(run.data.labels):
-        raise UserError(
-            f"task={run.task}, model.decoder_layers={model.decoder_layers} and data.labels={run.data.labels!r} do not go together: a "
-            "classification has 0 decoder layers and labels, a translation has decoder layers and no labels"
-        )
-    known = ("nll", *(TASKS[run.data.labels].scores if classifies else ("bleu",)))
-    if run.train.select not in known:
-        raise UserError(f"train.select is {run.train.select!r}; what is measured here are {' and '.join(known)}")
-    if model.positions == "frozen" and run.data.max_length > model.max_positions:
-        raise UserError(
-            f"data.max_length is {run.data.max_length}, but model.max_positions {model.max_positions}: give a table of more positions, "
-            "or cut texts shorter"
-        )
-
-
-def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested keys joined by dots, tuples as lists, so that what JSON read back compares equal."""
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat.update(flatten(value, f"{prefix}{name}."))
-        else:
-            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
-    return flat
-
-
-def check_workdir(workdir: Path, run: RunConfig) -> bool:
-    """Makes sure that the folder is fresh, or holds a run of this very config; writes nothing.
-
-    What only says how long to go on, or how to score, may differ (the first not under a schedule that depends on the end).
-
-    Returns: whether the folder held the run already. Raises: UserError that names the keys that differ.
+    That is so for what only says how long to go on or how to score tests, but not for what decides the validation score: that
+    score selects the best checkpoint. The number of updates may change only under a schedule that does not depend on the end.
     """
-    path = workdir / "config.json"
-    if workdir.exists() and not workdir.is_dir():
-        raise UserError(f"--workdir={workdir} is a file; give the name of a folder, or of one to be made")
-    if not path.exists():
-        if (workdir / "checkpoints").exists():
-            raise UserError(f"{workdir} holds checkpoints but no config.json; give a fresh --workdir")
-        return False
-    # Resolved: what an earlier version did not write down had its default.
-    before, now = (flatten(json.loads(json.dumps(raw))) for raw in (resolve(read_config(workdir)).raw, run.raw))
-    differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-    fatal = [name for name in differing if not _may_change(name, run)]
-    if fatal:
-        keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
-        raise UserError(f"{workdir} holds a run of another config ({keys}); give another --workdir, or the same values")
-    return True
-
-
-def write_config(workdir: Path, run: RunConfig) -> None:
-    """Writes `config.json`: from now on the folder is this run's."""
-    write_atomically(workdir / "config.json", json.dumps(run.raw, indent=1) + "\n")
-
-
-def read_config(workdir: Path) -> dict[str, Any]:
-    """The config of the run in `workdir`. Raises: UserError where there is none, or a damaged one."""
-    path = workdir / "config.json"
-    try:
-        config = json.loads(path.read_text("utf-8"))
-        if not isinstance(config, dict):
-            raise ValueError("it holds no object")
-        return config
-    except FileNotFoundError:
-        raise UserError(
-            f"{workdir} holds no run: there is no config.json; train one first, or mend --workdir"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}); restore it, or train into a fresh --workdir") from None
-
-
-def _may_change(name: str, run: RunConfig) -> bool:
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"
-    return name.startswith("evaluation.") or name in ("train.patience", "train.log_every", "data.store")
-
-
-def _record(kind: type[Record], section: str, values: dict[str, Any]) -> Record:
-    hints = get_type_hints(kind)
-    _refuse_unknown(f"{section}.", values, set(hints))
-    for name, value in values.items():
-        if not _fits(value, hints[name]):
-            expected = str(hints[name]) if get_args(hints[name]) else hints[name].__name__
-            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {expected}")
-    return kind(**values)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value is of a field's type; a whole number passes for a float, true and false for no number."""
-    if isinstance(hint, UnionType):
-        return any(_fits(value, each) for each in get_args(hint))
-    if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_fits(each, get_args(hint)[0]) for each in value)
-    if hint in (int, float):
-        return isinstance(value, (int, hint)) and not isinstance(value, bool)
-    return isinstance(value, hint)
-
-
-def _refuse_unknown(prefix: str, values: dict[str, Any], known: set[str]) -> None:
-    for name in values:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(sorted(known))}"
-            raise UserError(f"unknown key {prefix}{name} in the config; {hint}")
+    section, _, key = name.partition(".")
+    if section == "evaluation":
+        return key not in run.task.validated_by
+    return name in ("train.patience", "train.log_every", "data.store")

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float32, UInt8
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES, Recipe
-from one_layer.models import ModelConfig, recipes, shapes
+from one_layer.models import ModelConfig, roles, shapes
 from one_layer.supermask import kept_count
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
@@ -28,22 +28,7 @@ from one_layer.tickets.settings import Settings, read_json, read_settings, read_
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
-# Roles of the modules that have no matrix; a matrix has its role in its recipe.
-_NORMS = {
-    (stack, "layers", f"{block}_norm", "layer_norm"): f"{stack}/{block}/norm"
-    for stack, blocks in {
-        "encoder": ("self_attention", "ffn"),
-        "decoder": ("self_attention", "cross_attention", "ffn"),
-    }.items()
-    for block in blocks
-}
-
-_OF_CLASSIFIERS = {
-    ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
-    ("position_embedding",): "encoder/position",
-}
-
-METADATA = {"format", "version", "codecs", "seed", "step", "model", "data", "evaluation", "text", "random"}
+METADATA = {"format", "version", "codecs", "task", "seed", "step", "model", "data", "evaluation", "text", "random"}
 
 _FEW = 2**27  # weights that the smallest of files may ask for: 512 MiB
 _MOST = 2**33  # and that none may
@@ -86,11 +71,11 @@ def to_bytes(ticket: Ticket) -> tuple[bytes, dict[str, int]]:
 
     Raises: UserError where `from_file` would not take it back.
     """
-    roles = _roles(ticket.config)
+    names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
     levels = dict.fromkeys(tensors, 19)  # they are small, and what repeats itself in them is far apart
-    tensors |= {f"{path[0]}/{roles[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
-    tensors |= {f"{path[-1]}/{roles[path[:-1]]}": bits for path, bits in ticket.masks.items()}
+    tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
+    tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
     stored, codecs = ticket_file.coded(tensors, levels)
@@ -108,14 +93,14 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     settings = read_settings(file.metadata)
     config, known = settings.config, shapes(settings.config)
     _check_size(known, file)
-    roles = _roles(config)
-    found = _read_recipes(file, roles, known)
+    names = roles(config)
+    found = _read_recipes(file, names, known)
     assets, used = read_text(file, config)
     masks: dict[Path, np.ndarray] = {}
     arrays: dict[Path, np.ndarray] = {}
     for path, shape in known.items():
         collection, *module, leaf = path
-        role = roles[tuple(module)]
+        role = names[tuple(module)]
         if leaf == "scores":
             each = _read_masks(file, role, shape, config)
             masks |= {(*module, kind): bits for kind, bits in each.items()}
@@ -129,11 +114,6 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
         raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
     weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
     return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
-
-
-def _roles(config: ModelConfig) -> dict[Path, str]:
-    """The role of every module that has variables, by its path."""
-    return {module: recipe.role for module, recipe in recipes(config).items()} | _NORMS | _OF_CLASSIFIERS
 
 
 def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:
@@ -165,9 +145,9 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
     return bits
 
 
-def _read_recipes(file: TicketFile, roles: dict[Path, str], known: dict[Path, Shape]) -> dict[Path, tuple[Recipe, str]]:
+def _read_recipes(file: TicketFile, names: dict[Path, str], known: dict[Path, Shape]) -> dict[Path, tuple[Recipe, str]]:
     """The recipes and checksums of the random matrices that the seed gives, by the paths of their modules."""
-    modules = {roles[path[1:-1]]: path[1:-1] for path in known if path[0] == "random"}
+    modules = {names[path[1:-1]]: path[1:-1] for path in known if path[0] == "random"}
     entries = read_json(file.metadata, "random")
     found = {}
     for entry in entries if isinstance(entries, list) else [None]:

@@ -104,7 +104,7 @@ def describe(inspection: Inspection) -> str:
     rest = inspection.total - masks - inspection.arrays - inspection.text
     return "\n".join(
         [
-            f"{config.weights} {_kind(config)} layers, d_model {config.d_model}, ffn "
+            f"{config.weights} {config.network_family.describe(config)}, d_model {config.d_model}, ffn "
             f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, update {inspection.step}",
             f"masks by {config.selection}, keep {config.keep:g}; embedding {config.embedding}",
             "",
@@ -116,12 +116,6 @@ def describe(inspection: Inspection) -> str:
             "layers' masks have in common of what either keeps, the mean over pairs. used: by any layer. indep.: of independent masks.",
         ]
     )
-
-
-def _kind(config: ModelConfig) -> str:
-    if config.classifies:
-        return f"classifier of {config.labels} labels, {config.encoder_layers}"
-    return f"model of {config.encoder_layers}+{config.decoder_layers}"
 
 
 def _kept(density: tuple[float, ...]) -> str:

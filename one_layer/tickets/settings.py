@@ -17,47 +17,58 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.models.config import ModelConfig
-from one_layer.runs.settings import EvaluationConfig, resolve
+from one_layer.models.families import default_family
+from one_layer.runs.settings import RunConfig, resolve
+from one_layer.tasks import task_named, task_of_family
+from one_layer.tasks.protocol import Task
 from one_layer.tickets.file import TicketFile, damaged, parse
 
 Tensors = dict[str, np.ndarray]
 
-NAMES = ("seed", "step", "model", "data", "evaluation")  # of the metadata
+NAMES = ("task", "seed", "step", "model", "data", "evaluation")  # of the metadata
 
+_MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - {"source_vocab", "target_vocab", "family"}
 _LONGEST_TEXT = 2**24  # bytes
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
 _KEY = re.compile("[a-z0-9_]{1,40}")
 _LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
-# The most that settings may be which decide what an evaluation takes in memory and time.
-_LIMITS = {
-    "data": {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6},
-    "evaluation": {
-        "beam": 1000,
-        "valid_beam": 1000,
-        "max_length_a": 100,
-        "max_length_b": 10_000,
-        "max_tokens": 2**24,
-        "buckets": 1000,
-    },
-}
+# The largest data settings that decide what an evaluation takes in memory and time; a task has such limits of its own.
+_DATA_LIMITS = {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A model, the seed of its random weights and the update that its masks are of; where its test text is, and the search."""
+    """A task's model, the seed of its random weights and the update that its masks are of; where its test text is, and how it is scored.
 
+    `evaluation` is the task's record of settings.
+    """
+
+    task: Task
     config: ModelConfig
     seed: int
     step: int
     data: DataConfig
-    evaluation: EvaluationConfig
+    evaluation: Any
 
 
 def write_settings(settings: Settings) -> dict[str, str]:
     """The metadata: a JSON text a name."""
     sections = {name: dataclasses.asdict(getattr(settings, name)) for name in ("data", "evaluation")}
-    values = {"seed": settings.seed, "step": settings.step, "model": dataclasses.asdict(settings.config), **sections}
+    model = dataclasses.asdict(settings.config)
+    del model["family"]  # the task decides it
+    values = {"task": settings.task.name, "seed": settings.seed, "step": settings.step, "model": model, **sections}
     return {name: json.dumps(values[name]) for name in NAMES}
+
+
+def settings_as_run(settings: Settings) -> RunConfig:
+    """The config of a run with these settings. How the model was trained is not known, and stands at its defaults."""
+    model = {name: value for name, value in vars(settings.config).items() if name in _MODEL_KEYS}
+    sections = {"model": model, "data": vars(settings.data), "evaluation": vars(settings.evaluation)}
+    return _as_run(settings.task, settings.seed, sections)
+
+
+def _as_run(task: Task, seed: int, sections: dict[str, Any]) -> RunConfig:
+    return resolve({**sections, "task": task.name, "seed": seed, "optim": {}, "train": {"epochs": 1, "select": "nll"}})
 
 
 def read_settings(metadata: dict[str, str]) -> Settings:
@@ -70,15 +81,22 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
         raise damaged("its seed, its step or the sizes of its vocabularies are no whole numbers")
-    # How the model was trained is nothing to a ticket, and stands here for what `resolve` wants besides.
-    task = "translation" if sections["model"].get("decoder_layers") else "classification"
-    run = resolve({**sections, "task": task, "seed": seed, "optim": {}, "train": {"epochs": 1, "select": "nll"}})
-    for name, limits in _LIMITS.items():
+    task = _read_task(metadata, sections["model"])
+    run = _as_run(task, seed, sections)
+    for name, limits in {"data": _DATA_LIMITS, "evaluation": task.limits}.items():
         for key, most in limits.items():
             if (value := getattr(getattr(run, name), key)) > most:
                 raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
     _check_files(run.data)
-    return Settings(run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
+    return Settings(task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
+
+
+def _read_task(metadata: dict[str, str], model: dict[str, Any]) -> Task:
+    """The ticket's task. Tickets of an earlier version do not name it: it follows from the family of the model."""
+    if "task" in metadata:
+        return task_named(read_json(metadata, "task"))
+    layers = model.get("decoder_layers", 0)
+    return task_of_family(default_family(layers if isinstance(layers, int) else 0))
 
 
 def read_json(metadata: dict[str, str], name: str) -> Any:

@@ -27,12 +27,14 @@ from one_layer.files import write_atomically
 from one_layer.initializers import Recipe
 from one_layer.models import recipes, shapes
 from one_layer.models.config import ModelConfig
-from one_layer.runs.restore import RestoredRun
-from one_layer.runs.settings import EvaluationConfig, resolve
 from one_layer.supermask import Supermask, unpack
+from one_layer.tasks import task_of_family
+from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Drawn, Ticket, checksum
+from one_layer.tickets.settings import settings_as_run
 
 __all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
 
@@ -43,30 +45,36 @@ Variables = dict[str, Any]
 Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by "mask" and "sign"
 
 
-def from_run(restored: RestoredRun) -> Ticket:
+def from_run(model: TrainedModel) -> Ticket:
     """The ticket of a checkpoint. Raises: UserError for scores that are no numbers."""
-    run = restored.run
-    arguments = (restored.model, run.seed, restored.variables, restored.assets)
-    return make(*arguments, data=run.data, evaluation=run.evaluation, step=restored.step)
+    arguments = (model.config, model.seed, model.variables, model.assets)
+    return make(*arguments, task=model.task, data=model.data, evaluation=model.settings, step=model.step)
 
 
-def export(restored: RestoredRun, path: Path) -> int:
+def export(model: TrainedModel, path: Path) -> int:
     """Writes the ticket of a checkpoint and says how large it is, in bytes, which it returns too. Raises: UserError as `save` does."""
-    sizes = save(path, from_run(restored))
-    masked = sum(math.prod(shape) for name, shape in shapes(restored.model).items() if name[-1] == "scores")
+    sizes = save(path, from_run(model))
+    masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
     bits = f", {8 * sizes['total'] / masked:.3f} bits a masked weight" if masked else ""
     log.info("%s: %s bytes%s", path, f"{sizes['total']:,}", bits)
     return sizes["total"]
 
 
-def restore_ticket(path: str | Path, packed: bool = False) -> RestoredRun:
+def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
     """What `one_layer.runs.restore.restore_run` makes of a folder, from a ticket alone. Raises: UserError as `load` does."""
     ticket = load(path)
-    model = {name: value for name, value in vars(ticket.config).items() if not name.endswith("_vocab")}
-    raw = {"model": model, "data": vars(ticket.data), "evaluation": vars(ticket.evaluation), "seed": ticket.seed}
-    raw["task"] = "classification" if ticket.config.classifies else "translation"
-    run = resolve({**raw, "optim": {}, "train": {"epochs": 1, "select": "nll"}})  # how it was trained matters no more
-    return RestoredRun(run, ticket.config, ticket.assets, variables(ticket, packed), ticket.step, str(path))
+    return ticket.task.model(
+        task=ticket.task,
+        config=ticket.config,
+        seed=ticket.seed,
+        step=ticket.step,
+        data=ticket.data,
+        settings=ticket.evaluation,
+        assets=ticket.assets,
+        variables=variables(ticket, packed),
+        source=str(path),
+        trained_with=settings_as_run(ticket).raw,
+    )
 
 
 def make(
@@ -75,11 +83,14 @@ def make(
     variables: Variables,
     assets: TextAssets,
     *,
+    task: Task | None = None,
     data: DataConfig | None = None,
-    evaluation: EvaluationConfig | None = None,
+    evaluation: Any = None,
     step: int = 0,
 ) -> Ticket:
     """The ticket of a model's variables as training leaves them, scores and all.
+
+    Without a `task` it is the one whose networks are of the config's family; `data` and `evaluation` are then its defaults.
 
     Random weights are compared with those that the seed gives, and kept where they are others (an imported model's). Raises:
     UserError for scores that are no numbers.
@@ -97,7 +108,8 @@ def make(
             drawn[module] = Drawn(known[module], checksum(weights), leaf)
         else:
             arrays[path] = np.asarray(leaf)
-    settings = (config, seed, step, data or DataConfig(), evaluation or EvaluationConfig())
+    task = task or task_of_family(str(config.family))
+    settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
     return Ticket(*settings, assets=assets, masks=masks, drawn=drawn, arrays=arrays)
 
 

@@ -14,6 +14,7 @@ from tensorboardX import SummaryWriter
 
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.runs.folder import RunFolder
 from one_layer.supermask import Supermask
 
 
@@ -23,12 +24,11 @@ class MetricsLog:
     Opened at the step of a restored checkpoint, it drops the lines that come after it: they will be written again.
     """
 
-    def __init__(self, workdir: Path, step: int) -> None:
-        self._path = workdir / "metrics.jsonl"
-        kept = [line for line in read_metrics(workdir) if line["step"] <= step]
-        write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in kept))
-        self._file = self._path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(workdir / "tensorboard"), purge_step=step + 1)
+    def __init__(self, folder: RunFolder, step: int) -> None:
+        kept = [line for line in read_metrics(folder.metrics_file) if line["step"] <= step]
+        write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+        self._file = folder.metrics_file.open("a", encoding="utf-8")
+        self._board = SummaryWriter(str(folder.tensorboard), purge_step=step + 1)
 
     def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
         """Appends one line. `seconds` of training so far, those before a resumption included."""
@@ -45,9 +45,8 @@ class MetricsLog:
         self._board.close()
 
 
-def read_metrics(workdir: Path) -> list[dict[str, Any]]:
-    """The lines of `metrics.jsonl`; none where there is no such file. A last line cut short by a kill is left out."""
-    path = workdir / "metrics.jsonl"
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a `metrics.jsonl`; none where there is no such file. A last line cut short by a kill is left out."""
     if not path.exists():
         return []
     text = path.read_text("utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -11,40 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from one_layer.errors import UserError
-
-SCHEDULES = ("inverse_sqrt", "cosine", "linear")
-
-
-@dataclass(frozen=True)
-class OptimConfig:
-    """`lr` is the peak, reached after `warmup` updates; `clip` 0 means none; `accumulate` micro-batches make one update."""
-
-    lr: float = 5e-4
-    schedule: str = "inverse_sqrt"
-    warmup: int = 4000
-    warmup_init_lr: float = 0.0
-    b1: float = 0.9
-    b2: float = 0.98
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    clip: float = 0.0
-    label_smoothing: float = 0.1
-    accumulate: int = 1
-
-    def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise UserError(f"optim.schedule is {self.schedule!r}; known are {', '.join(SCHEDULES)}")
-        for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
-            if not getattr(self, name) >= 0:
-                raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
-        for name in ("b1", "b2", "label_smoothing"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
-        if not self.eps > 0:
-            raise UserError(f"optim.eps is {self.eps}; it must be above 0, or a score without a gradient becomes 0/0")
-        if self.accumulate < 1:
-            raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
+from one_layer.runs.settings import OptimConfig
 
 
 def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:

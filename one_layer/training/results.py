@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import resource
 import subprocess
@@ -15,12 +14,10 @@ import jax
 from one_layer import tickets
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.models.accounting import account
-from one_layer.runs import evaluate
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
-from one_layer.tasks.translation.generate import prepared
 
 log = logging.getLogger(__name__)
 
@@ -37,26 +34,25 @@ class Spent(Protocol):
 
 
 def write(
-    run: RunConfig, corpus: Corpus, workdir: Path, spent: Spent, epoch_updates: int, overrides: list[str]
+    run: RunConfig, corpus: Corpus, folder: RunFolder, spent: Spent, epoch_updates: int, overrides: list[str]
 ) -> dict[str, Any]:
-    """Scores the best checkpoint on every test set and writes `result.json` and `hypotheses-SPLIT.txt`; its ticket, if it is masked."""
-    best = restore_run(workdir, "best")
-    scorer, variables = evaluate.scorer(run, best.model), prepared(best.model, best.variables)
+    """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`."""
+    best = restore_run(folder, "best")
     tests = {}
     for name, split in corpus.tests.items():
-        tests[name], lines = scorer.score(variables, corpus, split, name)
-        write_atomically(workdir / f"hypotheses-{name}.txt", "".join(line + "\n" for line in lines))
-    counted = account(best.model, best.variables)
-    if best.model.masked:
+        tests[name], hypotheses = best.score(split, name)
+        folder.write_hypotheses(name, best.source, hypotheses)
+    counted = account(best.config, best.variables)
+    if best.config.masked:
         try:
-            counted["bytes"]["ticket_file"] = tickets.export(best, workdir / "ticket.safetensors")
+            counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
         except UserError as error:  # of settings that no ticket takes; the run itself is done and has a result
             log.warning("no ticket was written: %s", error)
     result = {
         "config": run.raw,
         "overrides": overrides,
         "seed": run.seed,
-        "task": run.task,
+        "task": run.task.name,
         "test": tests,
         "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
         "steps": spent.step,
@@ -71,7 +67,7 @@ def write(
         "commit": commit(),
         "started": spent.started,
     }
-    write_atomically(workdir / "result.json", json.dumps(result, indent=1) + "\n")
+    folder.write_result(result)
     return result
 
 

@@ -1,4 +1,4 @@
-"""One update: the gradient of the summed loss over an update's micro-batches, divided by its targets, through the optimiser."""
+"""One update: the gradient of the summed loss over an update's micro-batches, divided by its targets, goes through the optimiser."""
 
 from __future__ import annotations
 
@@ -12,37 +12,26 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build
-from one_layer.models.config import PAD
-from one_layer.tasks.losses import label_nll, label_smoothed_nll
+from one_layer.tasks.protocol import Task
 
 Tree = Any
 Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
 
-_SUMS = ("loss", "nll", "targets", "tokens")
 
-
-def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int) -> Step:
+def train_step(
+    task: Task, config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int
+) -> Step:
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), donating the first two.
 
-    `fixed` are the other collections of the model, `random` and, where there is one, `frozen`.
-    A batch has `source`, `target_in` and `target`, [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's
-    `number` and the micro-batch alone. `sums` are over the update: `loss` and `nll` in nats, the number of `targets` (tokens, or a
-    classifier's texts) that gradients are divided by, the `tokens` (of these texts), and the gradient's `norm`.
+    `fixed` are the other collections of the model, `random` and, where there is one, `frozen`. A batch is an item of the task's
+    batches: arrays [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's `number` and the micro-batch
+    alone. `sums` are those of the task's loss over the update, and the gradient's `norm`.
     """
     model = build(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        variables, rngs = {**trained, **fixed}, {"dropout": key}
-        logits: Any
-        if config.classifies:
-            logits = model.apply(variables, batch["source"], rngs=rngs)
-            sums = label_nll(logits, batch["target"], smoothing)
-            tokens = jnp.sum((batch["source"] != PAD) & (batch["target"][:, :1] != PAD), dtype=jnp.float32)
-        else:
-            logits = model.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
-            sums = label_smoothed_nll(logits, batch["target"], smoothing)
-            tokens = sums[2]
-        return sums[0], dict(zip(_SUMS, (*sums, tokens), strict=True))
+        sums = task.loss(model, {**trained, **fixed}, batch, smoothing, {"dropout": key})
+        return sums["loss"], sums
 
     def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
         """Summed over the micro-batches, one at a time."""
@@ -55,7 +44,8 @@ def train_step(config: ModelConfig, optimizer: optax.GradientTransformation, smo
             micro_batch, index = item
             return jax.tree.map(jnp.add, total, one(trained, fixed, micro_batch, jax.random.fold_in(key, index))), None
 
-        zeros = jax.tree.map(jnp.zeros_like, (trained, {name: jnp.float32(0) for name in _SUMS}))
+        shapes = jax.eval_shape(one, trained, fixed, {name: array[0] for name, array in batch.items()}, key)
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
 
     def step(

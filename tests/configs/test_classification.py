@@ -8,7 +8,9 @@ import pytest
 
 from configs import classification, mnli, paper, qqp, sst2
 from one_layer.models import build
-from one_layer.runs.settings import flatten, resolve
+from one_layer.models.families import label_count
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import resolve
 from one_layer.tasks.classification.glue import TASKS
 
 # Liu et al. 2019 (arXiv 1907.11692): d, ffn, heads, layers.
@@ -24,14 +26,20 @@ def test_every_argument_is_the_run_that_it_names(module, argument):
     task = TASKS[module.__name__.removeprefix("configs.")]
     size = argument.rpartition("_")[2]
     model = run.model_config(50_265, 4 + len(task.labels))
-    assert run.task == "classification" and run.data.labels == task.name and run.data.tfds_name == f"glue/{task.name}"
-    assert model.classifies and model.labels == len(task.labels) and argument == f"{model.weights}_{size}"
+    assert (
+        run.task.name == "classification" and run.data.labels == task.name and run.data.tfds_name == f"glue/{task.name}"
+    )
+    assert (
+        model.family == "classifier"
+        and label_count(model) == len(task.labels)
+        and argument == f"{model.weights}_{size}"
+    )
     if size in ROBERTA:
         assert (model.d_model, model.ffn, model.heads, model.encoder_layers) == ROBERTA[size]
         assert (model.embedding, model.positions, model.activation) == ("frozen", "frozen", "gelu")
         assert run.data.bpe_kind == "byte-level" and run.data.max_length <= model.max_positions == 512
     logits, variables = jax.eval_shape(build(model).init_with_output, jax.random.key(0), jnp.ones((2, 7), jnp.int32))
-    assert logits.shape == (2, model.labels)
+    assert logits.shape == (2, label_count(model))
     kernel = variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"] if model.masked else None
     assert kernel is None or kernel.ndim == (2 if model.weights == "one_layer" else 3)
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.batches import Batch, TrainingBatches, bucket_widths, evaluation_batches, training_iterator
-from one_layer.data.text.vocabulary import EOS, PAD
 from one_layer.errors import UserError
+from one_layer.special_tokens import EOS, PAD
 
 Sentences = list[np.ndarray]
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from one_layer.data.corpus import Corpus, DataConfig, load, load_text_assets, save_text_assets
-from one_layer.data.text.vocabulary import UNK, Vocabulary
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, load, load_scored
+from one_layer.data.text.assets import load_text_assets, save_text_assets
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
 ENGLISH = ["That's a house.", "He says: 'yes!'", "Nothing.", "The house is new.", "No, no!"]
@@ -71,7 +74,7 @@ def test_pairs_with_an_empty_or_long_side_are_left_out_of_training_and_counted(f
 
 
 def test_valid_and_test_keep_every_pair(folder: Path) -> None:
-    test = load(texts(folder, max_length=2, tokenize=False), load(texts(folder)).vocabularies, training=False).tests[
+    test = load_scored(texts(folder, max_length=2, tokenize=False), load(texts(folder)).vocabularies, None).tests[
         "test"
     ]
     assert test.source_text == GERMAN[1:4] and test.reference == ENGLISH[1:4]
@@ -124,12 +127,12 @@ def test_without_training_the_training_text_is_not_needed(folder: Path) -> None:
     config = texts(folder, bpe_merges=8)
     first = load(config)
     (folder / "train.de").unlink()
-    second = load(config, first.vocabularies, first.codes, training=False)
+    second = load_scored(config, first.vocabularies, first.codes)
     assert len(second.train) == 0 and all(map(np.array_equal, second.valid.target, first.valid.target))
     assert second.report == first.report[1:]
     for vocabularies, codes in ((None, first.codes), (first.vocabularies, None)):
         with pytest.raises(UserError, match="vocabularies and BPE codes of the run are needed"):
-            load(config, vocabularies, codes, training=False)
+            load_scored(config, vocabularies, codes)
 
 
 def test_the_report_counts_tokens_and_unknown_ones(folder: Path) -> None:

@@ -18,7 +18,6 @@ from one_layer.importers.embeddings import embedding_rows, run_tables, table_sid
 from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
 from one_layer.layers.matrix import materialize
 from one_layer.models import pretrained_tables
-from one_layer.runs.frozen import FILE
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
 from one_layer.training.train import train
@@ -164,10 +163,10 @@ def test_no_bit_changes_in_training_and_the_source_is_needed_no_more(tmp_path, d
         model, resolved.seed, embedding_rows(model, table_sides(model, load_text_assets(dense)))
     )
     train(resolved, run, [])
-    before = (run / FILE).read_bytes()
+    before = (run / "frozen.npz").read_bytes()
     shutil.rmtree(tmp_path / "source")
     train(tiny.run({**changes, "train.updates": 8}), run, [])
-    assert (run / FILE).read_bytes() == before
+    assert (run / "frozen.npz").read_bytes() == before
     restored = restore_run(run, "last")
     assert restored.step == 8
     for name in ("source_embedding", "target_embedding"):

@@ -18,6 +18,7 @@ from one_layer.importers.fairseq import export
 from one_layer.importers.fairseq_options import write_options
 from one_layer.models import ModelConfig, initialize
 from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from tests import tiny
 
@@ -86,9 +87,9 @@ def test_an_imported_model_is_evaluated_like_a_trained_one(command, holding, fil
     search = ["--config.evaluation.beam=1", "--config.evaluation.max_length_b=3"]
     workdir = command(f"--config.data.directory={files}", *search)
     restored = restore_run(workdir, "best")
-    assert restored.model == CONFIG and restored.assets.languages == ("de", "en")
+    assert restored.config == CONFIG and restored.assets.languages == ("de", "en")
     same(restored.variables, variables)
-    scores = evaluate(restore_run(workdir, "last"), "test", workdir)["test"]
+    scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
     assert scores["sentences"] == 2 and scores["beam"] == 1
     assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
 
@@ -108,7 +109,7 @@ def test_what_the_checkpoint_leaves_open_is_asked_for(command, holding):
         with pytest.raises(UserError, match=rf"does not say .*; give --config\.model\.{flag}"):
             command(*(["--config.model.heads=2"] if flag == "keep" else []))
     workdir = command("--config.model.heads=2", "--config.model.keep=0.25")
-    restored = restore_run(workdir, "best").model
+    restored = restore_run(workdir, "best").config
     assert (restored.heads, restored.keep, restored.d_model) == (2, 0.25, 8)
 
 

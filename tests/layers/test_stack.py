@@ -29,7 +29,7 @@ CASES = {"encoder": (EncoderLayer, (SEEN,)), "decoder": (DecoderLayer, (ENCODED,
 
 
 def stack_of(config: ModelConfig, side: str) -> Stack:
-    return Stack(CASES[side][0], config, LAYERS)
+    return Stack(CASES[side][0], config.stack(side))
 
 
 def variables_of(config: ModelConfig, side: str) -> dict:
@@ -65,7 +65,7 @@ def test_the_scan_equals_the_loop(weights, side):
         y, state = stack.apply(variables, X, *rest, mutable=["intermediates"])
         return y, state["intermediates"]["layers"]["output"][0]
 
-    one = jit(lambda variables, x: kind(config).apply(variables, x, *rest))
+    one = jit(lambda variables, x: kind(config.layer).apply(variables, x, *rest))
     y, outputs = scanned(variables)
     x = X
     for layer in range(LAYERS):
@@ -83,7 +83,7 @@ def test_the_layers_differ_in_their_masks_alone():
     same = {**variables, "params": jax.tree.map(lambda s: jnp.repeat(s[:1], LAYERS, 0), variables["params"])}
     stack = stack_of(BASE, "encoder")
     scanned = jit(lambda v: stack.apply(v, X, SEEN))
-    one = jit(lambda v, x: EncoderLayer(BASE).apply(v, x, SEEN))
+    one = jit(lambda v, x: EncoderLayer(BASE.layer).apply(v, x, SEEN))
     x = X
     for _ in range(LAYERS):
         x = one(of_layer(BASE, same, 0), x)
@@ -112,7 +112,7 @@ def test_rematerialisation_saves_memory():
     x, seen = jnp.ones((16, 24, 32)), jnp.ones((16, 1, 1, 24), bool)
     sizes = []
     for remat in (False, True):
-        stack = Stack(EncoderLayer, config.replace(remat=remat), 8)
+        stack = Stack(EncoderLayer, config.replace(remat=remat).stack("encoder"))
         gradient = jit(jax.grad(lambda v, stack=stack: stack.apply(v, x, seen).sum()))
         sizes.append(gradient.lower(variables).compile().memory_analysis().temp_size_in_bytes)
     assert sizes[1] < sizes[0] / 2
@@ -128,7 +128,9 @@ class Dropping(Layer):
 
 def test_every_layer_drops_entries_of_its_own():
     x = jnp.ones((100, 100, 8))
-    y = Stack(Dropping, BASE, 2).apply({}, x, rngs={"dropout": jax.random.key(0)})
+    y = Stack(Dropping, BASE.replace(encoder_layers=2).stack("encoder")).apply(
+        {}, x, rngs={"dropout": jax.random.key(0)}
+    )
     assert np.mean(np.asarray(y) == 0) == pytest.approx(0.75, abs=0.01)
 
 
@@ -136,11 +138,11 @@ def test_every_layer_drops_entries_of_its_own():
 def test_each_kind_of_dropout_acts_in_training_alone(name):
     config = BASE.replace(**{name: 0.5})
     variables = of_layer(config, variables_of(config, "encoder"), 0)
-    training = jit(lambda v, key: EncoderLayer(config).apply(v, X, SEEN, rngs={"dropout": key}))
+    training = jit(lambda v, key: EncoderLayer(config.layer).apply(v, X, SEEN, rngs={"dropout": key}))
     first, again, other = (np.asarray(training(variables, jax.random.key(seed))) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 0.01
-    evaluation = [jit(lambda v, c=c: EncoderLayer(c).apply(v, X, SEEN))(variables) for c in (config, BASE)]
+    evaluation = [jit(lambda v, c=c: EncoderLayer(c.layer).apply(v, X, SEEN))(variables) for c in (config, BASE)]
     np.testing.assert_array_equal(*evaluation)
     assert np.abs(first - evaluation[0]).max() > 0.01
 

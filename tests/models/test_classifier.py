@@ -19,7 +19,8 @@ from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
-from one_layer.models.config import PAD
+from one_layer.models.families import label_count
+from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_nll
 from tests import numpy_transformer
 from tests.compiling import jit
@@ -58,7 +59,7 @@ def case(request):
 def test_logits_are_those_of_the_description(case):
     config, variables, apply = case
     logits = apply(variables, TEXTS)
-    assert logits.shape == (2, config.labels) == (2, 3) and logits.dtype == jnp.float32
+    assert logits.shape == (2, label_count(config)) == (2, 3) and logits.dtype == jnp.float32
     expected = numpy_transformer.label_logits(config, variables, TEXTS)
     np.testing.assert_allclose(logits, expected, rtol=2e-5, atol=2e-5)
 

@@ -28,7 +28,7 @@ def trees():
 
 
 def save(folder, scores, **options):
-    checkpoints = Checkpoints(folder, **options)
+    checkpoints = Checkpoints(folder / "checkpoints", **options)
     params, moments = trees()
     for step, score in scores.items():
         checkpoints.save(step, params, moments, {"step": step, "score": score}, score)
@@ -49,7 +49,7 @@ def same_bits(tree, other):
 
 
 def test_what_is_saved_comes_back_bit_for_bit(folder):
-    checkpoints = Checkpoints(folder, read_only=True)
+    checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
     params, moments = trees()
     found = checkpoints.restore(7, params=jax.tree.map(jnp.zeros_like, params), optimizer=moments)
     same_bits(found["params"], params)
@@ -60,7 +60,7 @@ def test_what_is_saved_comes_back_bit_for_bit(folder):
 
 
 def test_the_last_the_best_and_every_nth_stay(folder):
-    checkpoints = Checkpoints(folder, keep_last=2, keep_every=4)
+    checkpoints = Checkpoints(folder / "checkpoints", keep_last=2, keep_every=4)
     assert checkpoints.steps() == [4, 6, 7]
     assert checkpoints.last() == 7 and checkpoints.best() == 6
     checkpoints.close()
@@ -69,7 +69,7 @@ def test_the_last_the_best_and_every_nth_stay(folder):
 @pytest.mark.parametrize(("keep_best", "left"), [(1, [6, 7]), (2, [2, 6, 7]), (3, [1, 2, 6, 7])])
 def test_the_n_best_stay_and_of_equal_ones_the_later(tmp_path, keep_best, left):
     save(tmp_path, SCORES | {1: 0.5, 5: 0.4, 7: 0.1}, keep_best=keep_best)
-    checkpoints = Checkpoints(tmp_path, read_only=True)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
     assert checkpoints.steps() == left
     assert checkpoints.ranked() == [step for step in (7, 1, 2, 6) if step in left]
     assert checkpoints.best() == 6
@@ -79,7 +79,7 @@ def test_the_n_best_stay_and_of_equal_ones_the_later(tmp_path, keep_best, left):
 def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
     """Training goes on, into the same buffers, while a checkpoint is being written."""
     go_on = jax.jit(lambda tree: jax.tree.map(lambda x: x + 1, tree), donate_argnums=0)
-    checkpoints = Checkpoints(tmp_path, keep_last=9)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep_last=9)
     moving, progress, kept = {"a": jnp.zeros(1 << 16)}, {"step": 0}, {}
     for step in range(1, 4):
         moving = go_on(moving)
@@ -89,7 +89,7 @@ def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
         moving = go_on(go_on(moving))
         progress["step"] = -1
     checkpoints.close()
-    checkpoints = Checkpoints(tmp_path, read_only=True)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
     for step, value in kept.items():
         found = checkpoints.restore(step, params=moving)["params"]["a"]
         assert (np.asarray(found) == value).all()
@@ -98,14 +98,14 @@ def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
 
 
 def test_a_missing_step_is_named_with_those_there_are(folder):
-    checkpoints = Checkpoints(folder, read_only=True)
+    checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
     with pytest.raises(UserError, match=r"no checkpoint of step 5 in .*; there are: 4, 6, 7"):
         checkpoints.restore(5, params=trees()[0])
     checkpoints.close()
 
 
 def test_an_empty_folder(tmp_path):
-    checkpoints = Checkpoints(tmp_path / "run", read_only=True)
+    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints", read_only=True)
     assert checkpoints.last() is None and checkpoints.best() is None and checkpoints.steps() == []
     assert not (tmp_path / "run").exists()
     checkpoints.close()
@@ -119,7 +119,7 @@ def test_an_empty_folder(tmp_path):
     ],
 )
 def test_another_model_is_refused(folder, params):
-    checkpoints = Checkpoints(folder, read_only=True)
+    checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
     with pytest.raises(UserError, match=r"cannot be restored .* damaged or of another model"):
         checkpoints.restore(7, params=params)
     checkpoints.close()
@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_is_said_and_left(folder, tmp_path, name):
 
 
 def open_and_restore(folder, params, moments):
-    checkpoints = Checkpoints(folder, keep_last=2)
+    checkpoints = Checkpoints(folder / "checkpoints", keep_last=2)
     try:
         checkpoints.progress(7)
         checkpoints.restore(7, params=params, optimizer=moments)
@@ -168,11 +168,11 @@ def test_a_write_that_was_killed_is_cleared_away(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "run")
     half = tmp_path / "run" / "checkpoints" / "8.orbax-checkpoint-tmp"
     shutil.copytree(tmp_path / "run" / "checkpoints" / "7" / "params", half / "params.orbax-checkpoint-tmp")
-    reader = Checkpoints(tmp_path / "run", read_only=True)
+    reader = Checkpoints(tmp_path / "run" / "checkpoints", read_only=True)
     assert reader.last() == 7 and half.exists()
     reader.close()
     save(tmp_path / "run", {8: 0.0})
-    checkpoints = Checkpoints(tmp_path / "run", read_only=True)
+    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints", read_only=True)
     assert checkpoints.last() == 8 and not half.exists()
     same_bits(checkpoints.restore(8, params=trees()[0])["params"], trees()[0])
     checkpoints.close()

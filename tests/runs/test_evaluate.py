@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import logging
 import shutil
-import sys
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +13,17 @@ import numpy as np
 import pytest
 
 from one_layer.data import corpus as corpora
+from one_layer.data.sources.pairs import Toy
 from one_layer.errors import UserError
 from one_layer.models import build
 from one_layer.models.accounting import account, describe
-from one_layer.models.config import EOS, PAD
 from one_layer.runs.checkpoints import Checkpoints
-from one_layer.runs.evaluate import evaluate, validator
+from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import EvaluationConfig
+from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation import bleu
-from one_layer.tasks.translation.serve import translate
+from one_layer.tasks.translation.settings import SearchSettings
 from tests import tiny
 
 
@@ -61,28 +59,32 @@ def padded(sentences):
 def test_the_validation_loss_is_the_mean_over_tokens_of_the_whole_set(last, corpus, batches):
     """In one batch, by other code: padding and the filling of batches have no weight."""
     run = tiny.run({f"evaluation.{name}": value for name, value in batches.items()})
-    found = validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
+    validator = run.task.validator(last.config, run.data, run.evaluation, corpus)
+    found = validator(last.variables["params"], {"random": last.variables["random"]})
     source, target = padded(corpus.valid.source), padded(corpus.valid.target)
     target_in = np.where(target == PAD, PAD, np.roll(target, 1, axis=1))
     target_in[:, 0] = EOS
-    log_p = jax.nn.log_softmax(build(last.model).apply(last.variables, source, target_in))
+    log_p = jax.nn.log_softmax(build(last.config).apply(last.variables, source, target_in))
     each = np.asarray(jnp.take_along_axis(log_p, target[..., None], axis=2))[..., 0]
     assert found == {"valid/nll": pytest.approx(-each[target != PAD].mean(), rel=1e-5)}
 
 
 def test_the_validation_bleu_is_that_of_its_translations(workdir, last, corpus):
     run = tiny.run({"evaluation.valid_beam": 2})
-    found = validator(run, last.model, corpus)(last.variables["params"], {"random": last.variables["random"]})
-    scores = evaluate(restore_run(workdir, "last"), "valid", workdir)["valid"]
+    validator = run.task.validator(last.config, run.data, run.evaluation, corpus)
+    found = validator(last.variables["params"], {"random": last.variables["random"]})
+    scores = evaluate(restore_run(workdir, "last"), "valid", None)["valid"]
     assert found["valid/bleu"] == scores["bleu_tokenized"]
 
 
 def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
     with caplog.at_level(logging.INFO):
-        scores = evaluate(restore_run(workdir, "last"), "test", workdir)["test"]
-    assert describe({"one_layer": account(last.model)}) in caplog.text
-    assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
-    hypotheses = (workdir / "hypotheses-test.txt").read_text("utf-8").split("\n")
+        scores = evaluate(restore_run(workdir, "last"), "test", RunFolder(workdir))["test"]
+    assert describe({"one_layer": account(last.config)}) in caplog.text
+    assert json.loads((workdir / "evaluation-test-last.json").read_text("utf-8")) == scores
+    hypotheses = (workdir / "hypotheses-test-last.txt").read_text("utf-8").split("\n")
+    tokenized = (workdir / "hypotheses-test-last.tokenized.txt").read_text("utf-8").split("\n")[:-1]
+    assert bleu.bleu_tokenized(tokenized, corpus.tests["test"].reference) == scores["bleu_tokenized"]
     assert hypotheses.pop() == "" and len(hypotheses) == scores["sentences"] == len(corpus.tests["test"])
     sacre, signature = bleu.bleu_sacre(hypotheses, corpus.tests["test"].reference_detokenized)
     assert (scores["bleu_sacre"], scores["signature"]) == (sacre, signature)
@@ -91,16 +93,15 @@ def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
 
 
 def test_other_settings_of_the_search(workdir):
-    short = EvaluationConfig(beam=1, max_length_a=0.0, max_length_b=2, buckets=1)
-    restored = restore_run(workdir, "last")
-    restored = dataclasses.replace(restored, run=dataclasses.replace(restored.run, evaluation=short))
-    scores = evaluate(restored, "test", workdir)["test"]
+    short = SearchSettings(beam=1, max_length_a=0.0, max_length_b=2, buckets=1)
+    restored = dataclasses.replace(restore_run(workdir, "last"), settings=short)
+    scores = evaluate(restored, "test", None)["test"]
     assert scores["beam"] == 1 and scores["max_length_b"] == 2
     assert scores["tokens"] <= 3 * scores["sentences"]
 
 
 def test_the_best_of_a_run_is_what_its_result_scored(finished, workdir):
-    scores = evaluate(restore_run(workdir, "best"), "test", workdir)["test"]
+    scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
     result = json.loads((finished / "result.json").read_text("utf-8"))
     assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
     assert scores["step"] == result["valid"]["step"]
@@ -115,14 +116,28 @@ def test_a_run_without_checkpoints(workdir, tmp_path):
 
 def test_splits_that_are_not_there(workdir):
     with pytest.raises(UserError, match="--split='tset' is unknown; this run has valid, test"):
-        evaluate(restore_run(workdir, "last"), "tset", workdir)
+        evaluate(restore_run(workdir, "last"), "tset", None)
+
+
+def test_another_checkpoint_leaves_the_best_one_s_files_alone(workdir):
+    before = {path.name: path.read_bytes() for path in workdir.iterdir() if path.is_file()}
+    evaluate(restore_run(workdir, "average:2"), "test", RunFolder(workdir))
+    assert {name: (workdir / name).read_bytes() for name in before} == before
+    assert (workdir / "evaluation-test-average-2.json").exists()
+
+
+def test_only_the_split_that_is_asked_for_is_read(workdir, monkeypatch):
+    read = []
+    monkeypatch.setattr(Toy, "read", lambda self, name, of=Toy.read: read.append(name) or of(self, name))
+    evaluate(restore_run(workdir, "last"), "valid", None)
+    assert read == ["valid"]
 
 
 def test_a_run_without_test_sets_has_none_to_score(workdir, monkeypatch):
-    load = corpora.load
-    monkeypatch.setattr(corpora, "load", lambda *given, **named: dataclasses.replace(load(*given, **named), tests={}))
+    made = Toy.__init__
+    monkeypatch.setattr(Toy, "__init__", lambda self, config: made(self, config) or vars(self).update(tests=()))
     with pytest.raises(UserError, match=r"--split='test' is unknown; .* valid, and no test set: data\.tests is empty"):
-        evaluate(restore_run(workdir, "last"), "test", workdir)
+        evaluate(restore_run(workdir, "last"), "test", None)
 
 
 def changed_word(text):
@@ -145,48 +160,29 @@ def test_a_vocabulary_that_does_not_fit_the_checkpoint(workdir, tmp_path, side, 
 
 def test_checkpoints_are_read_and_never_changed(workdir):
     before = tiny.contents(workdir / "checkpoints")
-    checkpoints = Checkpoints(workdir, read_only=True)
+    checkpoints = Checkpoints(workdir / "checkpoints", read_only=True)
     assert checkpoints.steps() == [4, 8, 12]
     checkpoints.close()
     assert tiny.contents(workdir / "checkpoints") == before
 
 
-def translated(workdir, text, tmp_path):
-    """Through files."""
-    (tmp_path / "in.txt").write_text(text, "utf-8")
-    translate(restore_run(workdir, "best"), str(tmp_path / "in.txt"), str(tmp_path / "out" / "out.txt"))
-    return (tmp_path / "out" / "out.txt").read_text("utf-8").split("\n")[:-1]
+def translated(workdir, lines):
+    return restore_run(workdir, "best").translate(lines)
 
 
-def test_translations_of_the_test_set_are_its_hypotheses(finished, workdir, corpus, tmp_path):
+def test_translations_of_the_test_set_are_its_hypotheses(finished, workdir, corpus):
     source = corpus.tests["test"].source_text
     expected = (finished / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
-    assert translated(workdir, "\n".join(source) + "\n", tmp_path) == expected
-    assert translated(workdir, "\n".join(reversed(source)), tmp_path) == expected[::-1]
+    assert translated(workdir, source) == expected
+    assert translated(workdir, source[::-1]) == expected[::-1]
 
 
-def test_every_line_has_its_line(workdir, corpus, tmp_path):
+def test_every_line_has_its_line(workdir, corpus):
     """Empty and blank lines stay empty; unknown words, and what Unicode takes for line ends, do no harm."""
     known = corpus.tests["test"].source_text[0]
     lines = ["", known, "   ", "qwertz 123 \u2028 \u0085 zzz", "", known, ""]
-    found = translated(workdir, "\n".join(lines) + "\n", tmp_path)
+    found = translated(workdir, lines)
     assert len(found) == len(lines)
     assert found[0] == found[2] == found[4] == found[6] == ""
     assert found[1] == found[5] != "" and found[3] != ""
-    assert translated(workdir, "\n\n", tmp_path) == ["", ""]
-
-
-def test_from_stdin_to_stdout(workdir, corpus, tmp_path, monkeypatch, capsysbinary):
-    text = "\n".join(corpus.tests["test"].source_text[:3]) + "\n"
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
-    translate(restore_run(workdir, "best"), "", "")
-    assert capsysbinary.readouterr().out.decode().split("\n")[:-1] == translated(workdir, text, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"), [(b"", "stdin is empty"), (b"gut\nb\xe4r\n", "stdin, line 2: the byte 0xe4")]
-)
-def test_stdin_that_cannot_be_translated(workdir, text, message, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
-    with pytest.raises(UserError, match=message):
-        translate(restore_run(workdir, "best"), "", "")
+    assert translated(workdir, ["", ""]) == ["", ""]

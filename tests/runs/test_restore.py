@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +12,8 @@ import pytest
 from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
 from one_layer.models import build, initialize
-from one_layer.runs.checkpoints import Checkpoints
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import write_config
 from tests import numpy_transformer, tiny
 from tests.compiling import jit
 
@@ -40,15 +41,15 @@ def saved(corpus):
 @pytest.fixture(scope="module")
 def workdir(corpus, saved, tmp_path_factory):
     """A run's folder, made without training; all its checkpoints are there."""
-    folder = tmp_path_factory.mktemp("run")
-    write_config(folder, RUN)
-    corpora.save_text_assets(corpus, folder)
-    checkpoints = Checkpoints(folder, keep_last=1, keep_best=5)
-    progress = {"vocabularies": [vocabulary.fingerprint for vocabulary in corpus.vocabularies]}
+    folder = RunFolder(tmp_path_factory.mktemp("run"))
+    folder.begin(corpus, {})
+    folder.write_config(RUN)
+    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=1, keep_best=5))
     for step, score in VALIDATION.items():
+        progress = {**folder.identity(corpus), "evaluated": [each for each in VALIDATION if each <= step]}
         checkpoints.save(step, saved[step], {"updates": jnp.zeros(1)}, progress, score)
     checkpoints.close()
-    return folder
+    return folder.path
 
 
 def mean(trees):
@@ -79,13 +80,13 @@ def test_a_name_means_these_checkpoints_and_their_mean(workdir, saved, name, ste
     restored = restore_run(workdir, name)
     assert restored.step == steps[-1]
     same(restored.variables["params"], mean([saved[step] for step in steps]))
-    same(restored.variables["random"], initialize(restored.model, RUN.seed)["random"])
+    same(restored.variables["random"], initialize(restored.config, RUN.seed)["random"])
 
 
 def test_masks_are_those_of_the_averaged_scores(workdir, saved):
     """And not the average of masks; seen in the logits, which another program makes in float64."""
     restored = restore_run(workdir, "average-best:3")
-    config, variables = restored.model.replace(dropout=0.0), restored.variables
+    config, variables = restored.config.replace(dropout=0.0), restored.variables
     source, target_in = np.array([[5, 6, 7, 2]], np.int32), np.array([[2, 8, 9]], np.int32)
     logits = jit(build(config).apply)(variables, source, target_in)
     trees = [saved[step] for step in (8, 12, 16)]
@@ -123,9 +124,12 @@ def kept(scores, keep):
         ("average:x", "is unknown"),
         ("average:²", "is unknown"),
         ("average-worst:2", "is unknown"),
-        ("average:0", "holds 5 checkpoints; give N from 1 to 5"),
-        ("average:9", r"holds 5 checkpoints; give N from 1 to 5, or train with train\.keep_last of at least N"),
-        ("average-best:6", r"holds 5 checkpoints; give N from 1 to 5, or train with train\.keep_best of at least N"),
+        ("average:0", "holds 5 checkpoints of the last evaluations in a row; give N from 1 to 5"),
+        ("average:9", r"give N from 1 to 5, or train with train\.keep_last of at least N"),
+        (
+            "average-best:6",
+            r"holds 5 checkpoints with a score; give N from 1 to 5, or train with train\.keep_best of at least N",
+        ),
         ("7", "there is no checkpoint of step 7 in .* there are: 4, 8, 12, 16, 20"),
     ],
 )

@@ -9,32 +9,25 @@ from typing import Any
 
 import pytest
 
+import one_layer
 from configs import common
 from one_layer.data.corpus import DataConfig
 from one_layer.errors import UserError
 from one_layer.models.config import ModelConfig
-from one_layer.runs.settings import (
-    EvaluationConfig,
-    RunConfig,
-    TrainConfig,
-    check_workdir,
-    flatten,
-    read_config,
-    rescored,
-    resolve,
-    write_config,
-)
-from one_layer.training.optimizer import OptimConfig
-from tests import tiny
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import OptimConfig, RunConfig, TrainConfig, rescored, resolve
+from one_layer.tasks.translation.settings import SearchSettings
+from tests import ROOT, tiny
 
 RECORDS = {
     "model": ModelConfig,
     "data": DataConfig,
     "optim": OptimConfig,
     "train": TrainConfig,
-    "evaluation": EvaluationConfig,
+    "evaluation": SearchSettings,
 }
-FROM_THE_TEXT = {"source_vocab", "target_vocab"}
+NOT_OF_THE_USER = {"source_vocab", "target_vocab", "family"}
 # A model by itself drops nothing; that is a matter of the recipe that trains it.
 DELIBERATELY_DIFFERENT = {("model", "dropout")}
 KEYS = [(section, name) for section, values in tiny.config().items() if isinstance(values, dict) for name in values]
@@ -57,7 +50,7 @@ def changed(name: str, value: Any) -> dict[str, Any]:
 
 
 def fields(record: type) -> dict[str, dataclasses.Field]:
-    return {field.name: field for field in dataclasses.fields(record) if field.name not in FROM_THE_TEXT}
+    return {field.name: field for field in dataclasses.fields(record) if field.name not in NOT_OF_THE_USER}
 
 
 @pytest.mark.parametrize("section", RECORDS)
@@ -73,7 +66,7 @@ def test_common_declares_what_the_records_hold(section):
 def test_common_declares_nothing_else():
     config = common.get_config().to_dict()
     assert config.keys() - RECORDS.keys() == {"task", "seed"}
-    assert fields(RunConfig)["seed"].default == config["seed"] and fields(RunConfig)["task"].default == config["task"]
+    assert {"task", "seed", *RECORDS} <= fields(RunConfig).keys()
 
 
 @pytest.mark.parametrize(("section", "name"), KEYS)
@@ -100,7 +93,7 @@ def test_a_value_of_another_type_is_refused(section, name):
     [
         ("modle", {}, "unknown key modle in the config; did you mean model?"),
         ("model", 3, "model is 3"),
-        ("task", "parsing", "task is 'parsing'; known are translation and classification"),
+        ("task", "parsing", "task is 'parsing'; known are translation, classification"),
         ("seed", -1, "seed is -1"),
         ("seed", 2**32, "seed is 4294967296"),
         ("seed", "1", "seed is '1'"),
@@ -116,8 +109,8 @@ def test_a_value_of_another_type_is_refused(section, name):
         ("optim.schedule", "step", "optim.schedule is 'step'; known are inverse_sqrt, cosine, linear"),
         ("optim.lr", float("nan"), "optim.lr is nan"),
         ("train.updates", 0, "train.updates and train.epochs are both 0"),
-        ("train.select", "loss", "train.select is 'loss'; known are bleu, nll, accuracy, f1, matthews"),
-        ("train.select", "bleu", "evaluation.valid_beam is 0, so the validation set is never translated"),
+        ("train.select", "loss", "train.select is 'loss', but what is measured on the validation set is nll;"),
+        ("train.select", "bleu", "bleu needs an evaluation.valid_beam of at least 1"),
         ("train.log_every", 0, "train.log_every is 0; it must be at least 1"),
         ("evaluation.beam", 0, "evaluation.beam is 0; it must be at least 1"),
         ("evaluation.max_length_a", float("inf"), "evaluation.max_length_a is inf"),
@@ -152,36 +145,37 @@ def test_keep_1_with_something_else_to_train():
 
 
 def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewhere():
-    run, other = tiny.run(), tiny.config({"evaluation.beam": 7, "optim.lr": 3.0})
-    moved = rescored(run, other, {"evaluation.beam": 7, "data.directory": "there", "data.tests": ("a", "b")})
-    assert moved.evaluation.beam == 7 and moved.data.directory == "there" and moved.data.tests == ("a", "b")
-    assert (moved.model, moved.optim, moved.data.valid) == (run.model, run.optim, run.data.valid)
-    assert rescored(run, other, {"model.keep": 0.5}).model == run.model  # what it was trained with may be said again
+    model = one_layer.load(ROOT / "tests" / "old_runs" / "translation")
+    other = tiny.config({"evaluation.beam": 7, "optim.lr": 3.0})
+    moved = rescored(model, other, {"evaluation.beam": 7, "data.directory": "there", "data.tests": ("a", "b")})
+    assert moved.settings.beam == 7 and moved.data.directory == "there" and moved.data.tests == ("a", "b")
+    assert (moved.trained_with, moved.data.valid) == (model.trained_with, model.data.valid)
+    assert rescored(model, other, {"model.keep": 0.5}).settings.beam == 7  # what it was trained with may be said again
     for name, value, message in (
         ("model.keep", 0.3, r"--config\.model\.keep=0.3, but the run was trained with 0.5"),
         ("optim.lr", 3.0, "trained with 0.01"),
         ("data.directory", 3, r"data\.directory is 3; it takes a value of type str"),
     ):
         with pytest.raises(UserError, match=message):
-            rescored(run, other, {name: value})
+            rescored(model, other, {name: value})
     with pytest.raises(UserError, match=r"did you mean evaluation\.beam"):
-        rescored(run, {"evaluation": {"beams": 7}}, {})
+        rescored(model, {"evaluation": {"beams": 7}}, {})
 
 
 def test_a_folder_is_free_then_taken(tmp_path):
     workdir = tmp_path / "run"
-    assert not check_workdir(workdir, tiny.run()) and not workdir.exists()
-    write_config(workdir, tiny.run())
-    assert check_workdir(workdir, tiny.run())
-    assert resolve(read_config(workdir)) == tiny.run()
+    assert not RunFolder(workdir).claim(tiny.run()) and not workdir.exists()
+    RunFolder(workdir).write_config(tiny.run())
+    assert RunFolder(workdir).claim(tiny.run())
+    assert RunFolder(workdir).read_config() == tiny.run()
 
 
 def test_the_keys_that_differ_are_named(tmp_path):
-    write_config(tmp_path, tiny.run())
+    RunFolder(tmp_path).write_config(tiny.run())
     before = tiny.contents(tmp_path)
     other = tiny.run({"model.keep": 0.25, "data.tests": ("a",), "train.log_every": 9})
     with pytest.raises(UserError) as caught:
-        check_workdir(tmp_path, other)
+        RunFolder(tmp_path).claim(other)
     assert "model.keep: 0.5 there, 0.25 here" in str(caught.value)
     assert "data.tests: ['test'] there, ['a'] here" in str(caught.value)
     assert "log_every" not in str(caught.value) and "lr" not in str(caught.value)
@@ -190,28 +184,38 @@ def test_the_keys_that_differ_are_named(tmp_path):
 
 def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
     longer = {"train.updates": 99, "train.epochs": 2}
-    write_config(tmp_path / "endless", tiny.run())
-    assert check_workdir(tmp_path / "endless", tiny.run(longer))
+    RunFolder(tmp_path / "endless").write_config(tiny.run())
+    assert RunFolder(tmp_path / "endless").claim(tiny.run(longer))
     cosine = {"optim.schedule": "cosine"}
-    write_config(tmp_path / "cosine", tiny.run(cosine))
+    RunFolder(tmp_path / "cosine").write_config(tiny.run(cosine))
     with pytest.raises(UserError, match=r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here"):
-        check_workdir(tmp_path / "cosine", tiny.run(cosine | longer))
+        RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer))
 
 
 def test_how_to_score_may_change(tmp_path):
-    write_config(tmp_path, tiny.run())
-    assert check_workdir(tmp_path, tiny.run({"evaluation.beam": 9, "train.patience": 3, "train.log_every": 1}))
+    RunFolder(tmp_path).write_config(tiny.run())
+    assert RunFolder(tmp_path).claim(tiny.run({"evaluation.beam": 9, "train.patience": 3, "train.log_every": 1}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("valid_beam", 2), ("length_penalty", 0.5), ("max_length_a", 2.0), ("max_length_b", 9)]
+)
+def test_what_decides_the_validation_score_may_not_change(tmp_path, key, value):
+    """For that score selects the best checkpoint."""
+    RunFolder(tmp_path).write_config(tiny.run())
+    with pytest.raises(UserError, match=rf"evaluation\.{key}: .* there, {value} here"):
+        RunFolder(tmp_path).claim(tiny.run({f"evaluation.{key}": value}))
 
 
 def test_folders_that_cannot_be_used(tmp_path):
     (tmp_path / "old" / "checkpoints").mkdir(parents=True)
     with pytest.raises(UserError, match=r"holds checkpoints but no config\.json"):
-        check_workdir(tmp_path / "old", tiny.run())
+        RunFolder(tmp_path / "old").claim(tiny.run())
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="is a file; give the name of a folder"):
-        check_workdir(tmp_path / "file", tiny.run())
+        RunFolder(tmp_path / "file").claim(tiny.run())
     with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
-        read_config(tmp_path / "nowhere")
+        RunFolder(tmp_path / "nowhere").read_config()
 
 
 @pytest.mark.parametrize("text", ['{"model": {"d_mo', "[1]", "", b"\xff\xfe"])
@@ -219,7 +223,7 @@ def test_a_damaged_config_is_said_and_left(tmp_path, text):
     path = tmp_path / "config.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     before = tiny.contents(tmp_path)
-    for use in (lambda: read_config(tmp_path), lambda: check_workdir(tmp_path, tiny.run())):
+    for use in (lambda: RunFolder(tmp_path).read_config(), lambda: RunFolder(tmp_path).claim(tiny.run())):
         with pytest.raises(UserError, match=r"config\.json cannot be read"):
             use()
     assert tiny.contents(tmp_path) == before
@@ -231,17 +235,17 @@ def test_a_damaged_config_is_said_and_left(tmp_path, text):
 )
 def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, scaled, pad_row):
     run = tiny.run({"model.init_preset": preset})
-    write_config(tmp_path, run)
-    model = read_config(tmp_path)["model"]
+    RunFolder(tmp_path).write_config(run)
+    model = json.loads((tmp_path / "config.json").read_text())["model"]
     assert (model["init_attention"], model["scale_by_keep"], model["zero_pad_row"]) == (attention, scaled, pad_row)
     assert not [name for name, value in model.items() if value is None]
-    assert resolve(read_config(tmp_path)).raw["model"] == model
+    assert RunFolder(tmp_path).read_config().raw["model"] == model
 
 
 def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     run = tiny.run()
-    write_config(tmp_path, run)
-    older = read_config(tmp_path)
+    RunFolder(tmp_path).write_config(run)
+    older = json.loads((tmp_path / "config.json").read_text())
     for section, names in {
         "model": ("selection", "sharing", "init_qk_gain"),
         "data": ("labels", "bpe_kind", "vocabulary", "tests"),
@@ -251,8 +255,8 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
         for name in names:
             del older[section][name]
     (tmp_path / "config.json").write_text(json.dumps(older))
-    assert check_workdir(tmp_path, run)
+    assert RunFolder(tmp_path).claim(run)
     older["model"]["selection"] = "score"
     (tmp_path / "config.json").write_text(json.dumps(older))
     with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
-        check_workdir(tmp_path, run)
+        RunFolder(tmp_path).claim(run)

@@ -12,7 +12,8 @@ from configs.common import SIZES
 from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.models import ModelConfig, recipes, shapes
-from one_layer.runs.settings import EvaluationConfig
+from one_layer.tasks import TASKS
+from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets import content as ticket_content
 from tests.fuzz_tickets import assets
 
@@ -41,7 +42,16 @@ def test_the_paper_s_models_take_a_bit_a_weight(size, megabytes):
     if config.source_vocab == config.target_vocab:  # a joined dictionary, with a table a side
         texts = dataclasses.replace(texts, target_vocabulary=texts.source_vocabulary)
     made = tickets.Ticket(
-        config, 1, 0, DataConfig(), EvaluationConfig(), assets=texts, masks=masks, drawn=drawn, arrays={}
+        TASKS["translation"],
+        config,
+        1,
+        0,
+        DataConfig(),
+        SearchSettings(),
+        assets=texts,
+        masks=masks,
+        drawn=drawn,
+        arrays={},
     )
     content, found = ticket_content.to_bytes(made)
     text = sum(size for name, size in found.items() if name.startswith("text/"))

@@ -21,8 +21,8 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import build, initialize, recipes, weights
-from one_layer.runs.restore import RestoredRun
-from one_layer.runs.settings import EvaluationConfig
+from one_layer.tasks.translation.model import TranslationModel
+from one_layer.tasks.translation.settings import SearchSettings
 from tests import fuzz_tickets, numpy_transformer, tiny
 from tests.compiling import jit
 from tests.fuzz_tickets import assets
@@ -163,7 +163,8 @@ def test_another_process_with_other_seeds_of_jax_and_python_makes_the_same_weigh
 def test_a_run_s_ticket_knows_where_its_text_was_and_how_it_searched(tmp_path):
     run = tiny.run({"evaluation.beam": 3, "seed": 11})
     config = run.model_config(12, 6)
-    restored = RestoredRun(run, config, assets(config), initialize(config, 11), 12, "best")
+    given = (assets(config), initialize(config, 11), "best", run.raw)
+    restored = TranslationModel(run.task, config, 11, 12, run.data, run.evaluation, *given)
     tickets.save(tmp_path / "t", tickets.from_run(restored))
     loaded = tickets.load(tmp_path / "t")
     assert (loaded.data, loaded.evaluation, loaded.seed, loaded.step) == (run.data, run.evaluation, 11, 12)
@@ -210,7 +211,7 @@ def test_what_could_not_be_loaded_is_not_written(tmp_path, change, message):
     variables = jax.tree.map(lambda leaf: leaf * change.get("scores", 1), trained(TINY))
     texts = assets(TINY.replace(source_vocab=change.get("vocabulary", 12)))
     data = DataConfig(source="text", directory="d", tests=(change.get("test", "test"),))
-    evaluation = EvaluationConfig(beam=change.get("beam", 5))
+    evaluation = SearchSettings(beam=change.get("beam", 5))
     with pytest.raises(UserError, match=message):
         tickets.save(tmp_path / "t", tickets.make(TINY, SEED, variables, texts, data=data, evaluation=evaluation))
     assert (tmp_path / "t").read_bytes() == b"the old one"

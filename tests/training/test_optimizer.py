@@ -12,7 +12,8 @@ import optax
 import pytest
 
 from one_layer.errors import UserError
-from one_layer.training.optimizer import SCHEDULES, OptimConfig, learning_rate, optimizer
+from one_layer.runs.settings import SCHEDULES, OptimConfig
+from one_layer.training.optimizer import learning_rate, optimizer
 
 CONFIG = OptimConfig(
     lr=0.1, warmup=3, warmup_init_lr=0.02, b1=0.9, b2=0.98, eps=0.05, weight_decay=0.3, clip=1.5, label_smoothing=0.0

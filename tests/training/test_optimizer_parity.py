@@ -12,8 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from one_layer.models import initialize
-from one_layer.models.config import EOS, PAD, ModelConfig
-from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.models.config import ModelConfig
+from one_layer.runs.settings import OptimConfig
+from one_layer.special_tokens import EOS, PAD
+from one_layer.tasks import TASKS
+from one_layer.training.optimizer import optimizer
 from one_layer.training.step import train_step
 
 torch = pytest.importorskip("torch", reason="torch is what the numbers are compared with; pip install torch")
@@ -206,7 +209,7 @@ def test_the_whole_training_step(weights):
     params, fixed = variables["params"], {"random": variables["random"]}
     model, before = TorchModel(config, variables), flat(params)
     theirs, ours = TorchAdam(RECIPE, list(model.leaves.values())), optimizer(RECIPE, UPDATES)
-    step, moments = train_step(config, ours, smoothing, 1), ours.init(params)
+    step, moments = train_step(TASKS["translation"], config, ours, smoothing, 1), ours.init(params)
     for update in range(UPDATES):
         arrays = batch(config, update)
         parts = [{name: array[index] for name, array in arrays.items()} for index in range(RECIPE.accumulate)]

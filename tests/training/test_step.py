@@ -9,7 +9,9 @@ import optax
 import pytest
 
 from one_layer.models import build, initialize
-from one_layer.models.config import EOS, PAD, ModelConfig
+from one_layer.models.config import ModelConfig
+from one_layer.special_tokens import EOS, PAD
+from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.training.step import train_step
 
@@ -41,12 +43,12 @@ def start():
 
 @pytest.fixture(scope="module")
 def step():
-    return train_step(CONFIG, DESCENT, SMOOTHING, 1)
+    return train_step(TASKS["translation"], CONFIG, DESCENT, SMOOTHING, 1)
 
 
 @pytest.fixture(scope="module")
 def dropping():
-    return train_step(CONFIG.replace(dropout=0.3), DESCENT, SMOOTHING, 1)
+    return train_step(TASKS["translation"], CONFIG.replace(dropout=0.3), DESCENT, SMOOTHING, 1)
 
 
 def close(tree, other, tolerance=1e-6):

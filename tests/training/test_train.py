@@ -21,8 +21,10 @@ from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
 from one_layer.models import initialize, random_collection
 from one_layer.runs.checkpoints import Checkpoints
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
-from one_layer.tasks.translation.scores import Validator
+from one_layer.tasks.translation.validation import TranslationValidator
+from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import Trainer, train
 from tests import ROOT, tiny
@@ -55,11 +57,15 @@ def checkpoint(workdir, step):
 
 def new_trainer(run: RunConfig, workdir):
     corpus = corpora.load(run.data)
-    return Trainer(run, run.model_config(*map(len, corpus.vocabularies)), corpus, workdir)
+    return Trainer(run, run.model_config(*map(len, corpus.vocabularies)), corpus, RunFolder(workdir))
 
 
 def lines(workdir):
-    return [{name: v for name, v in line.items() if name not in MEASURED} for line in read_metrics(workdir)]
+    return [{name: v for name, v in line.items() if name not in MEASURED} for line in metrics(workdir)]
+
+
+def metrics(workdir):
+    return read_metrics(workdir / "metrics.jsonl")
 
 
 def same_bits(tree, other):
@@ -93,8 +99,8 @@ def test_what_a_run_leaves(workdir):
 
 
 def test_metrics_have_their_names(workdir):
-    trained = [line for line in read_metrics(workdir) if "train/loss" in line]
-    scored = [line for line in read_metrics(workdir) if "valid/nll" in line]
+    trained = [line for line in metrics(workdir) if "train/loss" in line]
+    scored = [line for line in metrics(workdir) if "valid/nll" in line]
     assert [line["step"] for line in trained] == list(range(2, tiny.UPDATES + 1, 2))
     assert [line["step"] for line in scored] == list(range(tiny.EVERY, tiny.UPDATES + 1, tiny.EVERY))
     for line in trained:
@@ -140,10 +146,10 @@ def kill_when(process, happened):
 
 def test_killed_twice_equals_uninterrupted(tmp_path):
     """Once at some line of the metrics, and once in the middle of writing a checkpoint."""
-    killed, metrics = tmp_path / "killed", tmp_path / "killed" / "metrics.jsonl"
+    killed, written = tmp_path / "killed", tmp_path / "killed" / "metrics.jsonl"
     line = random.Random(1).randint(5, 12)
-    kill_when(main_process(killed), lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= line)
-    stopped = Checkpoints(killed, read_only=True)
+    kill_when(main_process(killed), lambda: written.exists() and written.read_bytes().count(b"\n") >= line)
+    stopped = Checkpoints(killed / "checkpoints", read_only=True)
     reached = stopped.last() or 0
     stopped.close()
 
@@ -187,7 +193,7 @@ def test_only_params_change_and_random_is_never_written(workdir):
 def test_random_is_not_moved_by_an_update(tmp_path):
     trainer = new_trainer(tiny.run({"train.updates": tiny.EVERY}), tmp_path)
     before = jax.tree.map(np.array, trainer.fixed)
-    trainer.run_to_the_end()
+    trainer.run_to_the_end(Interruption())
     trainer.checkpoints.close()
     assert same_bits(trainer.fixed, before)
 
@@ -200,7 +206,7 @@ def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
     trainer.restore()
     trainer.params = jax.tree.map(lambda leaf: leaf.at[(0,) * leaf.ndim].set(jnp.nan), trainer.params)
     with pytest.raises(UserError, match=r"loss is nan at update 5: training has diverged; lower optim\.lr"):
-        trainer.run_to_the_end()
+        trainer.run_to_the_end(Interruption())
     trainer.checkpoints.close()
     assert tiny.contents(tmp_path / "checkpoints") == before
     train(tiny.run(), tmp_path, [])
@@ -219,7 +225,7 @@ def test_a_rate_without_measure_is_noticed_by_the_next_evaluation(tmp_path):
 
 def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
     scores = iter([3.0, 2.0, 2.5, 2.0, 1.0])
-    monkeypatch.setattr(Validator, "__call__", lambda *_: {"valid/nll": next(scores)})
+    monkeypatch.setattr(TranslationValidator, "__call__", lambda *_: {"valid/nll": next(scores)})
     train(tiny.run({"train.evaluate_every": 2, "train.patience": 2, "train.updates": 400}), tmp_path, [])
     assert result(tmp_path)["steps"] == 4 * 2
     assert result(tmp_path)["valid"]["score"] == -2.0
@@ -227,8 +233,8 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
 
 def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
     train(tiny.run({"train.keep_last": 1, "train.keep_best": 2, "data.tests": ()}), tmp_path, [])
-    nll = {line["step"]: line["valid/nll"] for line in read_metrics(tmp_path) if "valid/nll" in line}
-    checkpoints = Checkpoints(tmp_path, read_only=True)
+    nll = {line["step"]: line["valid/nll"] for line in metrics(tmp_path) if "valid/nll" in line}
+    checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
     assert checkpoints.steps() == sorted({*sorted(nll, key=nll.__getitem__)[:2], max(nll)})
     assert len(nll) == 3 > len(checkpoints.steps()) > 1
     checkpoints.close()

@@ -6,9 +6,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Int32
-
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
@@ -29,17 +26,6 @@ class TextAssets:
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """(source, target)."""
         return self.source_vocabulary, self.target_vocabulary
-
-    def encode_source(self, line: str, longest: int) -> Int32[np.ndarray, " length"]:
-        """The ids of a prepared line; of labelled texts at most `longest`, see `Vocabulary.encode_texts`."""
-        if self.labelled:
-            return self.source_vocabulary.encode_texts(line, longest)
-        return self.source_vocabulary.encode(line)
-
-    @property
-    def labelled(self) -> bool:
-        """Whether the target is a label."""
-        return self.source_preprocessing.pairs
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -15,8 +15,8 @@ from jaxtyping import Int32
 from one_layer.data.text.lines import read_lines
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.special_tokens import BOS, EOS, PAD, UNK
 
-BOS, PAD, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.errors import UserError
-from one_layer.models.config import EOS, PAD
+from one_layer.special_tokens import EOS, PAD
 
 Cache = Any
 TokensToLogits = Callable[[Array, Array, Cache], tuple[Array, Cache]]

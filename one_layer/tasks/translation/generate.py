@@ -15,10 +15,10 @@ from one_layer.data.batches import batches_for_search
 from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
-from one_layer.models.config import PAD
 from one_layer.models.decoding import Decoder, reorder
-from one_layer.runs.settings import EvaluationConfig
+from one_layer.special_tokens import PAD
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
+from one_layer.tasks.translation.settings import SearchSettings
 
 Variables = dict[str, Any]
 
@@ -31,33 +31,19 @@ class Hypothesis:
     score: float
 
 
-def prepared(config: ModelConfig, variables: Variables) -> Variables:
-    """`variables` with the masks multiplied out; as they are, and not copied, where there are no scores to select by."""
-    leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
-    scored = any(path[-1].key == "scores" for path, _ in leaves)
-    return _materialize(variables, mask=config.supermask) if scored else variables
-
-
-_materialize = jax.jit(materialize, static_argnames="mask")
-
-
 class Generator:
-    """Translates ids to ids; compiled once for each padded shape and kept. `prepare(variables)` materialises the masks."""
+    """Translates ids to ids; compiled once for each padded shape and kept."""
 
-    def __init__(self, config: ModelConfig, settings: EvaluationConfig, beam: int | None = None) -> None:
+    def __init__(self, config: ModelConfig, settings: SearchSettings, beam: int | None = None) -> None:
         self.config, self.settings, self.beam = config, settings, beam or settings.beam
         self._search = jax.jit(self._search_batch)
-
-    def prepare(self, variables: Variables) -> Variables:
-        """`variables` with the masks multiplied out, see `prepared`."""
-        return prepared(self.config, variables)
 
     def __call__(
         self, variables: Variables, sentences: Sequence[Int[np.ndarray, "_"]], title: str = "beam search"
     ) -> list[Hypothesis]:
         """The best hypothesis of every sentence (ids that end in eos), in order.
 
-        `variables` may be a model's; what `prepare` makes of them, once, spares the selection of masks in every step.
+        `variables` may be a model's; with the masks multiplied out once (`one_layer.tasks.model.prepared`) no step selects any.
 
         Raises: UserError where the model's numbers are not finite.
         """

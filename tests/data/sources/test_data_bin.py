@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from one_layer.data.corpus import Corpus, DataConfig, load
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, load, load_scored
 from one_layer.data.sources.data_bin import read_indexed
 from one_layer.data.text.lines import split_lines
-from one_layer.data.text.vocabulary import EOS, UNK, Vocabulary
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
+from one_layer.special_tokens import EOS, UNK
 from tests.data_bins import WRITERS, write_folder, write_mapped, write_older
 
 PARTS = {
@@ -52,7 +54,7 @@ def test_a_folder_gives_the_corpus_that_its_text_gives(tmp_path: Path, form: str
     assert ids(binary) == ids(text) and binary.report == text.report and binary.vocabularies == text.vocabularies
     assert binary.tests["test"].reference == text.tests["test"].reference
     assert binary.valid.reference_detokenized == text.valid.reference_detokenized
-    again = load(fairseq(tmp_path / "bin", **keys), binary.vocabularies, training=False)
+    again = load_scored(fairseq(tmp_path / "bin", **keys), binary.vocabularies, None)
     assert not len(again.train) and ids(again)[2:] == ids(binary)[2:]
 
 

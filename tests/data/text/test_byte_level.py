@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer
 
-from one_layer.data.corpus import DataConfig, load, save_text_assets
-from one_layer.data.text.assets import load_text_assets
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import load
+from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing, check_codes
-from one_layer.data.text.vocabulary import SPECIALS, UNK
+from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
 
 LINES = [
     "The house is new, and the houses are newer.",

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
 import json
 import shutil
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,16 +12,17 @@ import tensorflow_datasets as tfds
 from safetensors.numpy import load_file, save_file
 from tokenizers import ByteLevelBPETokenizer
 
-from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
-from one_layer.data.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
-from one_layer.models import ModelConfig
 from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.tasks.classification.serve import classify, classify_lines
-from one_layer.tasks.translation.serve import translate
+from one_layer.special_tokens import BOS, EOS
+from one_layer.tasks import TASKS
 from one_layer.tickets import restore_ticket
 from one_layer.training.train import train
 from tests import tfds_sets, tiny
@@ -98,12 +95,13 @@ def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path
     assert np.mean(np.array(labels) == np.array(truths)) == result["accuracy"]
     ticket = workdir / "ticket.safetensors"
     for restored in (restore_run(workdir, "best"), restore_ticket(ticket), restore_ticket(ticket, packed=True)):
-        found = evaluate(restored, "test", tmp_path)["test.tsv"]
+        found = evaluate(restored, "test", RunFolder(tmp_path))["test.tsv"]
         assert {name: found[name] for name in result} == pytest.approx(result, rel=1e-5)
-        assert (tmp_path / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1] == labels
-        raw = classify_lines(restored, [text for text, _ in texts(30, 2)])
-        assert [line.split("\t")[0] for line in raw] == labels
-        assert all(0.5 <= float(line.split("\t")[1]) <= 1.0 for line in raw)
+        name = "" if restored.source == "best" else "-ticket.safetensors"
+        assert (tmp_path / f"hypotheses-test.tsv{name}.txt").read_text().split("\n")[:-1] == labels
+        given = restored.classify([text for text, _ in texts(30, 2)])
+        assert [label.name for label in given] == labels
+        assert all(0.5 <= label.probability <= 1.0 for label in given)
 
 
 def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
@@ -114,22 +112,17 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
     assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == (workdir / "ticket.safetensors").read_bytes()
 
 
-def test_lines_in_labels_out(workdir, tmp_path, monkeypatch, capsysbinary):
-    restored = restore_run(workdir, "best")
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"A FINE river\n\na poor garden\n")))
-    classify(restored, "", "")
-    first, empty, third = capsysbinary.readouterr().out.decode().split("\n")[:-1]
-    assert first.startswith("positive\t") and third.startswith("negative\t") and empty == ""
+def test_lines_in_labels_out(workdir):
+    model = restore_run(workdir, "best")
+    first, empty, third = model.serve("classify", ["a FINE river", "", "a poor garden"])
+    assert first.startswith("positive	") and third.startswith("negative	") and empty == ""
+    assert model.classify(["", " "]) == [None, None]
     with pytest.raises(UserError, match=r"line 2 has 2 texts, 'fine\\tpoor', but sst2 is of 1; a tab separates texts"):
-        classify_lines(restored, ["fine", "fine\tpoor"])
-    with pytest.raises(UserError, match="is of a classifier, which does not translate; give --mode=classify"):
-        translate(restored, "", "")
-
-
-def test_classify_is_for_classifiers(workdir):
-    translation = dataclasses.replace(restore_run(workdir, "best"), model=ModelConfig(10, 10))
-    with pytest.raises(UserError, match="best is of a translation model, which has no labels; give --mode=translate"):
-        classify(translation, "", "")
+        model.classify(["fine", "fine	poor"])
+    with pytest.raises(
+        UserError, match="best is a classification model, which does not translate; give --mode=classify"
+    ):
+        model.serve("translate", ["a fine river"])
 
 
 @pytest.fixture(scope="module")
@@ -177,11 +170,11 @@ def test_roberta_s_words_and_positions_stay_as_they_are(folder, roberta, tmp_pat
             path = {"word": "source_embedding", "position": "position_embedding"}[name]
             kept = np.asarray(restored.variables["frozen"][path]["kernel"])
             assert kept.tobytes() == tables[f"roberta.embeddings.{name}_embeddings.weight"].tobytes()
-    ids = best.assets.encode_source(best.assets.source_preprocessing.apply(["A fine tram"])[0], 40)
+    ids = best.assets.source_vocabulary.encode_texts(best.assets.source_preprocessing.apply(["A fine tram"])[0], 40)
     assert ids[0] == BOS and ids[-1] == EOS and not set(ids[1:-1].tolist()) & {0, 1, 2, 3}
     lines = [text for text, _ in texts(30, 2)]
     labels = (tmp_path / "run" / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1]
-    assert [line.split("\t")[0] for line in classify_lines(ticket, lines)] == labels
+    assert [label.name for label in ticket.classify(lines)] == labels
     assert evaluate(best, "test", None)["test.tsv"]["accuracy"] > 0.9
 
 
@@ -203,6 +196,9 @@ def sets(tmp_path_factory):
     return path
 
 
+corpus_of = TASKS["classification"].corpus
+
+
 def data(sets: Path, **keys):
     parts = {"train": "train", "valid": "validation", "tests": ("validation",)}
     return DataConfig(labels="qqp", directory=str(sets), source_language="en", tokenize=True, **parts, **keys)
@@ -210,7 +206,7 @@ def data(sets: Path, **keys):
 
 def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     files, records = data(sets, source="labelled"), data(sets, source="tfds", tfds_name="glue/qqp")
-    one, other = corpora.load(files), corpora.load(records)
+    one, other = corpus_of(files), corpus_of(records)
     assert one.source_vocabulary == other.source_vocabulary
     words = {word for pair in PAIRS for text in pair[:2] for word in text.replace("?", " ?").split()}
     assert set(one.source_vocabulary.tokens[4:]) == words  # no label, and no two words with a tab between
@@ -230,10 +226,10 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
         )
         assert ids.tolist() == [BOS, *first, EOS, *second] and first[-1] == second[-1] == EOS
     stored = data(sets, source="labelled", store=str(tmp_path))
-    for again in (corpora.load(stored), corpora.load(stored)):
+    for again in (corpus_of(stored), corpus_of(stored)):
         assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in one.train.source]
         assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
-    cut = corpora.load(data(sets, source="labelled", max_length=5))
+    cut = corpus_of(data(sets, source="labelled", max_length=5))
     assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
     assert any("; 15 texts have all the 5 tokens that data.max_length allows" in line for line in cut.report)
     assert any("; 0 texts have all the 175 tokens that data.max_length allows" in line for line in one.report)
@@ -250,13 +246,20 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "translation"}, "task=translation, model.decoder_layers=0 and data.labels='sst2' do not go together"),
-        ({"model.decoder_layers": 1}, "model.decoder_layers=1 .* do not go together"),
-        ({"train.select": "bleu"}, "train.select is 'bleu'; what is measured here are nll and accuracy"),
-        ({"train.select": "f1"}, "train.select is 'f1'; what is measured here are nll and accuracy"),
-        ({"data.labels": ""}, "data.source='labelled' with data.labels=''"),
+        ({"task": "translation"}, "model.decoder_layers is 0; a translation model needs at least 1"),
+        ({"task": "translation", "model.decoder_layers": 1}, "task=translation, but data.source='labelled'"),
+        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has an encoder alone: give 0"),
+        (
+            {"train.select": "bleu"},
+            "train.select is 'bleu', but what is measured on the validation set is nll and accuracy",
+        ),
+        (
+            {"train.select": "f1"},
+            "train.select is 'f1', but what is measured on the validation set is nll and accuracy",
+        ),
+        ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
         ({"data.labels": "wnli"}, "the task 'wnli' is unknown; known are qqp, mnli"),
-        ({"data.source": "toy"}, "data.source='toy' with data.labels='sst2'"),
+        ({"data.source": "toy"}, "data.source='toy' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are no text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
         (
@@ -276,14 +279,18 @@ def test_what_no_classification_can_have_is_refused(changes, message, folder):
 
 
 def test_labels_of_another_task_are_refused(folder):
-    config = resolve(values(folder)).data
-    words = Vocabulary((*SPECIALS, "fine", "poor"))
-    assert corpora.load(config, (words, Vocabulary((*SPECIALS, "negative", "positive"))), training=False).valid
+    config, task = resolve(values(folder)).data, TASKS["classification"]
+    words, steps = Vocabulary((*SPECIALS, "fine", "poor")), (Preprocessing("en", pairs=True), Preprocessing("label"))
+
+    def scored(*labels):
+        return task.scored(config, TextAssets(words, Vocabulary((*SPECIALS, *labels)), *steps))
+
+    assert scored("negative", "positive").valid
     for strange in (("positive", "negative"), ("negative", "positive", "neither")):
         with pytest.raises(UserError, match=f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
-            corpora.load(config, (words, Vocabulary((*SPECIALS, *strange))), training=False)
+            scored(*strange)
 
 
 def test_a_file_that_is_not_there_is_named(folder):
     with pytest.raises(UserError, match=r"dev\.tsv does not exist \(nor dev\.tsv\.gz\)"):
-        corpora.load(resolve(values(folder, **{"data.valid": "dev.tsv"})).data)
+        corpus_of(resolve(values(folder, **{"data.valid": "dev.tsv"})).data)

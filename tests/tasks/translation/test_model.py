@@ -9,9 +9,8 @@ import pytest
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.runs.restore import RestoredRun
 from one_layer.tasks.translation.generate import Generator, Hypothesis
-from one_layer.tasks.translation.serve import translate_lines
+from one_layer.tasks.translation.model import TranslationModel
 
 RAW = ["Er sagt: „Die E-Mail ist GROSS & alt.“", "Das war gut, z. B. am 3. Mai."]
 CODES = "#version: 0.2\ne r</w>\nm a\nma i\n"
@@ -21,40 +20,41 @@ class Parrot(Generator):
     """Its translation of a sentence is the sentence; knows what it was given."""
 
     def __init__(self) -> None:
-        self.prepare = lambda variables: variables
+        self.given = []
 
     def __call__(self, variables, sentences, title=""):
         self.given = sentences
         return [Hypothesis(ids, 0.0) for ids in sentences]
 
 
-def run_with(folder: Path, **steps: bool) -> RestoredRun:
-    """A run of which only the text side is there, as it comes back from its folder."""
+def model_with(folder: Path, generator: Generator, **steps: bool) -> TranslationModel:
+    """A model of which only the text side is there, as it comes back from its folder."""
     sides = [Preprocessing(language, tokenize=True, lowercase=True, codes=CODES, **steps) for language in ("de", "en")]
     vocabulary = Vocabulary.build(sides[0].apply(RAW))
     save_text_assets(TextAssets(vocabulary, vocabulary, *sides), folder)
-    restored = object.__new__(RestoredRun)
-    object.__setattr__(restored, "assets", load_text_assets(folder))
-    object.__setattr__(restored, "variables", {})
-    return restored
+    model = object.__new__(TranslationModel)
+    vars(model).update(assets=load_text_assets(folder), prepared={}, _generator=generator)
+    return model
 
 
 @pytest.mark.parametrize("split_hyphens", [False, True])
 def test_raw_text_comes_back_but_for_case_and_typography(tmp_path: Path, split_hyphens: bool) -> None:
-    restored, parrot = run_with(tmp_path, split_hyphens=split_hyphens), Parrot()
-    assert translate_lines(restored, parrot, RAW) == [
+    parrot = Parrot()
+    model = model_with(tmp_path, parrot, split_hyphens=split_hyphens)
+    assert model.translate(RAW) == [
         'er sagt: "die e-mail ist gross & alt".',
         "das war gut, z. b. am 3. mai.",
     ]
-    tokens = [restored.assets.source_vocabulary.decode(ids) for ids in parrot.given]
+    tokens = [model.assets.source_vocabulary.decode(ids) for ids in parrot.given]
     assert "<unk>" not in " ".join(tokens)
     assert ("@-@" in tokens[0].replace("@@ ", "")) == split_hyphens
     assert "ma@@ i" in tokens[1] and "&amp;" in tokens[0].replace("@@ ", "")
 
 
 def test_what_holds_no_word_stays_empty(tmp_path: Path) -> None:
-    restored, parrot = run_with(tmp_path), Parrot()
+    parrot = Parrot()
+    model = model_with(tmp_path, parrot)
     lines = ["", "  ", "\u2028", "\x07\x00", "\u200b", "\u00a0\t", RAW[1], "\r"]
-    assert translate_lines(restored, parrot, lines) == ["", "", "", "", "", "", "das war gut, z. b. am 3. mai.", ""]
+    assert model.translate(lines) == ["", "", "", "", "", "", "das war gut, z. b. am 3. mai.", ""]
     assert len(parrot.given) == 1
-    assert translate_lines(restored, parrot, lines[:6]) == [""] * 6
+    assert model.translate(lines[:6]) == [""] * 6

@@ -1,0 +1,154 @@
+"""The families of networks: what each has beside its stacks of layers.
+
+A family says which stacks, tables and heads a network has, and which module computes it. Recipes, tickets, counts and importers
+follow from that, so a new family (an encoder with another head, say) needs no change in any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
+
+if TYPE_CHECKING:
+    from one_layer.models.config import ModelConfig
+
+
+class Table(NamedTuple):
+    """An embedding table: the name of its module, its role (see `initializers.Recipe`), its rows, and the sides that read it."""
+
+    name: str
+    role: str
+    rows: int
+    sides: tuple[str, ...]
+
+
+class Head(NamedTuple):
+    """A trained matrix, with a bias, after the last layer: the name of its module, its role and its shape [fan_in, fan_out]."""
+
+    name: str
+    role: str
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of network.
+
+    `stacks`: of `encoder` and `decoder` those that it has. `tables` and `heads`: its embeddings and its trained heads.
+    `check` raises UserError for a config that no network of this family has. `network` makes the Flax module; the built-in
+    families import theirs only then, so that a config can be read without Flax.
+    """
+
+    name: str
+    stacks: tuple[str, ...]
+    tables: Callable[[ModelConfig], Iterator[Table]]
+    heads: Callable[[ModelConfig], Iterator[Head]]
+    check: Callable[[ModelConfig], None]
+    network: Callable[[ModelConfig], Any]
+    describe: Callable[[ModelConfig], str]
+
+
+def default_family(decoder_layers: int) -> str:
+    """The family of a model whose config names none: without decoder layers it is a classifier."""
+    return "translation" if decoder_layers else "classifier"
+
+
+def family_named(name: str) -> Family:
+    """Raises: UserError for a name that is not in FAMILIES."""
+    if name not in FAMILIES:
+        raise UserError(f"the model family {name!r} is unknown; known are {', '.join(FAMILIES)}")
+    return FAMILIES[name]
+
+
+def _translation_tables(config: ModelConfig) -> Iterator[Table]:
+    if config.shared_embedding:
+        yield Table("shared_embedding", "shared/embedding", config.target_vocab, ("source", "target"))
+        return
+    yield Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",))
+    yield Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",))
+
+
+def _no_heads(config: ModelConfig) -> Iterator[Head]:
+    return iter(())
+
+
+def _check_translation(config: ModelConfig) -> None:
+    if config.decoder_layers < 1:
+        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1")
+    if config.positions != "sinusoidal" or config.embedding_norm:
+        raise UserError(
+            f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
+            f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings"
+        )
+    if config.shared_embedding and config.source_vocab != config.target_vocab:
+        raise UserError(
+            f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
+            f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off"
+        )
+
+
+def _translation_network(config: ModelConfig) -> Any:
+    from one_layer.models.translation import Transformer
+
+    return Transformer(config)
+
+
+def label_count(config: ModelConfig) -> int:
+    """The number of a classifier's labels: its target types after the four special ones that every vocabulary has."""
+    return config.target_vocab - UNK - 1
+
+
+def _classifier_tables(config: ModelConfig) -> Iterator[Table]:
+    yield Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",))
+
+
+def _classifier_heads(config: ModelConfig) -> Iterator[Head]:
+    yield Head("head_dense", "head/dense", (config.d_model, config.d_model))
+    yield Head("head_output", "head/output", (config.d_model, label_count(config)))
+
+
+def _check_classifier(config: ModelConfig) -> None:
+    if config.decoder_layers:
+        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a classifier has an encoder alone: give 0")
+    if label_count(config) < 2:
+        raise UserError(
+            f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
+            "there must be at least 2 labels"
+        )
+    if config.shared_embedding:
+        raise UserError("model.shared_embedding is True, but a classifier (model.decoder_layers=0) has only one table")
+
+
+def _classifier_network(config: ModelConfig) -> Any:
+    from one_layer.models.classifier import Classifier
+
+    return Classifier(config)
+
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family(
+            "translation",
+            ("encoder", "decoder"),
+            _translation_tables,
+            _no_heads,
+            _check_translation,
+            _translation_network,
+            lambda config: f"translation model of {config.encoder_layers}+{config.decoder_layers} layers",
+        ),
+        Family(
+            "classifier",
+            ("encoder",),
+            _classifier_tables,
+            _classifier_heads,
+            _check_classifier,
+            _classifier_network,
+            lambda config: f"classifier of {label_count(config)} labels with {config.encoder_layers} layers",
+        ),
+    )
+}

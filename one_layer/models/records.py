@@ -1,0 +1,121 @@
+"""The parts of a model's settings, each a small record that checks itself. `ModelConfig` makes them from its flat keys.
+
+Errors name the keys as users type them: `model.keep`, `model.embedding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from one_layer.errors import UserError
+from one_layer.initializers import SCHEMES
+from one_layer.supermask import SELECTIONS, Supermask
+
+
+def one_of(key: str, value: Any, known: Sequence[str]) -> None:
+    """Raises: UserError, with what is known, for a value that is none of it."""
+    if value not in known:
+        raise UserError(f"model.{key} is {value!r}; known are {', '.join(known)}")
+
+
+def at_least(key: str, value: float, least: float) -> None:
+    """Raises: UserError for a smaller value."""
+    if value < least:
+        raise UserError(f"model.{key} is {value}; it must be at least {least}")
+
+
+@dataclass(frozen=True)
+class Masks:
+    """How scores start and how they become masks (see `one_layer.supermask.Supermask`).
+
+    `score_init`: `uniform` is U(±1/√fan_in), `constant` is `score_constant` everywhere (all entries tie), `constant_noisy` adds
+    N(0, 1e-4) to it.
+    """
+
+    keep: float
+    selection: str
+    threshold: float
+    dynamic_scale: bool
+    score_init: str
+    score_constant: float
+
+    def __post_init__(self) -> None:
+        one_of("selection", self.selection, SELECTIONS)
+        one_of("score_init", self.score_init, ("uniform", "constant", "constant_noisy"))
+        if not 0.0 < self.keep <= 1.0:
+            raise UserError(
+                f"model.keep is {self.keep}; it must lie in (0, 1]: the fraction of the weights that masks keep"
+            )
+        if self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0:
+            raise UserError(
+                f"model.threshold is {self.threshold}; a sigmoid is compared with it, so it must lie in (0, 1), as 0.5 does"
+            )
+        if self.selection == "signed_threshold" and not (self.threshold >= 0.0 and not self.dynamic_scale):
+            raise UserError(
+                f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold}) and no "
+                "model.dynamic_scale, which counts ones"
+            )
+
+    @property
+    def supermask(self) -> Supermask:
+        """The function from scores to a mask."""
+        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale)
+
+
+@dataclass(frozen=True)
+class Initialization:
+    """How random weights are drawn; docs/paper-and-code.md compares the presets."""
+
+    preset: str
+    scheme: str
+    attention: str
+    scale_by_keep: bool
+    zero_pad_row: bool
+    qk_gain: float
+
+    def __post_init__(self) -> None:
+        one_of("init_preset", self.preset, ("paper", "reference", "corrected"))
+        one_of("init_scheme", self.scheme, SCHEMES)
+        one_of("init_attention", self.attention, ("scheme", "xavier"))
+        if not self.qk_gain > 0.0:
+            raise UserError(f"model.init_qk_gain is {self.qk_gain}; it must be above 0, and 1 changes nothing")
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """What the tables are, and where their values come from."""
+
+    kind: str
+    source: str
+    path: str
+    vocabulary: str
+    positions: str
+    max_positions: int
+
+    def __post_init__(self) -> None:
+        one_of("embedding", self.kind, ("masked", "frozen", "trained"))
+        one_of("embedding_source", self.source, ("text", "run", "fairseq", "roberta"))
+        one_of("positions", self.positions, ("sinusoidal", "frozen"))
+        at_least("max_positions", self.max_positions, 1)
+        if self.path and self.kind == "trained":
+            raise UserError(
+                f"model.embedding_path is {self.path!r}, but model.embedding is 'trained'; tables from elsewhere stay fixed: give "
+                "frozen or masked"
+            )
+        if self.source != "text" and not self.path:
+            raise UserError(
+                f"model.embedding_source is {self.source!r}, but model.embedding_path is empty; give the file or folder, or leave "
+                "out the source"
+            )
+        if self.positions == "frozen" and self.source != "roberta":
+            raise UserError(
+                f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {self.source!r}); give that and its "
+                "model.embedding_path, or sinusoidal positions"
+            )
+        if self.vocabulary and self.source not in ("fairseq", "roberta"):
+            raise UserError(
+                f"model.embedding_vocabulary is {self.vocabulary!r}, but with model.embedding_source={self.source} the tokens stand "
+                "beside the vectors; leave it out, or give fairseq or roberta"
+            )

@@ -1,0 +1,210 @@
+"""A run's folder: the names of everything in it, what is written when, and what must be there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.runs import frozen
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
+
+if TYPE_CHECKING:
+    from one_layer.runs.checkpoints import Checkpoints
+
+Variables = dict[str, Any]
+
+
+class RunFolder:
+    """The folder `path` of one run.
+
+    | when | what |
+    |---|---|
+    | the run begins | vocabulary.*.txt, preprocessing.json, frozen.npz (where arrays are fixed that no seed gives), config.json |
+    | it trains | checkpoints/, metrics.jsonl, tensorboard/ |
+    | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
+    | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; of another than the best with its name |
+
+    config.json is written last when a run begins: without it there is no run.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def metrics_file(self) -> Path:
+        """One JSON object a line."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The folder of TensorBoard's events."""
+        return self.path / "tensorboard"
+
+    @property
+    def ticket_file(self) -> Path:
+        """The trained model in one file."""
+        return self.path / "ticket.safetensors"
+
+    @property
+    def frozen_file(self) -> Path:
+        """Fixed arrays that no seed gives."""
+        return self.path / "frozen.npz"
+
+    @property
+    def checkpoints_folder(self) -> Path:
+        """One folder a checkpoint, named by its update."""
+        return self.path / "checkpoints"
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether a run has begun here."""
+        return self._config_file.exists()
+
+    @property
+    def _config_file(self) -> Path:
+        return self.path / "config.json"
+
+    def claim(self, run: RunConfig) -> bool:
+        """Makes sure that the folder is fresh, or holds a run of this very config; writes nothing.
+
+        Returns: whether the folder held the run already. Raises: UserError that names the keys that differ.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"--workdir={self} is a file; give the name of a folder, or of one to be made")
+        if not self.holds_run:
+            if self.checkpoints_folder.exists():
+                raise UserError(f"{self} holds checkpoints but no config.json; give a fresh --workdir")
+            return False
+        # Resolved: what an earlier version did not write down had its default.
+        before, now = (flatten(json.loads(json.dumps(each.raw))) for each in (self.read_config(), run))
+        differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+        fatal = [name for name in differing if not may_change(name, run)]
+        if fatal:
+            keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
+            raise UserError(
+                f"{self} holds a run of another config ({keys}); give another --workdir, or the same values"
+            )
+        return True
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training here. The lock ends with its process, however that ends.
+
+        Raises: UserError that says who trains here already.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "another process"
+                raise UserError(
+                    f"{self} is in use: {holder} trains there; wait for it or end it, or give another --workdir"
+                ) from None
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            file.flush()
+            try:
+                yield
+            finally:
+                file.truncate(0)
+
+    def begin(self, assets: TextAssets, fixed: Variables) -> None:
+        """Writes what a run keeps from its beginning, except config.json: text assets, and fixed arrays by collection."""
+        save_text_assets(assets, self.path)
+        frozen.write_frozen(self.frozen_file, fixed)
+
+    def write_config(self, run: RunConfig) -> None:
+        """Writes `config.json`: from now on the folder is this run's."""
+        write_atomically(self._config_file, json.dumps(run.raw, indent=1) + "\n")
+
+    def read_config(self) -> RunConfig:
+        """The config of the run. Raises: UserError where there is none, or a damaged one."""
+        try:
+            config = json.loads(self._config_file.read_text("utf-8"))
+            if not isinstance(config, dict):
+                raise ValueError("it holds no object")
+        except FileNotFoundError:
+            raise UserError(
+                f"{self} holds no run: there is no config.json; train one first, or mend --workdir"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"{self._config_file} cannot be read ({error}); restore it, or train into a fresh --workdir"
+            ) from None
+        return resolve(config)
+
+    def assets(self) -> TextAssets:
+        """The run's vocabularies and preprocessing. Raises: UserError for a missing or damaged file."""
+        return load_text_assets(self.path)
+
+    def with_frozen(self, variables: Variables) -> Variables:
+        """`variables` with the folder's fixed arrays in place of their own. Raises: UserError for a file that does not fit."""
+        return frozen.with_frozen(self.frozen_file, variables)
+
+    def identity(self, assets: TextAssets) -> dict[str, Any]:
+        """What a checkpoint remembers of the folder that it belongs to: fingerprints of vocabularies and fixed arrays."""
+        prints = [vocabulary.fingerprint for vocabulary in assets.vocabularies]
+        return {"vocabularies": prints, "frozen": frozen.fingerprint(self.frozen_file)}
+
+    def check_identity(self, progress: dict[str, Any], assets: TextAssets) -> None:
+        """Makes sure that a checkpoint with this `progress` belongs to the folder. Raises: UserError where it does not."""
+        now = self.identity(assets)
+        for side, vocabulary, saved, found in zip(
+            ("source", "target"), assets.vocabularies, progress["vocabularies"], now["vocabularies"], strict=True
+        ):
+            if found != saved:
+                raise UserError(
+                    f"{self.path / f'vocabulary.{side}.txt'} ({len(vocabulary):,} types) is not the {side} vocabulary that the "
+                    "checkpoint was trained with: put the run's own file back, or train into a fresh --workdir"
+                )
+        if progress.get("frozen") != now["frozen"]:
+            raise UserError(
+                f"{self.frozen_file} is not the file, or lack of one, that the checkpoint was made with; without its fixed arrays "
+                "the model is another: put the run's own file back, or train or import it again"
+            )
+
+    def checkpoints(self, kept: TrainConfig | None = None, evaluate_every: int = 0) -> Checkpoints:
+        """The checkpoints: to be written, as many as `kept` says, or only to be read where it is None."""
+        from one_layer.runs.checkpoints import Checkpoints  # Orbax takes memory that a ticket can do without
+
+        if kept is None:
+            return Checkpoints(self.checkpoints_folder, read_only=True)
+        keep_every = kept.keep_every * evaluate_every
+        return Checkpoints(self.checkpoints_folder, kept.keep_last, keep_every, kept.keep_best)
+
+    def write_scores(self, split: str, checkpoint: str, scores: dict[str, Any]) -> None:
+        """Writes `evaluation-SPLIT.json`, with the checkpoint's name where it is not the best."""
+        path = self.path / f"evaluation-{split}{_suffix(checkpoint)}.json"
+        write_atomically(path, json.dumps(scores, indent=1) + "\n")
+
+    def write_hypotheses(self, split: str, checkpoint: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
+        """Writes `hypotheses-SPLIT.txt` with those of the kind `plain`; other kinds have their name before `.txt`."""
+        for kind, lines in hypotheses.items():
+            ending = ".txt" if kind == "plain" else f".{kind}.txt"
+            path = self.path / f"hypotheses-{split}{_suffix(checkpoint)}{ending}"
+            write_atomically(path, "".join(line + "\n" for line in lines))
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Writes `result.json`."""
+        write_atomically(self.path / "result.json", json.dumps(result, indent=1) + "\n")
+
+
+def _suffix(checkpoint: str) -> str:
+    """What tells another checkpoint's files from the best one's, which result.json describes."""
+    return "" if checkpoint == "best" else "-" + re.sub(r"[^\w.]+", "-", Path(checkpoint).name)

@@ -1,0 +1,58 @@
+"""Plain values (of a ConfigDict, or of JSON) into frozen records, with errors that name the key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from one_layer.errors import UserError
+
+Record = TypeVar("Record")
+
+
+def record(kind: type[Record], section: str, values: dict[str, Any], ignored: Iterable[str] = ()) -> Record:
+    """The record of a config's section; keys in `ignored` are left out.
+
+    Raises: UserError for an unknown key, with the nearest known one, and for a value of another type or out of range.
+    """
+    hints = get_type_hints(kind)
+    values = {name: value for name, value in values.items() if name in hints or name not in ignored}
+    refuse_unknown(f"{section}.", values, set(hints))
+    for name, value in values.items():
+        if not fits(value, hints[name]):
+            expected = str(hints[name]) if get_args(hints[name]) else hints[name].__name__
+            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {expected}")
+    return kind(**values)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a plain value is of a field's type; a whole number passes for a float, true and false for no number."""
+    if isinstance(hint, UnionType):
+        return any(fits(value, each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(fits(each, get_args(hint)[0]) for each in value)
+    if hint in (int, float):
+        return isinstance(value, (int, hint)) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
+    """Raises: UserError for a name that is not in `known`, with the nearest one that is."""
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+            raise UserError(f"unknown key {prefix}{name} in the config; {hint}")
+
+
+def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested keys joined by dots, tuples as lists, so that what JSON read back compares equal."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
+    return flat

@@ -1,0 +1,72 @@
+"""A classifier's log-probabilities of labels, and what they score on a part of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int
+from tqdm import tqdm
+
+from one_layer.data.batches import evaluation_batches
+from one_layer.data.corpus import Corpus, Split
+from one_layer.models import ModelConfig, build
+from one_layer.special_tokens import UNK
+from one_layer.tasks.classification.glue import task_named
+from one_layer.tasks.classification.measures import SCORES
+from one_layer.tasks.classification.settings import LabellingSettings
+from one_layer.tasks.model import prepared
+
+Variables = dict[str, Any]
+LogP = Float32[np.ndarray, "texts labels"]
+
+
+class Labeller:
+    """Log-probabilities of labels; compiled once for each padded shape and kept."""
+
+    def __init__(self, model: ModelConfig, settings: LabellingSettings) -> None:
+        self._settings, network = settings, build(model)
+
+        def log_p(variables: Variables, source: Array) -> Array:
+            logits: Any = network.apply(variables, source)
+            return jax.nn.log_softmax(jnp.asarray(logits))
+
+        self._log_p = jax.jit(log_p)
+
+    def __call__(self, variables: Variables, texts: Sequence[Int[np.ndarray, "_"]], title: str) -> LogP:
+        """The log-probabilities for every text, in order. Masks in `variables` are best multiplied out once."""
+        settings = self._settings
+        found: dict[int, np.ndarray] = {}
+        buckets = min(settings.buckets, 1 + len(texts) // 100)
+        with tqdm(total=len(texts), desc=title, unit="text", disable=None, leave=False) as bar:
+            for batch in evaluation_batches(texts, None, settings.max_tokens, buckets):
+                rows = batch["index"] >= 0
+                log_p = np.asarray(self._log_p(variables, batch["source"]))[rows]
+                found.update(zip(batch["index"][rows].tolist(), log_p, strict=True))
+                bar.update(len(log_p))
+        return np.stack([found[place] for place in range(len(texts))])
+
+
+class ClassificationValidator:
+    """Negative log-likelihood a text and the scores of the labelled task, on the validation set."""
+
+    def __init__(self, model: ModelConfig, labels: str, settings: LabellingSettings, corpus: Corpus) -> None:
+        self._model, self._corpus, self._labels = model, corpus, labels
+        self._labeller = Labeller(model, settings)
+
+    def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
+        """`valid/nll` in nats a text, and `valid/accuracy` or what else the labelled task has."""
+        variables, valid = prepared(self._model, {"params": params, **fixed}), self._corpus.valid
+        values = label_scores(self._labeller(variables, valid.source, "valid"), valid, self._labels)
+        return {f"valid/{name}": value for name, value in values.items()}
+
+
+def label_scores(log_p: LogP, split: Split, labels: str) -> dict[str, float]:
+    """`nll` in nats a text, and the scores that the labelled task `labels` has."""
+    right = np.array([ids[0] for ids in split.target]) - (UNK + 1)
+    nll = -float(log_p[np.arange(len(right)), right].astype(np.float64).mean())
+    given = log_p.argmax(axis=1)
+    return {"nll": nll, **{name: SCORES[name](given, right) for name in task_named(labels).scores}}

@@ -1,0 +1,84 @@
+"""A trained classifier: raw texts in, labels out, and its scores."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from one_layer.data.corpus import Split
+from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
+from one_layer.tasks.classification.glue import task_named
+from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
+from one_layer.tasks.model import TrainedModel
+
+log = logging.getLogger(__name__)
+
+
+class Label(NamedTuple):
+    """The likeliest label of a text and its probability."""
+
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationModel(TrainedModel):
+    """Labels texts, or pairs of texts with a tab between."""
+
+    verb = "classify"
+
+    def classify(self, texts: Sequence[str]) -> list[Label | None]:
+        """The label of every text, in order; None for an empty line.
+
+        A line has as many texts as the labelled task, with a tab between. What was done to the training text is done to them.
+
+        Raises: UserError, with its number, for a line of too few or too many texts.
+        """
+        labels, assets = self.data.labels, self.assets
+        wanted = len(task_named(labels).columns)
+        full = [place for place, line in enumerate(texts) if line.strip()]
+        for place in full:
+            if (found := texts[place].count("\t") + 1) != wanted:
+                raise UserError(
+                    f"line {place + 1} has {found} texts, {texts[place][:60]!r}, but {labels} is of {wanted}; a tab separates texts"
+                )
+        prepared = assets.source_preprocessing.apply(texts[place] for place in full)
+        ids = [assets.source_vocabulary.encode_texts(line, self.data.max_length) for line in prepared]
+        given: list[Label | None] = [None] * len(texts)
+        if ids:
+            log_p = self._labeller(self.prepared, ids, "classifying")
+            for place, name, each in zip(full, self._names(log_p), log_p, strict=True):
+                given[place] = Label(name, math.exp(each.max()))
+        return given
+
+    def lines(self, lines: Sequence[str]) -> list[str]:
+        """`label<TAB>probability` for every line."""
+        return [f"{label.name}\t{label.probability:.4f}" if label else "" for label in self.classify(lines)]
+
+    def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """The labelled task's scores in [0, 1] (Matthews' correlation in [-1, 1]), and the label that every text was given."""
+        log_p = self._labeller(self.prepared, split.source, title)
+        given = self._names(log_p)
+        values = label_scores(log_p, split, self.data.labels)
+        log.info("%s: %s", title, ", ".join(f"{name} {value:.4f}" for name, value in values.items()))
+        for place in range(0, len(given), -(-len(given) // 3)):
+            log.info("  text  %s", split.source_text[place].replace("\t", " | "))
+            log.info("  label %s, given %s (p %.2f)", split.reference[place], given[place], np.exp(log_p[place].max()))
+        return {**values, "texts": len(given)}, {"plain": given}
+
+    @cached_property
+    def _labeller(self) -> Labeller:
+        return Labeller(self.config, self.settings)
+
+    def _names(self, log_p: LogP) -> list[str]:
+        """The likeliest label of every text. Raises: UserError where the model's numbers are not finite."""
+        if not np.isfinite(log_p).all():
+            raise UserError("the model's logits are not finite: this checkpoint cannot classify; take another")
+        return [self.assets.target_vocabulary.tokens[UNK + 1 + label] for label in log_p.argmax(axis=1)]

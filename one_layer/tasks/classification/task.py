@@ -1,0 +1,72 @@
+"""Classification as a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from one_layer.data import corpus as corpora
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus
+from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig
+from one_layer.special_tokens import PAD
+from one_layer.tasks.classification.corpus import LabelledReader
+from one_layer.tasks.classification.glue import TASKS, task_named
+from one_layer.tasks.classification.labeller import ClassificationValidator
+from one_layer.tasks.classification.model import ClassificationModel
+from one_layer.tasks.classification.settings import LabellingSettings
+from one_layer.tasks.losses import label_nll
+from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+
+_READER = LabelledReader()
+
+
+class Classification(Task):
+    """Texts, or pairs of texts, to labels (paper A, section 4, on QQP and MNLI)."""
+
+    name = "classification"
+    family = "classifier"
+    settings = LabellingSettings
+    limits = {"max_tokens": 2**24, "buckets": 1000}  # noqa: RUF012  # a ClassVar of Task
+    model = ClassificationModel
+
+    def check(self, data: DataConfig, model: ModelConfig, settings: LabellingSettings) -> None:
+        if data.source not in ("labelled", "tfds") or not data.labels:
+            raise UserError(
+                f"task=classification, but data.source={data.source!r} and data.labels={data.labels!r}; give data.source=labelled or "
+                f"tfds, and data.labels one of {', '.join(TASKS)}"
+            )
+        task_named(data.labels)
+        if data.joined_vocabulary:
+            raise UserError("data.joined_vocabulary is True, but labels are no text: leave it out for a classification")
+        if model.positions == "frozen" and data.max_length > model.max_positions:
+            raise UserError(
+                f"data.max_length is {data.max_length}, but model.max_positions {model.max_positions}: give a table of more "
+                "positions, or cut texts shorter"
+            )
+
+    def selectable(self, data: DataConfig, settings: LabellingSettings) -> tuple[str, ...]:
+        return ("nll", *task_named(data.labels).scores)
+
+    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
+        if saved is None:
+            return corpora.load(data, reader=_READER)
+        return corpora.load(data, saved.vocabularies, saved.codes, reader=_READER)
+
+    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER)
+
+    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+        """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad for its label."""
+        logits = network.apply(variables, batch["source"], rngs=rngs)
+        loss, nll, texts = label_nll(logits, batch["target"], smoothing)
+        tokens = jnp.sum((batch["source"] != PAD) & (batch["target"][:, :1] != PAD), dtype=jnp.float32)
+        return {"loss": loss, "nll": nll, "targets": texts, "tokens": tokens}
+
+    def validator(self, model: ModelConfig, data: DataConfig, settings: LabellingSettings, corpus: Corpus) -> Validator:
+        """`valid/nll` in nats a text, and the scores of the labelled task."""
+        return ClassificationValidator(model, data.labels, settings, corpus)

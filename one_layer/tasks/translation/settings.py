@@ -1,0 +1,35 @@
+"""How translations are searched for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from one_layer.errors import UserError
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Beam search: of the test sets (`beam`), and of the validation set while training (`valid_beam`; 0: not at all).
+
+    A hypothesis has at most `max_length_a` times the source's length plus `max_length_b` tokens, and eos. `max_tokens` limits the
+    padded source tokens of a batch, `buckets` the number of padded lengths.
+
+    Raises: UserError for a value out of range.
+    """
+
+    beam: int = 5
+    valid_beam: int = 1
+    length_penalty: float = 1.0
+    max_length_a: float = 1.2
+    max_length_b: int = 10
+    max_tokens: int = 4096
+    buckets: int = 4
+
+    def __post_init__(self) -> None:
+        for name, least in {"beam": 1, "valid_beam": 0, "max_length_b": 1, "max_tokens": 1, "buckets": 1}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
+        for name in ("length_penalty", "max_length_a"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be a number of at least 0")

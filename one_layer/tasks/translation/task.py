@@ -1,0 +1,65 @@
+"""Translation as a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Array
+
+from one_layer.data import corpus as corpora
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus
+from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.translation.model import TranslationModel
+from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.tasks.translation.validation import TranslationValidator
+
+
+class Translation(Task):
+    """Sentences of one language into another (paper A, section 4)."""
+
+    name = "translation"
+    family = "translation"
+    settings = SearchSettings
+    limits = {  # noqa: RUF012  # a ClassVar of Task
+        "beam": 1000,
+        "valid_beam": 1000,
+        "max_length_a": 100,
+        "max_length_b": 10_000,
+        "max_tokens": 2**24,
+        "buckets": 1000,
+    }
+    validated_by = ("valid_beam", "length_penalty", "max_length_a", "max_length_b")
+    model = TranslationModel
+
+    def check(self, data: DataConfig, model: ModelConfig, settings: SearchSettings) -> None:
+        if data.labels or data.source == "labelled":
+            raise UserError(
+                f"task=translation, but data.source={data.source!r} and data.labels={data.labels!r}; labelled texts go with "
+                "task=classification and model.decoder_layers=0"
+            )
+
+    def selectable(self, data: DataConfig, settings: SearchSettings) -> tuple[str, ...]:
+        return ("nll", "bleu") if settings.valid_beam else ("nll",)
+
+    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
+        if saved is None:
+            return corpora.load(data)
+        return corpora.load(data, saved.vocabularies, saved.codes)
+
+    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted)
+
+    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+        """Label-smoothed cross entropy, summed over target tokens."""
+        logits = network.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
+        loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
+        return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
+
+    def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
+        """`valid/nll` in nats a token and, unless `valid_beam` is 0, `valid/bleu`, tokenised."""
+        return TranslationValidator(model, settings, corpus)

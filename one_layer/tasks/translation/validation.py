@@ -1,0 +1,52 @@
+"""What is measured on the validation set while a translation model trains."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from one_layer.data.batches import evaluation_batches
+from one_layer.data.corpus import Corpus
+from one_layer.models import ModelConfig, build
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.model import prepared
+from one_layer.tasks.translation import bleu
+from one_layer.tasks.translation.generate import Generator
+from one_layer.tasks.translation.settings import SearchSettings
+
+Variables = dict[str, Any]
+
+
+class TranslationValidator:
+    """Negative log-likelihood a token and, unless `valid_beam` is 0, tokenised BLEU of the validation set."""
+
+    def __init__(self, model: ModelConfig, settings: SearchSettings, corpus: Corpus) -> None:
+        self._model, self._corpus, self._settings = model, corpus, settings
+        self._generator = Generator(model, settings, settings.valid_beam) if settings.valid_beam else None
+        network = build(model)
+
+        def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array]:
+            logits: Any = network.apply(variables, batch["source"], batch["target_in"])
+            _, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.0)
+            return nll, tokens
+
+        self._sums = jax.jit(sums)
+
+    def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
+        """`valid/nll` in nats a token, and `valid/bleu`."""
+        variables = prepared(self._model, {"params": params, **fixed})
+        valid, settings = self._corpus.valid, self._settings
+        batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, settings.buckets)
+        sums = [self._sums(variables, batch) for batch in batches]
+        nll, tokens = np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
+        values = {"valid/nll": float(nll / tokens)}
+        if self._generator and math.isfinite(nll):  # what has diverged cannot translate
+            hypotheses = self._generator(variables, valid.source, "valid")
+            subwords = [self._corpus.target_vocabulary.decode(each.tokens) for each in hypotheses]
+            lines = self._corpus.target_preprocessing.join(subwords)
+            values["valid/bleu"] = bleu.bleu_tokenized(lines, valid.reference)
+        return values

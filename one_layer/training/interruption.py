@@ -1,0 +1,48 @@
+"""Ctrl-C and SIGTERM while training: noticed between two updates, so that a checkpoint can be saved first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """A context in which the first SIGINT or SIGTERM only sets `signal`; a second one acts as it does elsewhere.
+
+    Outside the main thread signals cannot be caught, and nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            self._former = {number: signal.signal(number, self._notice) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _notice(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, former in self._former.items():
+            signal.signal(number, former)
+        self._former = {}
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop by the signal `number`, and has saved a checkpoint of update `step`."""
+
+    def __init__(self, number: int, step: int) -> None:
+        super().__init__(number, step)
+        self.number, self.step = number, step

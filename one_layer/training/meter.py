@@ -1,0 +1,74 @@
+"""The means of what updates report, a line of metrics every so many updates."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from one_layer.errors import UserError
+from one_layer.training.metrics import MetricsLog
+
+NOT_A_NUMBER = (
+    "the {what} is {value} at update {step}: training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip. "
+    "The checkpoints up to there are good"
+)
+
+
+class Meter:
+    """Sums what updates report and writes a line of means every `log_every` updates, and one at each evaluation.
+
+    `state` is what a checkpoint keeps, so that an interrupted line goes on where it stopped. A loss that is no number stops the
+    run.
+    """
+
+    def __init__(
+        self, log: MetricsLog, schedule: Callable[[int], Array], log_every: int, seconds: float, state: dict[str, Any]
+    ) -> None:
+        self._log, self._schedule, self._log_every = log, schedule, log_every
+        self._before, self._start = seconds, time.perf_counter()
+        self._sums: dict[str, float] = dict(state.get("sums", {}))
+        self._updates, self._spent = int(state.get("updates", 0)), float(state.get("spent", 0.0))
+        self._since = seconds
+        self.tokens = 0
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The sums of the line that has begun."""
+        return {"sums": self._sums, "updates": self._updates, "spent": self._spent + self.seconds() - self._since}
+
+    def seconds(self) -> float:
+        """Of training so far, earlier intervals and runs included, evaluations not."""
+        return self._before + time.perf_counter() - self._start
+
+    def add(self, step: int, sums: dict[str, Array]) -> None:
+        """Takes the sums of one update; reading them waits for it. Raises: UserError for a loss or gradient that is no number."""
+        read = {name: float(value) for name, value in jax.device_get(sums).items()}
+        for name, what in {"loss": "loss", "norm": "gradient's norm"}.items():
+            if not math.isfinite(read[name]):
+                raise UserError(NOT_A_NUMBER.format(what=what, value=read[name], step=step))
+        for name, value in read.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._updates += 1
+        self.tokens += int(read["tokens"])
+        if step % self._log_every == 0:
+            self.write(step)
+
+    def write(self, step: int) -> None:
+        """Writes the line that has begun, if any update is in it, and begins another."""
+        if not self._updates:
+            return
+        sums, now = self._sums, self.seconds()
+        means = {
+            "train/loss": sums["loss"] / sums["targets"],
+            "train/nll": sums["nll"] / sums["targets"],
+            "train/gradient_norm": sums["norm"] / self._updates,
+            "train/learning_rate": float(self._schedule(step - 1)),
+            "train/tokens_per_second": sums["tokens"] / (self._spent + now - self._since),
+        }
+        self._log.write(step, now, means)
+        self._sums, self._updates, self._spent, self._since = {}, 0, 0.0, now
