@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -50,6 +50,8 @@ class Attention(nn.Module):
         `source` None means that `memory` is there.
         """
         query = self._project("query", x) * (x.shape[-1] // self.heads) ** -0.5
+        keys: Array
+        values: Array
         if source is None:
             keys, values = self.get_variable("memory", "keys"), self.get_variable("memory", "values")
             mixed = _attend(jnp.swapaxes(query, 1, 2), keys, values, visible).normalised(self.dtype)
@@ -86,7 +88,7 @@ class Attention(nn.Module):
         """The cache with the new tokens' entries written at `position`."""
         block, first = position // BLOCK, position % BLOCK * keys.shape[1]
         news = {"keys": keys.transpose(0, 2, 3, 1)[None], "values": values.transpose(0, 2, 1, 3)[None]}
-        places = {"keys": (block, 0, 0, 0, first), "values": (block, 0, 0, first, 0)}
+        places: dict[str, tuple[Any, ...]] = {"keys": (block, 0, 0, 0, first), "values": (block, 0, 0, first, 0)}
         for name, new in news.items():
             cached = lax.dynamic_update_slice(self.get_variable("cache", name), new, places[name])
             self.put_variable("cache", name, cached)

@@ -51,9 +51,9 @@ class Generator:
         batches = batches_for_search(sentences, self.settings.max_tokens)
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
             for batch in batches:
-                limit = [self._limit(np.sum(row != PAD)) for row in batch["source"]]
-                found_here = self._search(variables, batch["source"], np.array(limit, np.int32), batch["index"] >= 0)
-                best = jax.device_get(found_here)
+                lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
+                limits = np.array([self._limit(length) for length in lengths], np.int32)
+                best = jax.device_get(self._search(variables, batch["source"], limits, batch["index"] >= 0))
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
                 for row in rows:
                     length = int(best.lengths[row, 0])

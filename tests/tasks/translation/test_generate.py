@@ -141,4 +141,4 @@ def test_padding_on_either_side(found):
 def test_a_broken_model_translates_nothing(generator):
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), VARIABLES)
     with pytest.raises(UserError, match="logits are not finite"):
-        generator(generator.prepare(broken), SENTENCES)
+        generator(models.prepared(CONFIG, broken), SENTENCES)
