@@ -196,6 +196,64 @@ def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets
             yield batch
 
 
+_NARROWEST = 24  # tokens: the lowest rung of the ladder of widths
+_FIXED = 8  # what a batch costs in a search, beside its rows, in rows: a CPU reads all weights in the time that it needs for so many
+
+
+def batches_for_search(source: Ids, max_tokens: int) -> Iterator[Batch]:
+    """Every sentence once, the shortest first, in batches of at most `max_tokens` padded tokens, or of one sentence.
+
+    Widths are 24, 48, 96, ... tokens and rows 1, 8, 32, 128, ..., so that whatever is translated has few shapes, each of which costs a
+    compilation. A sentence stands in the narrowest batch that holds it, or in a wider one where that spares a batch and costs
+    less, so that one long sentence slows no other. Yields `source` and `index` as `evaluation_batches` does.
+
+    Raises (when the first batch is asked for): UserError for no sentences, or max_tokens < 1.
+    """
+    _at_least_one("max_tokens", max_tokens)
+    sources = TokenStore.of(source)
+    if not len(sources.lengths):
+        raise UserError("there are no sentences to make batches of: at least 1 is needed")
+    order = np.argsort(sources.lengths, kind="stable")
+    for width, members in _joined(_by_width(sources.lengths, order), max_tokens):
+        rows = _cheapest_rows(len(members), width, max_tokens)
+        for index in np.concatenate([members, np.full(-len(members) % rows, -1)]).reshape(-1, rows):
+            yield {"source": _with_a_key(sources.padded(index, width)), "index": index.astype(np.int32)}
+
+
+def _by_width(lengths: Int[np.ndarray, "pairs"], order: Int[np.ndarray, "pairs"]) -> list[tuple[int, np.ndarray]]:
+    """The rungs of the ladder of widths that are needed, rising, each with its sentences in `order`."""
+    widths = _NARROWEST * 2 ** np.ceil(np.log2(np.maximum(lengths[order] / _NARROWEST, 1))).astype(np.int64)
+    return [(int(width), order[widths == width]) for width in np.unique(widths)]
+
+
+def _joined(buckets: list[tuple[int, np.ndarray]], max_tokens: int) -> list[tuple[int, np.ndarray]]:
+    """Each bucket, or it and the next wider one together where that is cheaper."""
+    kept: list[tuple[int, np.ndarray]] = []
+    for width, members in buckets:
+        if kept:
+            narrow, others = kept[-1]
+            both = np.concatenate([others, members])
+            apart = _cost(len(others), narrow, max_tokens) + _cost(len(members), width, max_tokens)
+            if _cost(len(both), width, max_tokens) <= apart:
+                kept[-1] = width, both
+                continue
+        kept.append((width, members))
+    return kept
+
+
+def _cost(members: int, width: int, max_tokens: int) -> int:
+    """Of searching a bucket, in tokens: rows and what a batch costs anyway, for as many steps as it is wide."""
+    rows = _cheapest_rows(members, width, max_tokens)
+    return -(-members // rows) * (rows + _FIXED) * width
+
+
+def _cheapest_rows(members: int, width: int, max_tokens: int) -> int:
+    """The rung of the ladder of rows that costs least."""
+    most = max(1, max_tokens // width)
+    rungs = [1, *(8 * 4**rung for rung in range(20))]
+    return min((rung for rung in rungs if rung <= most), key=lambda rows: -(-members // rows) * (rows + _FIXED))
+
+
 def _with_a_key(source: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:
     """Gives empty rows one eos: a softmax over no key at all is 0/0, and its gradient would spoil the whole batch."""
     source[source[:, 0] == PAD, 0] = EOS

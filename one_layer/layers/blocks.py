@@ -115,7 +115,7 @@ class DecoderLayer(Layer):
         self,
         x: Float[Array, "rows length d"],
         encoded: Float[Array, "batch source d"] | None,
-        past: Bool[Array, "#rows 1 #length keys"],
+        past: Bool[Array, "*blocks #rows 1 #length keys"],
         visible: Bool[Array, "batch 1 1 source"],
         position: Int[Array, ""] | None,
     ) -> Float[Array, "rows length d"]:

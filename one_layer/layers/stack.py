@@ -17,6 +17,8 @@ from jaxtyping import Array, Float
 
 from one_layer.layers.blocks import Layer, LayerSettings
 
+Variables = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class StackSettings:
@@ -38,8 +40,8 @@ class Stack(nn.Module):
     """The layers of a stack, one after the other: each is `layer(settings.layer)(x, *rest)`, with the same `rest`.
 
     With `one_weight` the collection `random` holds one layer's matrices; else it holds those of every layer, with the layer axis
-    first. `params` have the layer axis first too, except for what all layers share; `cache` and `memory` have it second, after
-    the batch. `intermediates`, where mutable, gets each layer's output.
+    first. `params` and `memory` have the layer axis first too, except for `params` that all layers share. `intermediates`, where
+    mutable, gets each layer's output.
     """
 
     layer: type[Layer]
@@ -62,8 +64,7 @@ class Stack(nn.Module):
                 "frozen": 0,
                 "packed": 0,
                 "intermediates": 0,
-                "cache": 1,
-                "memory": 1,
+                "memory": 0,
                 **({} if one_weight else {"random": 0}),
             },
             split_rngs={"params": True, "dropout": True},
@@ -77,6 +78,20 @@ class Stack(nn.Module):
         if self.settings.shared_params:
             layers = nn.map_variables(layers, "params", trans_in_fn=partial(_one_each, length=self.settings.length))
         return layers(self.layer(self.settings.layer, name="layers"), x, *rest)
+
+
+def layers_apart(variables: Variables, settings: StackSettings) -> list[Variables]:
+    """The variables of each layer, from those of the stack: for a loop that calls the layers one by one.
+
+    Decoding is such a loop. A scan inside the loop over the tokens would copy every layer's matrices, keys and values at every
+    token.
+    """
+    stacked = {name: tree["layers"] for name, tree in variables.items() if "layers" in tree}
+    if settings.shared_params:
+        stacked["params"] = _one_each(stacked["params"], settings.length)
+    shared = {"random": stacked.pop("random")} if settings.one_weight and "random" in stacked else {}
+    layers = range(settings.length)
+    return [{**shared, **jax.tree.map(lambda leaf, number=number: leaf[number], stacked)} for number in layers]
 
 
 def _one_each(params: Any, length: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from one_layer.models.classifier import Classifier
 from one_layer.models.config import ModelConfig
-from one_layer.models.translation import Transformer, empty_cache
+from one_layer.models.translation import Transformer
 from one_layer.models.weights import initialize, pretrained_tables, random_collection, recipes, roles, shapes
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "ModelConfig",
     "Transformer",
     "build",
-    "empty_cache",
     "initialize",
     "pretrained_tables",
     "random_collection",

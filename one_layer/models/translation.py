@@ -13,13 +13,12 @@ from one_layer.layers.matrix import Drop, Embedding, embed
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
-from one_layer.special_tokens import PAD
 
 Variables = dict[str, Any]
 
 
 class Transformer(nn.Module):
-    """`apply(variables, source, target_in)` gives logits; the methods `remember` and `step` decode token by token."""
+    """`apply(variables, source, target_in)` gives logits; the module `decoding` decodes token by token."""
 
     config: ModelConfig
 
@@ -56,19 +55,9 @@ class Transformer(nn.Module):
         x = jnp.zeros((source.shape[0], 1, self.config.d_model), self.config.dtype)
         self.decoder(x, encoded, jnp.ones((1, 1, 1, 1), bool), keys_that_count(source), None)
 
-    def step(
-        self, tokens: Int[AnyArray, "rows"], position: Int[Array, ""], source: Int[AnyArray, "batch source"]
-    ) -> Float[Array, "rows vocab"]:
-        """Logits of the tokens after `tokens`, which stand at `position` (0 for the first eos); rows is a multiple of batch.
-
-        Reads `memory` (see `remember`), reads and writes the mutable collection `cache` (see `empty_cache`).
-        """
-        _, target_table = self._tables()
-        length = self.variables["cache"]["decoder"]["layers"]["self_attention"]["keys"].shape[2]
-        x = self._input(target_table, tokens[:, None], jnp.full((1, 1), position + PAD + 1), length)
-        past = (jnp.arange(length) <= position)[None, None, None]
-        x = self.decoder(x, None, past, keys_that_count(source), position)
-        return _logits(x, target_table)[:, 0]
+    def target_table(self) -> Float[Array, "target d"]:
+        """The decoder's embedding, which is its output projection too."""
+        return self._tables()[1]
 
     def _tables(self) -> tuple[Float[Array, "source d"], Float[Array, "target d"]]:
         if self.config.shared_embedding:
@@ -93,13 +82,6 @@ class Transformer(nn.Module):
         x = embed(table, tokens) + position_table(longest, table.shape[1])[positions]
         self.sow("intermediates", "input", x)
         return self.drop(x.astype(self.config.dtype))
-
-
-def empty_cache(config: ModelConfig, rows: int, length: int) -> Variables:
-    """The collection `cache` for `Transformer.step`: zeros [rows, layers, length, heads, head size], for `length` tokens."""
-    shape = (rows, config.decoder_layers, length, config.heads, config.d_model // config.heads)
-    keys_and_values = {name: jnp.zeros(shape, config.dtype) for name in ("keys", "values")}
-    return {"decoder": {"layers": {"self_attention": keys_and_values}}}
 
 
 def _logits(x: Float[Array, "batch length d"], table: Float[Array, "vocab d"]) -> Float[Array, "batch length vocab"]:

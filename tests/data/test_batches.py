@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from itertools import combinations, islice
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from one_layer.data.batches import Batch, TrainingBatches, bucket_widths, evaluation_batches, training_iterator
+from one_layer.data.batches import (
+    Batch,
+    TrainingBatches,
+    batches_for_search,
+    bucket_widths,
+    evaluation_batches,
+    training_iterator,
+)
 from one_layer.errors import UserError
 from one_layer.special_tokens import EOS, PAD
 
@@ -243,3 +251,34 @@ def test_multi30k_needs_little_padding(shared: Path) -> None:
 
     batches = TrainingBatches(sentences("en"), sentences("de"), max_tokens=4096, buckets=6)
     assert max(batches.padding_share) < 0.16
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=60), st.integers(1, 2000))
+def test_a_search_covers_every_sentence_once_in_shapes_of_two_ladders(lengths: list[int], max_tokens: int) -> None:
+    source = [sentence(i, length) for i, length in enumerate(lengths)]
+    back: dict[int, tuple[int, ...]] = {}
+    for batch in batches_for_search(source, max_tokens):
+        members, width = batch["source"].shape
+        assert math.log2(width / 24) % 1 == 0 and (members == 1 or math.log(members / 8, 4) % 1 == 0)
+        assert members * width <= max_tokens or members == 1
+        assert (batch["index"] >= 0).any()
+        for row, index in enumerate(batch["index"].tolist()):
+            if index >= 0:
+                assert index not in back
+                back[index] = real(batch["source"][row])
+    assert [back[i] for i in range(len(source))] == [tuple(ids.tolist()) for ids in source]
+
+
+def test_a_long_sentence_is_searched_apart_from_short_ones() -> None:
+    """98 short lines and one of 588 words: none of the short ones is padded to the long one's width."""
+    source = [sentence(i, 7 + i % 9) for i in range(98)] + [sentence(98, 589)]
+    shapes = {batch["source"].shape for batch in batches_for_search(source, 4096)}
+    assert shapes == {(32, 24), (1, 768)}
+
+
+def test_a_search_refuses_no_sentences_and_no_tokens() -> None:
+    with pytest.raises(UserError, match="no sentences"):
+        next(batches_for_search([], 20))
+    with pytest.raises(UserError, match="max_tokens is 0"):
+        next(batches_for_search([sentence(0, 3)], 0))

@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
+from one_layer.layers.attention import BLOCK
 from one_layer.layers.matrix import materialize
-from one_layer.models import ModelConfig, build, empty_cache, initialize
+from one_layer.models import ModelConfig, build, initialize
+from one_layer.models.decoding import Cache, Decoder, reorder
 from one_layer.tasks.losses import label_smoothed_nll
 from tests import numpy_transformer
 from tests.compiling import jit
+from tests.models.test_behaviours import packed
 
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
@@ -122,7 +125,7 @@ def test_no_logit_depends_on_a_later_token_and_each_on_every_earlier_one():
 
 
 def test_the_gradient_of_the_scores_is_that_of_the_product_times_weights_and_signs(one_layer):
-    config, variables = one_layer.models.config, one_layer.variables
+    config, variables = one_layer.config, one_layer.variables
     model, target_out = build(config), np.array([[5, 6, 7, 8, 2], [9, 10, 2, 1, 1]])
 
     def loss(variables):
@@ -149,50 +152,63 @@ def test_products_made_beforehand_give_the_same_logits(case):
         assert not jax.tree.leaves(made["random"]) and not jax.tree.leaves(made["params"])
 
 
-def test_decoding_token_by_token_equals_the_whole(case):
-    """Rows of one sentence lie side by side, differ in their tokens, and change places half way."""
-    model, config, rng = build(case.config), case.config, np.random.default_rng(0)
-    beams, length = 3, 5
-    rows = len(SOURCE) * beams
+def token_by_token(config: ModelConfig, variables: dict[str, Any], length: int, beams: int) -> tuple[Any, Any]:
+    """Logits of random tokens of every beam, [rows, length, vocab], and the tokens; beams take each other's places on the way."""
+    rng, rows = np.random.default_rng(0), len(SOURCE) * beams
     tokens = rng.integers(4, 13, (rows, length))
     tokens[:, 0] = 2
-    variables = case.variables  # with masks made anew in each step, and once with those made beforehand
-    if config.weights == "multi_layer":
-        variables = jit(partial(materialize, mask=config.supermask))(variables)
-    memory = jit(lambda v, s: model.apply(v, s, method="remember", mutable=["memory"])[1])(variables, SOURCE)
-    cache = empty_cache(config, rows, length + 2)  # longer than needed: what is not written yet must not be seen
-
-    @jit
-    def step(cache, tokens, position):
-        state = {**variables, **memory, "cache": cache}
-        logits, changed = model.apply(state, tokens, position, SOURCE, method="step", mutable=["cache"])
-        return logits, changed["cache"]
-
-    found = []
+    # A decoder is made once and lives in one program with its steps: here as many programs as there are steps.
+    step = jit(lambda cache, *rest: Decoder(config, variables, SOURCE).step(*rest, cache))
+    cache = jax.eval_shape(lambda: Decoder(config, variables, SOURCE).start(beams, length + 2))
+    cache = Cache(
+        jax.tree.map(lambda x: jnp.full(x.shape, 9.0, x.dtype), cache.layers),  # what nobody wrote must not be seen
+        jnp.full(cache.ancestors.shape, -1),
+    )
+    found: list[Any] = []
     for position in range(length):
-        if position == 3:  # as a search does: the last row of each sentence replaces its first
-            order = np.arange(rows).reshape(-1, beams)
-            order[:, 0] = order[:, -1]
-            cache = jax.tree.map(lambda leaf, order=order: leaf[order.ravel()], cache)
-            tokens[:, :3] = tokens[order.ravel(), :3]
-            found = [logits[order.ravel()] for logits in found]
+        if position % 3 == 2:  # as a search does: beams change places, and one of them ends
+            parents = np.tile(np.roll(np.arange(beams), 1), (len(SOURCE), 1))
+            parents[:, -1] = parents[:, 0]
+            cache = reorder(cache, jnp.asarray(parents))
+            order = (parents + beams * np.arange(len(SOURCE))[:, None]).ravel()
+            tokens[:, :position] = tokens[order, :position]
+            found = [logits[order] for logits in found]
         logits, cache = step(cache, tokens[:, position], jnp.int32(position))
         found.append(logits)
-    for beam in range(beams):
-        expected = case.logits(case.variables, SOURCE, tokens[beam::beams])
-        np.testing.assert_allclose(np.stack(found, axis=1)[beam::beams], expected, **CLOSE)
+    return np.stack(found, axis=1), tokens
 
 
-def test_every_leaf_of_the_cache_and_the_memory_has_the_batch_first_and_the_layer_second(one_layer):
-    model, config = build(one_layer.models.config), one_layer.models.config
-    memory = jax.eval_shape(lambda: model.apply(one_layer.variables, SOURCE, method="remember", mutable=["memory"])[1])
-    assert {leaf.shape for leaf in jax.tree.leaves(memory)} == {(2, 3, 6, 2, 4)}
-    assert {leaf.shape for leaf in jax.tree.leaves(empty_cache(config, 4, 9))} == {(4, 3, 9, 2, 4)}
+@pytest.mark.parametrize("length", [5, 2 * BLOCK + 1])
+def test_decoding_token_by_token_equals_the_whole(case, length):
+    """Also over more than one block of the cache; with masks multiplied out, and with bits unpacked at every use."""
+    masked = case.config.masked
+    made = jit(partial(materialize, mask=case.config.supermask))(case.variables)
+    for variables in [made, packed(case.config, case.variables)] if masked else [case.variables]:
+        found, tokens = token_by_token(case.config, variables, length, beams=3)
+        for beam in range(3):
+            expected = case.logits(case.variables, SOURCE, tokens[beam::3])
+            np.testing.assert_allclose(found[beam::3], expected, **CLOSE)
+
+
+def test_what_layers_share_is_shared_in_decoding():
+    """Biases and norms that all layers share have no layer axis to be taken apart by."""
+    case = make(weights="dense", share_bias=True, share_norm_scale=True)
+    found, tokens = token_by_token(case.config, case.variables, 4, beams=2)
+    np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
+
+
+def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(one_layer):
+    config = one_layer.config.replace(dtype="bfloat16")
+    variables = jit(partial(materialize, mask=config.supermask))(one_layer.variables)
+    found, tokens = token_by_token(config, variables, 10, beams=2)
+    assert found.dtype == np.float32
+    expected = np.asarray(one_layer.logits(variables, SOURCE, tokens[::2]))
+    assert np.abs(found[::2] - expected).max() < 0.05 * np.std(expected)
 
 
 def test_bfloat16_stays_close_and_gives_float32_logits_and_gradients(one_layer):
     config, exact = (
-        one_layer.models.config.replace(dtype="bfloat16"),
+        one_layer.config.replace(dtype="bfloat16"),
         one_layer.logits(one_layer.variables, SOURCE, TARGET),
     )
     model = build(config)
@@ -205,7 +221,8 @@ def test_bfloat16_stays_close_and_gives_float32_logits_and_gradients(one_layer):
     assert logits.dtype == jnp.float32
     assert {gradient.dtype for gradient in jax.tree.leaves(gradients)} == {jnp.dtype("float32")}
     assert np.abs(logits - exact).max() < 0.05 * np.std(exact)
-    assert {leaf.dtype for leaf in jax.tree.leaves(empty_cache(config, 2, 3))} == {jnp.dtype("bfloat16")}
+    cache = jax.eval_shape(lambda: Decoder(config, one_layer.variables, SOURCE).start(2, 3))
+    assert {leaf.dtype for leaf in jax.tree.leaves(cache.layers)} == {jnp.dtype("bfloat16")}
 
 
 def test_dropout_is_on_in_training_alone_and_a_function_of_its_key():

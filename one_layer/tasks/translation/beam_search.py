@@ -18,6 +18,7 @@ from one_layer.special_tokens import EOS, PAD
 
 Cache = Any
 TokensToLogits = Callable[[Array, Array, Cache], tuple[Array, Cache]]
+Reorder = Callable[[Cache, Array], Cache]
 
 
 class Hypotheses(NamedTuple):
@@ -71,35 +72,46 @@ def beam_search(
     *,
     beam: int = 5,
     max_length: int,
-    limit: int | Int[Array, ""] | None = None,
+    limit: int | Int[Array, ""] | Int[Array, "batch"] | None = None,
     length_penalty: float | Float[Array, ""] = 1.0,
     active: Bool[Array, "batch"] | None = None,
+    reorder: Reorder | None = None,
     eos: int = EOS,
     pad: int = PAD,
 ) -> Hypotheses:
     """Searches for the `beam` best continuations of eos, for `batch` sentences at once; `beam` 1 is greedy search.
 
     `tokens_to_logits(tokens [batch·beam], position [], cache)` gives the logits [batch·beam, vocab] of the next token and
-    the new cache; every leaf of the cache has the rows first and is reordered with the hypotheses. A hypothesis has at most
-    `max_length` tokens and eos; `limit`, which may be traced where `max_length` must be static, lowers that to a number from
-    1 to `max_length`. Sentences that are not `active` (the filling of a batch) take no part and get no hypothesis.
+    the new cache. `reorder(cache, parents [batch, beam])` makes every beam the continuation of its parent; without it every
+    leaf of the cache must have the rows first, and all of it is gathered. A hypothesis has at most `max_length` tokens and eos;
+    `limit`, one for all or one for each sentence, which may be traced where `max_length` must be static, lowers that to a
+    number from 1 to `max_length`. Sentences that are not `active` (the filling of a batch) take no part and get no hypothesis.
 
     Source: Ott et al. 2019 (fairseq), as run for paper A, section 4. Raises: UserError for beam < 1, max_length < 1, or a
     vocabulary without eos.
     """
     if beam < 1 or max_length < 1:
         raise UserError(f"beam is {beam} and max_length {max_length}; both must be at least 1")
-    last_step = jnp.clip(jnp.int32(max_length if limit is None else limit), 1, max_length)
+    limits = jnp.clip(jnp.asarray(max_length if limit is None else limit, jnp.int32), 1, max_length)
+    last_step = jnp.broadcast_to(limits, (batch,))
 
     def searching(state: _State) -> Bool[Array, ""]:
-        return jnp.any(state.active) & (state.step <= last_step)
+        return jnp.any(state.active)
 
     def advance(state: _State) -> _State:
         logits, cache = tokens_to_logits(state.last.reshape(-1), state.step, state.cache)
         log_p = _log_p(logits, batch, beam, eos)
         state = _notice_nan(state, log_p)
-        best = _best(state.alive.scores, _allowed(log_p, state.step, last_step, eos, pad))
-        return _continue(_finish(state, best, length_penalty, eos), best, cache, eos)
+        at_limit = state.step >= last_step
+        best = _best(state.alive.scores, _allowed(log_p, state.step, at_limit, eos, pad))
+        state, others = _finish(state, best, length_penalty, eos), _others(best, beam, eos)
+        return state._replace(
+            step=state.step + 1,
+            last=others.tokens,
+            alive=_extend(state, others),
+            active=state.active & ~at_limit,
+            cache=cache if beam == 1 else (reorder or _gather)(cache, others.parents),  # 1 beam is its own parent
+        )
 
     end = jax.lax.while_loop(searching, advance, _start(cache, batch, beam, max_length, active, eos, pad))
     order = jnp.argsort(-end.finished.scores, axis=1, stable=True)
@@ -142,11 +154,11 @@ def _notice_nan(state: _State, log_p: Float[Array, "batch beam vocab"]) -> _Stat
 
 
 def _allowed(
-    log_p: Float[Array, "batch beam vocab"], step: Int[Array, ""], last_step: Int[Array, ""], eos: int, pad: int
+    log_p: Float[Array, "batch beam vocab"], step: Int[Array, ""], at_limit: Bool[Array, "batch"], eos: int, pad: int
 ) -> Float[Array, "batch beam vocab"]:
-    """-inf for pad, for eos at the first step, and for all but eos at the last one. A NaN never wins."""
+    """-inf for pad, for eos at the first step, and for all but eos at a sentence's last one. A NaN never wins."""
     token = jnp.arange(log_p.shape[-1])
-    forbidden = (token == pad) | ((token == eos) & (step == 0)) | ((token != eos) & (step == last_step))
+    forbidden = (token == pad) | ((token == eos) & (step == 0)) | ((token != eos) & at_limit[:, None, None])
     return jnp.where(forbidden | jnp.isnan(log_p), -jnp.inf, log_p)
 
 
@@ -182,17 +194,19 @@ def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Arra
     )
 
 
-def _continue(state: _State, best: _Candidates, cache: Cache, eos: int) -> _State:
-    """Goes on with the best `beam` candidates that are no eos, in order."""
-    batch, beam = state.last.shape
+def _others(best: _Candidates, beam: int, eos: int) -> _Candidates:
+    """The best `beam` candidates that are no eos, in order: what goes on."""
     order = jnp.argsort(best.tokens == eos, axis=1, stable=True)[:, :beam]
-    goes_on = jax.tree.map(lambda x: _take(x, order), best)
+    others = jax.tree.map(lambda x: _take(x, order), best)
     # A vocabulary too small for `beam` others leaves an eos among them, which must lead nowhere.
-    goes_on = goes_on._replace(scores=jnp.where(goes_on.tokens == eos, -jnp.inf, goes_on.scores))
-    if beam > 1:  # a single beam is its own parent: nothing to reorder
-        rows = (jnp.arange(batch)[:, None] * beam + goes_on.parents).reshape(-1)
-        cache = jax.tree.map(lambda leaf: leaf[rows], cache)
-    return state._replace(step=state.step + 1, last=goes_on.tokens, alive=_extend(state, goes_on), cache=cache)
+    return others._replace(scores=jnp.where(others.tokens == eos, -jnp.inf, others.scores))
+
+
+def _gather(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
+    """The cache with the rows of the parents in the place of their children's."""
+    batch, beam = parents.shape
+    rows = (jnp.arange(batch)[:, None] * beam + parents).reshape(-1)
+    return jax.tree.map(lambda leaf: leaf[rows], cache)
 
 
 def _extend(state: _State, chosen: _Candidates) -> _Beams:

@@ -8,12 +8,15 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
 
-from one_layer.data.batches import evaluation_batches
+from one_layer.data.batches import batches_for_search
 from one_layer.errors import UserError
-from one_layer.models import ModelConfig, build, empty_cache
+from one_layer.layers.matrix import materialize
+from one_layer.models import ModelConfig
+from one_layer.models.decoding import Decoder, reorder
+from one_layer.special_tokens import PAD
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings
 
@@ -45,12 +48,12 @@ class Generator:
         Raises: UserError where the model's numbers are not finite.
         """
         found: dict[int, Hypothesis] = {}
-        # A shape costs a compilation, which a few sentences are not worth.
-        buckets = min(self.settings.buckets, 1 + len(sentences) // 100)
-        batches = evaluation_batches(sentences, None, self.settings.max_tokens, buckets)
+        batches = batches_for_search(sentences, self.settings.max_tokens)
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
             for batch in batches:
-                best = jax.device_get(self._search(variables, batch["source"], batch["index"] >= 0))
+                lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
+                limits = np.array([self._limit(length) for length in lengths], np.int32)
+                best = jax.device_get(self._search(variables, batch["source"], limits, batch["index"] >= 0))
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
                 for row in rows:
                     length = int(best.lengths[row, 0])
@@ -63,13 +66,24 @@ class Generator:
                 bar.update(len(rows))
         return [found[index] for index in range(len(sentences))]
 
-    def _search_batch(self, variables: Variables, source: Int[Array, "batch length"], active: Array) -> Hypotheses:
+    def _limit(self, length: int) -> int:
+        """The most tokens, eos apart, of the translation of `length` tokens, as fairseq counts them, eos among them."""
+        return int(self.settings.max_length_a * length + self.settings.max_length_b)
+
+    def _search_batch(
+        self,
+        variables: Variables,
+        source: Int[Array, "batch length"],
+        limit: Int[Array, "batch"],
+        active: Bool[Array, "batch"],
+    ) -> Hypotheses:
         return search(
             self.config,
             variables,
             source,
             beam=self.beam,
-            max_length=int(self.settings.max_length_a * source.shape[1] + self.settings.max_length_b),
+            max_length=self._limit(source.shape[1]),
+            limit=limit,
             length_penalty=self.settings.length_penalty,
             active=active,
         )
@@ -83,25 +97,22 @@ def search(
     beam: int,
     max_length: int,
     length_penalty: float,
+    limit: Int[Array, "batch"] | None = None,
     active: Array | None = None,
 ) -> Hypotheses:
-    """Beam search for one padded batch; `variables` may be a model's or, much quicker, what `materialize` makes of them."""
-    model = build(config)
-    _, memory = model.apply(variables, source, method="remember", mutable=["memory"])
+    """Beam search for one padded batch; `variables` may be a model's or, much quicker, what `materialize` makes of them.
 
-    def tokens_to_logits(tokens: Array, position: Array, cache: Variables) -> tuple[Array, Variables]:
-        state = {**variables, **memory, "cache": cache}
-        logits, changed = model.apply(state, tokens, position, source, method="step", mutable=["cache"])
-        return logits, changed["cache"]
-
-    batch = source.shape[0]
-    cache = empty_cache(config, batch * beam, max_length + 1)
+    `limit` is each sentence's own most tokens without eos, where that is less than `max_length`.
+    """
+    decoder = Decoder(config, materialize(variables, config.supermask), source)
     return beam_search(
-        tokens_to_logits,
-        cache,
-        batch,
+        decoder.step,
+        decoder.start(beam, max_length + 1),
+        source.shape[0],
         beam=beam,
         max_length=max_length,
+        limit=limit,
         length_penalty=length_penalty,
         active=active,
+        reorder=reorder,
     )

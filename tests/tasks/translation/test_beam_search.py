@@ -57,7 +57,8 @@ def search(
     table, beam, limit=LONGEST, penalty=1.0, sentences=SENTENCES, poison=NEVER, active=None, **options
 ) -> Hypotheses:
     active = np.ones(len(sentences), bool) if active is None else np.array(active)
-    arguments = (sentences, poison[: len(sentences)], active, jnp.int32(limit), jnp.float32(penalty))
+    limits = jnp.broadcast_to(jnp.asarray(limit, jnp.int32), (len(sentences),))
+    arguments = (sentences, poison[: len(sentences)], active, limits, jnp.float32(penalty))
     return jax.device_get(compiled(beam, **options)(table, *arguments))
 
 
@@ -204,6 +205,38 @@ def test_a_limit_is_a_lower_maximum():
     np.testing.assert_array_equal(limited.scores, short.scores)
     for beyond, nearest in ((0, 1), (LONGEST + 9, LONGEST)):
         np.testing.assert_array_equal(search(table, 2, beyond).tokens, search(table, 2, nearest).tokens)
+
+
+@quick
+@given(TABLES, BEAMS, st.lists(LIMITS, min_size=BATCH, max_size=BATCH))
+def test_every_sentence_has_its_own_limit(table, beam, limits):
+    found, log_p = search(table, beam, limits), log_softmax(table)
+    for row, limit in enumerate(limits):
+        assert_found(found, row, on_lists(log_p, SENTENCES[row], beam, limit, 1.0))
+
+
+@quick
+@given(TABLES, BEAMS, LIMITS)
+def test_a_cache_may_keep_its_rows_and_reorder_who_descends_from_whom(table, beam, limit):
+    """History stays where it was written; each beam's own is read along its ancestors."""
+
+    @partial(jax.jit, static_argnums=1)
+    def run(table, beam, limit):
+        def model(tokens, position, memory):
+            history, ancestors = memory
+            history = history.at[:, position].set(tokens.reshape(BATCH, beam))
+            ancestors = ancestors.at[:, :, position].set(jnp.arange(beam))
+            own = jnp.take_along_axis(history, ancestors.swapaxes(1, 2), axis=2).swapaxes(1, 2).reshape(-1, LONGEST + 1)
+            own = jnp.where(jnp.arange(LONGEST + 1) <= position, own, 0)
+            return table[(own @ POWERS + 31 * jnp.repeat(SENTENCES, beam)) % len(table)], (history, ancestors)
+
+        def reorder(memory, parents):
+            return memory[0], jnp.take_along_axis(memory[1], parents[..., None], axis=1)
+
+        memory = jnp.full((BATCH, LONGEST + 1, beam), -1), jnp.zeros((BATCH, beam, LONGEST + 1), jnp.int32)
+        return beam_search(model, memory, BATCH, beam=beam, max_length=LONGEST, limit=limit, reorder=reorder)
+
+    jax.tree.map(np.testing.assert_array_equal, jax.device_get(run(table, beam, limit)), search(table, beam, limit))
 
 
 @pytest.mark.parametrize(("vocab", "eos", "pad"), [(3, 2, 1), (2, 0, -1)])

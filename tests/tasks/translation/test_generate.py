@@ -12,12 +12,14 @@ from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks import model as models
+from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.generate import Generator, search
 from one_layer.tasks.translation.settings import SearchSettings
 
 VOCAB, LONGEST, MOST = 14, 7, 9
 CONFIG = ModelConfig(VOCAB, VOCAB, d_model=8, ffn=16, heads=2, encoder_layers=1, decoder_layers=2)
-SETTINGS = SearchSettings(beam=3, max_length_a=0.0, max_length_b=MOST, max_tokens=6 * LONGEST, buckets=1)
+SETTINGS = SearchSettings(beam=3, max_length_a=0.0, max_length_b=MOST, max_tokens=8 * 24)
+BY_LENGTH = SearchSettings(beam=2, max_length_a=0.5, max_length_b=1)
 VARIABLES = initialize(CONFIG, 1)
 RANDOM = np.random.default_rng(0)
 SENTENCES = [np.array([*RANDOM.integers(4, VOCAB, n), EOS], np.int32) for n in (2, 6, 1, 3, 6, 5, 1, 4)]
@@ -86,10 +88,40 @@ def test_the_order_is_kept(generator, prepared, found, seed):
     same(generator(prepared, [SENTENCES[place] for place in order]), [found[place] for place in order])
 
 
-def test_companions_do_not_matter(generator, prepared, found):
-    """Only the longest stays, so that the padded width does; the rows are filled up with empty ones."""
-    for place in (0, 2, 6):
-        same(generator(prepared, [SENTENCES[place], SENTENCES[1]]), [found[place], found[1]])
+def some_sentences(seed, lengths):
+    rng = np.random.default_rng(seed)
+    return [np.array([*rng.integers(4, VOCAB, n - 1), EOS], np.int32) for n in lengths]
+
+
+def test_a_translation_does_not_depend_on_its_neighbours(prepared):
+    """Alone, among others, and beside a line many times as long: the same tokens, at most as many as its own length allows."""
+    generator, lengths = Generator(CONFIG, BY_LENGTH), [3, 7, 2, 4, 7, 25, 6, 90, 5]
+    sentences = some_sentences(0, lengths)
+    together = generator(prepared, sentences)
+    for place in (0, 1, 2, 5, 7):
+        for companions in ([], [7], [3, 4, 6]):
+            order = [place, *(other for other in companions if other != place)]
+            same(generator(prepared, [sentences[each] for each in order]), [together[each] for each in order])
+    found, limits = [len(hypothesis.tokens) - 1 for hypothesis in together], [int(0.5 * n + 1) for n in lengths]
+    assert all(one <= limit for one, limit in zip(found, limits, strict=True))
+    assert found.count(limits[1]) > 1 and max(found) > 2 * limits[0], "the limits would show nothing"
+
+
+def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
+    """A search is traced once for each shape: 40 inputs of 1 to 5 lines, of up to 80 tokens, have at most 6."""
+    shapes, rng = [], np.random.default_rng(3)
+
+    def traced(self, variables, source, limit, active):
+        shapes.append(source.shape)
+        nothing = jnp.zeros((*source.shape[:1], 2))
+        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing, nothing[..., None], active)
+
+    monkeypatch.setattr(Generator, "_search_batch", traced)
+    generator = Generator(CONFIG, BY_LENGTH)
+    for number in range(40):
+        lengths = rng.integers(2, 81, rng.integers(1, 6))
+        assert len(generator(prepared, some_sentences(number, lengths))) == len(lengths)
+    assert len(shapes) == len(set(shapes)) <= 6
 
 
 def test_masks_may_be_made_once_or_in_every_step(generator, found):
@@ -106,13 +138,7 @@ def test_padding_on_either_side(found):
         np.testing.assert_allclose(left.scores[row, 0], hypothesis.score, atol=1e-5)
 
 
-def test_the_padded_source_and_the_settings_say_how_long_a_translation_may_be(prepared):
-    short = Generator(CONFIG, SearchSettings(beam=1, max_length_a=0.5, max_length_b=1, buckets=1))
-    longest = max(len(hypothesis.tokens) for hypothesis in short(prepared, SENTENCES))
-    assert longest == int(0.5 * LONGEST + 1) + 1
-
-
 def test_a_broken_model_translates_nothing(generator):
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), VARIABLES)
     with pytest.raises(UserError, match="logits are not finite"):
-        generator(generator.prepare(broken), SENTENCES)
+        generator(models.prepared(CONFIG, broken), SENTENCES)

@@ -1,0 +1,102 @@
+"""The translation model's decoder token by token, for a search: equal to `Transformer` on whole sequences, and much less work."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from one_layer.layers.attention import BLOCK, empty_cache
+from one_layer.layers.blocks import DecoderLayer
+from one_layer.layers.matrix import embed
+from one_layer.layers.stack import layers_apart
+from one_layer.models.config import ModelConfig
+from one_layer.models.inputs import AnyArray, keys_that_count, position_table
+from one_layer.models.translation import Transformer
+from one_layer.special_tokens import PAD
+
+Variables = dict[str, Any]
+
+
+class Cache(NamedTuple):
+    """What a search carries from step to step.
+
+    `layers` are the keys and values of all tokens of all beams, by layer (see `layers.attention.empty_cache`): written in place,
+    never moved. `ancestors` says which beam the forebear of each beam was at each position, -1 where nothing is written yet.
+    """
+
+    layers: tuple[Variables, ...]
+    ancestors: Int[Array, "batch beam positions"]
+
+
+class Decoder:
+    """The decoder of `variables` before some sources, made ready outside the loop of a search.
+
+    The sources are encoded and every layer's keys and values of them computed; matrices lie apart, a layer each, in the type
+    that the model computes in. Packed masks stay packed: they are unpacked at every use, and never all at once.
+    """
+
+    def __init__(self, config: ModelConfig, variables: Variables, source: Int[AnyArray, "batch source"]) -> None:
+        self.config, self._settings, self._batch = config, config.stack("decoder"), source.shape[0]
+        self._network, self._variables = Transformer(config), variables
+        _, memory = self._network.apply(variables, source, method="remember", mutable=["memory"])
+        stacks = {name: tree["decoder"] for name, tree in {**variables, **memory}.items() if "decoder" in tree}
+        self._layers = [_cast(layer, config.dtype) for layer in layers_apart(stacks, self._settings)]
+        self._visible = keys_that_count(source)
+        self._tables = None if "packed" in variables else self._made_tables()
+
+    def start(self, beam: int, length: int) -> Cache:
+        """The cache before the first of at most `length` tokens a beam, the eos that is fed first among them."""
+        c = self.config
+        shape = self._batch, beam, length, c.heads, c.d_model // c.heads
+        layers = tuple({"self_attention": empty_cache(*shape, c.dtype)} for _ in range(c.decoder_layers))
+        positions = -(-length // BLOCK) * BLOCK
+        return Cache(layers, jnp.full((self._batch, beam, positions), -1, jnp.int32))
+
+    def step(
+        self, tokens: Int[AnyArray, "rows"], position: Int[Array, ""], cache: Cache
+    ) -> tuple[Float[Array, "rows vocab"], Cache]:
+        """Logits, float32, of the tokens after `tokens`, which stand at `position` (0 for the first eos), and the new cache.
+
+        Row b·beam + k is beam k of sentence b.
+        """
+        beam, positions = cache.ancestors.shape[1:]
+        here = jnp.broadcast_to(jnp.arange(beam)[None, :, None], (self._batch, beam, 1))
+        ancestors = jax.lax.dynamic_update_slice_in_dim(cache.ancestors, here, position, axis=2)
+        # [blocks, batch, 1, beam, block·beam]: entries lie position by position, and beam by beam in each.
+        past = ancestors.reshape(self._batch, beam, -1, BLOCK, 1) == jnp.arange(beam)
+        past = jnp.moveaxis(past.reshape(*past.shape[:3], -1), 2, 0)[:, :, None]
+
+        table, projection = self._tables or self._made_tables()
+        places = position_table(positions, self.config.d_model)
+        x = embed(table, jnp.asarray(tokens).reshape(self._batch, beam)) + places[position + PAD + 1]
+        x = x.astype(self.config.dtype)
+        kept = []
+        for variables, keys_and_values in zip(self._layers, cache.layers, strict=True):
+            state, arguments = {**variables, "cache": keys_and_values}, (x, None, past, self._visible, position)
+            x, changed = DecoderLayer(self._settings.layer).apply(state, *arguments, mutable=["cache"])
+            kept.append(changed["cache"])
+        logits = jnp.dot(x.reshape(-1, x.shape[-1]), projection.T, preferred_element_type=jnp.float32)
+        return logits, Cache(tuple(kept), ancestors)
+
+    def _made_tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
+        """The embedding to look up in, and the same as the output projection, in the computing type."""
+        table = jnp.asarray(self._network.apply(self._variables, method="target_table"))
+        return table, table.astype(self.config.dtype)
+
+
+def reorder(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
+    """The cache after every beam was replaced by a continuation of its parent: only who descends from whom changes."""
+    return cache._replace(ancestors=jnp.take_along_axis(cache.ancestors, parents[..., None], axis=1))
+
+
+def _cast(layer: Variables, dtype: str) -> Variables:
+    """Matrices that are multiplied as they are in the computing type; a W that waits for its mask stays as it is."""
+    made = {name: layer[name] for name in ("materialized", "params") if name in layer}
+
+    def cast(path: tuple[Any, ...], leaf: Array) -> Array:
+        return leaf.astype(dtype) if path[-1].key == "kernel" else leaf
+
+    return {**layer, **jax.tree_util.tree_map_with_path(cast, made)}
