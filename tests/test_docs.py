@@ -140,7 +140,20 @@ def declared(script: Path) -> dict[str, list[str] | None]:
         keys = choices.keys if isinstance(choices, ast.Dict) else getattr(choices, "elts", None)
         name = node.args[0].value if node.func.attr == "add_argument" else f"--{node.args[0].value}"
         found[name] = [key.value for key in keys] if keys else None
+    if "--mode" in found:  # the program's own modes, and what a task's models do with lines
+        found["--mode"] = [each.value for each in constants["_MODES"].elts] + verbs()
     return found
+
+
+def verbs() -> list[str]:
+    """The `verb` of every class of trained models."""
+    classes = (node for file in (ROOT / "one_layer" / "tasks").rglob("*.py") for node in tree(file).body)
+    fields = (field for node in classes if isinstance(node, ast.ClassDef) for field in node.body)
+    return [
+        field.value.value
+        for field in fields
+        if isinstance(field, ast.Assign) and getattr(field.targets[0], "id", "") == "verb"
+    ]
 
 
 def check_script(words: list[str]) -> None:
