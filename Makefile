@@ -8,15 +8,18 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 # Compiled XLA programs are kept from one run of the tests to the next, and shared between their processes.
-test: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
-test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
-test: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
+TESTS := test test-all coverage
+$(TESTS): export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+$(TESTS): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+$(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 
-.PHONY: help demo test lint format
+.PHONY: help demo $(TESTS) lint format
 
 help:
 	@echo "make demo    train, score and translate the toy language (into runs/demo)"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests, but for the long ones"
+	@echo "make test-all  run all tests"
+	@echo "make coverage  run all tests and say which lines and branches of one_layer/ none of them reaches"
 	@echo "make lint    check style (ruff) and types (mypy)"
 	@echo "make format  format the code (ruff)"
 	@echo
@@ -30,7 +33,13 @@ demo: $(INSTALLED)
 
 # One file's tests stay in one process: they share compiled programs and module fixtures.
 test: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+
+test-all: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+coverage: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

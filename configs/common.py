@@ -121,7 +121,7 @@ def get_config() -> ConfigDict:
     evaluation.beam = 5
     evaluation.valid_beam = 1  # beam of validation during training; 0: no validation BLEU
     evaluation.length_penalty = 1.0
-    evaluation.max_length_a = 1.2  # a translation has at most a · (padded length of the source) + b tokens
+    evaluation.max_length_a = 1.2  # a translation has at most a · (tokens of its source, eos included) + b tokens
     evaluation.max_length_b = 10
     evaluation.max_tokens = 4096
     evaluation.buckets = 4

@@ -27,8 +27,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from one_layer.tasks.classification.serve import classify_lines
-from one_layer.tasks.translation.serve import translate_lines
 
 from one_layer import tickets
 from one_layer.data.config import DataConfig
@@ -38,7 +36,6 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import initialize
 from one_layer.models.config import ModelConfig
-from one_layer.tasks.translation.generate import Generator
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.inspection import describe, inspect
@@ -260,10 +257,7 @@ def _use(path: Path, goods: set[bytes], used: set[str]) -> str:
         if key not in used:
             used.add(key)
             restored = tickets.restore_ticket(path)
-            if restored.model.classifies:
-                classify_lines(restored, ["ä0 ä1 ä2\tä3"])
-            else:
-                translate_lines(restored, Generator(restored.model, restored.run.evaluation), ["ä0 ä1 ä2"])
+            restored.lines(["ä0 ä1 ä2\tä3" if restored.verb == "classify" else "ä0 ä1 ä2"])
     except UserError as error:
         sentence = str(error)
         assert len(sentence) < 3000 and sentence.isprintable(), sentence

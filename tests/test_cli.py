@@ -15,7 +15,8 @@ import pytest
 from absl.testing import flagsaver
 
 import main
-from one_layer.training.train import Trainer
+from one_layer.training import train as training
+from one_layer.training.step import train_step
 from tests import ROOT, tiny
 
 TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
@@ -80,7 +81,7 @@ def refused(cli, tmp_path):
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (
             [TOY, "--mode=tarin"],
-            "--mode=tarin: value should be one of <train|evaluate|translate|classify|export|inspect>",
+            "--mode=tarin is unknown; known are train, evaluate, export, inspect, translate, classify",
         ),
         (
             ["--config=configs/toyy.py"],
@@ -161,9 +162,9 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_checkpoint_cut_short(refused, workdir, mode):
-    data = workdir / "checkpoints" / str(tiny.UPDATES) / "params" / "d"
-    for path in data.iterdir():
-        path.write_bytes(path.read_bytes()[:100])
+    for data in (workdir / "checkpoints").glob("*/params/d"):
+        for path in data.iterdir():
+            path.write_bytes(path.read_bytes()[:100])
     assert f"checkpoints/{tiny.UPDATES} cannot be restored" in refused(*MODES[mode](workdir))
 
 
@@ -234,18 +235,22 @@ def test_a_reader_that_stops_reading_ends_it_in_silence(cli, finished, monkeypat
 
 
 def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli, finished, tmp_path, monkeypatch):
-    def interval(trainer, batches):
-        if trainer.progress.step:
-            raise KeyboardInterrupt
-        train_on(trainer, batches)
+    def made(*given):
+        step = train_step(*given)
 
-    train_on = Trainer._interval
+        def pressed(params, moments, fixed, batch, number):
+            if number == 5:
+                signal.raise_signal(signal.SIGINT)
+            return step(params, moments, fixed, batch, number)
+
+        return pressed
+
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "_interval", interval)
+        patched.setattr(training, "train_step", made)
         patched.setattr(os, "_exit", sys.exit)
         code, out, err = cli(*tiny.arguments(tmp_path))
     assert code == 128 + signal.SIGINT and out == "" and "Traceback" not in err
-    assert err.endswith("interrupted; the same command goes on from the last checkpoint\n")
+    assert err.endswith("interrupted after update 6, which is saved; the same command goes on from there\n")
     assert not cli(*tiny.arguments(tmp_path))[0]
     assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
 

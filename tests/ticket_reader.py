@@ -1,4 +1,4 @@
-"""A second reader of tickets, written from TICKET.md alone: it shares no code with the package."""
+"""A second reader of tickets, written from docs/ticket-format.md alone: it shares no code with the package."""
 
 from __future__ import annotations
 

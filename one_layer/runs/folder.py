@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.errors import UserError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
 
 Variables = dict[str, Any]
+
+_LOCK = ".lock"
 
 
 class RunFolder:
@@ -104,25 +106,40 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other processes from training here. The lock ends with its process, however that ends.
 
-        Raises: UserError that says who trains here already.
+        A folder that was made for it goes again where nothing was written into it. Raises: UserError that says who trains here
+        already.
         """
+        new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("a+", encoding="utf-8") as file:
+        file = self._lock_file()
+        try:
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            file.flush()
+            yield
+        finally:
+            (self.path / _LOCK).unlink()
+            file.close()
+            if new and not any(self.path.iterdir()):
+                self.path.rmdir()
+
+    def _lock_file(self) -> TextIO:
+        """The open lock file, locked. Another process may have unlocked it and taken it away just now: then it is made again."""
+        path = self.path / _LOCK
+        while True:
+            file = path.open("a+", encoding="utf-8")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read().strip() or "another process"
+                file.close()
                 raise UserError(
                     f"{self} is in use: {holder} trains there; wait for it or end it, or give another --workdir"
                 ) from None
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
-            try:
-                yield
-            finally:
-                file.truncate(0)
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+            file.close()
 
     def begin(self, assets: TextAssets, fixed: Variables) -> None:
         """Writes what a run keeps from its beginning, except config.json: text assets, and fixed arrays by collection."""

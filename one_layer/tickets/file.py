@@ -1,6 +1,6 @@
 """The container of a ticket: a safetensors file of bytes and float32 arrays, with text about them and a digest over all of it.
 
-TICKET.md has the format. A ticket is a file from a stranger: its header is read here by hand, under limits, and nothing is
+docs/ticket-format.md has the format. A ticket is a file from a stranger: its header is read here by hand, under limits, and nothing is
 allocated for what the file only claims to have. The digest finds damage, not malice: whoever wants to can make one that fits, so
 that what is read here is well-formed, and still has to be checked for sense.
 """

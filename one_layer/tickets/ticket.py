@@ -2,8 +2,8 @@
 
 Frozen random weights "can be characterized using only a random number generator and its seed" (Shen et al. 2021, arXiv 2012.15045,
 section 1), and at inference scores are dropped for the masks made of them (arXiv 2109.03939, section 3). So a matrix of the network
-is a recipe and a mask. A ticket holds these, whatever else is in the network, and what it takes to read and write text. TICKET.md
-has the format.
+is a recipe and a mask. A ticket holds these, everything else that the network has, and what it takes to read and write text.
+docs/ticket-format.md describes the file.
 """
 
 from __future__ import annotations

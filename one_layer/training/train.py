@@ -102,23 +102,27 @@ class Trainer:
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
 
     def restore(self) -> None:
-        """Takes up the newest checkpoint that can be read, where there is one; one that cannot be read is set aside."""
-        problem: UserError | None = None
+        """Takes up the newest checkpoint that can be read, where there is one; newer ones that cannot be read are set aside.
+
+        Raises: UserError where there are checkpoints and none can be read, or where folder or text are not those of the run.
+        """
+        damaged: dict[int, UserError] = {}
         for step in reversed(self.checkpoints.steps()):
             try:
                 progress = Progress(**self.checkpoints.progress(step))
                 restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
             except UserError as error:
-                problem = error
-                log.warning("%s; it is kept as %s", error, self.checkpoints.set_aside(step))
+                damaged[step] = error
                 continue
             self._check_same(progress)
+            for broken, error in damaged.items():
+                log.warning("%s; it is kept as %s", error, self.checkpoints.set_aside(broken))
             self.progress = progress
             self.params, self.moments = restored["params"], restored["optimizer"]
             log.info("going on from update %d", step)
             return
-        if problem:
-            raise UserError(f"no checkpoint in {self.checkpoints.folder} can be read: {problem}")
+        if damaged:
+            raise next(iter(damaged.values()))
 
     def _check_same(self, progress: Progress) -> None:
         """Makes sure that the folder and the text are those that the checkpoint was trained with. Raises: UserError."""

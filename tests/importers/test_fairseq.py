@@ -236,7 +236,7 @@ def test_a_real_dictionary(shared):
         ("und 9\nund 3\n", "line 2: 'und' already has an id"),
         ("<unk> 3\n", "line 1: '<unk>' already has an id"),
         ("und 9 #fairseq:keep\n", "line 1"),
-        ("und 9\nhaus " + "9" * 5000 + "\n", "line 2: 'haus 9{190,195}.* is not `token count`"),
+        ("und 9\nhaus " + "9" * 5000 + "\n", "line 2: 'haus 9{190,195}.* is not of the form `token count`"),
     ],
 )
 def test_invalid_dictionaries_are_refused(tmp_path, text, message):

@@ -76,6 +76,37 @@ def test_the_n_best_stay_and_of_equal_ones_the_later(tmp_path, keep_best, left):
     checkpoints.close()
 
 
+def test_one_without_a_score_stays_until_the_next(tmp_path):
+    """It is what an interruption leaves, and takes no place among the last and the best."""
+    for steps, left in (({3: None}, [1, 2, 3]), ({4: 0.3}, [1, 2, 4]), ({5: 0.2, 6: None}, [1, 4, 5, 6])):
+        save(tmp_path, ({1: 0.9, 2: 0.1} if 3 in steps else {}) | steps, keep_last=2)
+        checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
+        assert checkpoints.steps() == (left if 3 not in steps else [1, 2, 3])
+        assert checkpoints.best() == 1 and checkpoints.last() == left[-1]
+        checkpoints.close()
+        if 4 in steps:
+            assert not (tmp_path / "checkpoints" / "3").exists()
+
+
+def test_a_disk_that_is_full_is_one_sentence_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
+    """Orbax then raises a ValueError with a page of text."""
+    save(tmp_path, {1: 0.5})
+
+    def full(*_, **__):
+        raise ValueError("INTERNAL: many\nlines\nNo space left on device [type.googleapis.com/x]\n")
+
+    params, moments = trees()
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints._manager, "save", full)
+        with pytest.raises(UserError, match=r"cannot be written to .*checkpoints \(No space left on device") as caught:
+            checkpoints.save(2, params, moments, {}, 0.6)
+    assert "\n" not in str(caught.value)
+    assert checkpoints.last() == 1
+    same_bits(checkpoints.restore(1, params=params)["params"], params)
+    checkpoints.close()
+
+
 def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
     """Training goes on, into the same buffers, while a checkpoint is being written."""
     go_on = jax.jit(lambda tree: jax.tree.map(lambda x: x + 1, tree), donate_argnums=0)

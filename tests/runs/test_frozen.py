@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from one_layer.errors import UserError
-from one_layer.runs.frozen import FILE, with_frozen, write_frozen
+from one_layer.runs.frozen import with_frozen, write_frozen
 
 VARIABLES = {"frozen": {"a": {"kernel": np.arange(12, dtype=np.float32).reshape(3, 4)}, "b": np.ones(5, np.float32)}}
 EMPTY = {"frozen": {"a": {"kernel": np.zeros((3, 4), np.float32)}, "b": np.zeros(5, np.float32)}}
@@ -29,13 +29,13 @@ def mutated(content: bytes, dice: random.Random) -> bytes:
 
 
 def test_every_mutant_is_refused_or_the_same(tmp_path):
-    write_frozen(tmp_path, VARIABLES)
-    path = tmp_path / FILE
+    path = tmp_path / "frozen.npz"
+    write_frozen(path, VARIABLES)
     good, dice, refused = path.read_bytes(), random.Random(1), 0
     for _ in range(300):
         path.write_bytes(mutated(good, dice))
         try:
-            found = with_frozen(tmp_path, EMPTY)["frozen"]
+            found = with_frozen(path, EMPTY)["frozen"]
         except UserError as error:
             refused, sentence = refused + 1, str(error)
             assert sentence.startswith(f"{path} ") and sentence.isprintable() and len(sentence) < 1000
@@ -47,7 +47,7 @@ def test_every_mutant_is_refused_or_the_same(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY"])
 def test_a_member_that_is_no_array_is_refused(tmp_path, content):
-    with zipfile.ZipFile(tmp_path / FILE, "w") as file:
+    with zipfile.ZipFile(tmp_path / "frozen.npz", "w") as file:
         file.writestr("frozen/b.npy", content)
     with pytest.raises(UserError, match=r"frozen\.npz cannot be read"):
-        with_frozen(tmp_path, EMPTY)
+        with_frozen(tmp_path / "frozen.npz", EMPTY)

@@ -19,6 +19,7 @@ from tests.compiling import jit
 
 RUN = tiny.run()
 VALIDATION = {4: 0.5, 8: 0.9, 12: 0.7, 16: 0.9, 20: 0.1}
+VALIDATION_STEPS = tuple(VALIDATION)
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +137,24 @@ def kept(scores, keep):
 def test_checkpoints_that_are_not_there(workdir, name, message):
     with pytest.raises(UserError, match=message):
         restore_run(workdir, name)
+
+
+def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
+    """Survivors of keep_best and keep_every are no part of it: between them and the last, checkpoints are missing."""
+    folder = RunFolder(tmp_path)
+    folder.begin(corpus, {})
+    folder.write_config(RUN)
+    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=2, keep_best=2))
+    evaluated = list(range(4, 36, 4))
+    for place, step in enumerate(evaluated):
+        progress = {**folder.identity(corpus), "evaluated": evaluated[: place + 1]}
+        score = -float(step)  # the first are the best
+        checkpoints.save(step, saved[VALIDATION_STEPS[place % 5]], {"updates": jnp.zeros(1)}, progress, score)
+    assert checkpoints.steps() == [4, 8, 28, 32]
+    checkpoints.close()
+    assert restore_run(folder, "average:2").step == 32
+    for number in (3, 4):
+        with pytest.raises(
+            UserError, match=r"holds 2 checkpoints of the last evaluations in a row; give N from 1 to 2"
+        ):
+            restore_run(folder, f"average:{number}")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from one_layer import tickets
 from one_layer.errors import UserError
-from one_layer.runs.settings import EvaluationConfig
+from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from tests import fuzz_tickets
@@ -172,7 +172,7 @@ def settings_of(**changes):
 
     def change(metadata, tensors):
         for name, to in changes.items():
-            value("evaluation" if name in vars(EvaluationConfig()) else "model", name, to=to)(metadata, tensors)
+            value("evaluation" if name in vars(SearchSettings()) else "model", name, to=to)(metadata, tensors)
 
     return change
 
@@ -195,7 +195,7 @@ FORGED = {
     ),
     "a cache of gigabytes": (
         settings_of(decoder_layers=256, beam=1000, max_length_b=10_000),
-        "with evaluation.beam 1,000 would take [0-9,]+ bytes for a line, of which",
+        "with evaluation.beam 1000, .* would take [0-9,]+ bytes for a line, of which",
     ),
     "logits of gigabytes": (settings_of(target_vocab=2**20, beam=1000), "would take [0-9,]+ bytes for a line"),
     "hours for a line": (

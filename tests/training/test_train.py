@@ -24,8 +24,10 @@ from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.translation.validation import TranslationValidator
-from one_layer.training.interruption import Interruption
+from one_layer.training import train as training
+from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
+from one_layer.training.step import train_step
 from one_layer.training.train import Trainer, train
 from tests import ROOT, tiny
 
@@ -126,6 +128,81 @@ def test_a_finished_run_does_not_train_again(workdir):
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
+    """In the middle of an interval, and of a line of metrics."""
+
+    def made(*given):
+        step = train_step(*given)
+
+        def signalled(params, moments, fixed, batch, count):
+            if count == 6:
+                signal.raise_signal(number)
+            return step(params, moments, fixed, batch, count)
+
+        return signalled
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "train_step", made)
+        with pytest.raises(Interrupted) as caught:
+            train(tiny.run(), tmp_path, [])
+    assert (caught.value.number, caught.value.step) == (number, 7)
+    assert kept_steps(tmp_path)[-1] == 7
+    train(tiny.run(), tmp_path, [])
+    assert kept_steps(tmp_path) == kept_steps(workdir)
+    assert_same_run(tmp_path, workdir)
+
+
+def kept_steps(folder):
+    checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
+    steps = checkpoints.steps()
+    checkpoints.close()
+    return steps
+
+
+def test_every_update_is_in_a_line_of_metrics(tmp_path):
+    """Also those between the last line and an evaluation."""
+    train(tiny.run({"train.log_every": 3, "data.tests": ()}), tmp_path, [])
+    trained = [line["step"] for line in metrics(tmp_path) if "train/loss" in line]
+    assert trained == [3, 4, 6, 8, 9, 12]
+
+
+def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog):
+    """And the one before it is taken: the run ends as if nothing had happened."""
+    train(tiny.run({"train.updates": 2 * tiny.EVERY}), tmp_path, [])
+    broken = tmp_path / "checkpoints" / str(2 * tiny.EVERY)
+    (broken / "params" / "manifest.ocdbt").write_bytes(b"")
+    with caplog.at_level("INFO"):
+        train(tiny.run(), tmp_path, [])
+    assert "cannot be restored" in caplog.text and f"damaged-{2 * tiny.EVERY}" in caplog.text
+    assert f"going on from update {tiny.EVERY}" in caplog.text
+    assert_same_run(tmp_path, workdir)
+
+
+@pytest.mark.parametrize("part", ["train", "valid"])
+def test_text_that_changed_is_noticed(tmp_path, part):
+    text = tmp_path / "text"
+    text.mkdir()
+    for name, pairs in {"train": 30, "valid": 6, "test": 4}.items():
+        for language in ("de", "en"):
+            (text / f"{name}.{language}").write_text("".join(f"a b {place % 3}\n" for place in range(pairs)))
+    config = {"data.source": "text", "data.directory": str(text), "train.updates": tiny.EVERY}
+    train(tiny.run(config), tmp_path / "run", [])
+    (text / f"{part}.en").write_text((text / f"{part}.en").read_text().replace("a b 0", "b a 0"))
+    with pytest.raises(UserError, match=rf"the {part} text {part} in .*text is not the text that this run began with"):
+        train(tiny.run(config | {"train.updates": 2 * tiny.EVERY}), tmp_path / "run", [])
+    assert kept_steps(tmp_path / "run") == [tiny.EVERY]
+
+
+def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
+    with RunFolder(tmp_path).locked():
+        with pytest.raises(UserError, match=rf"is in use: process {os.getpid()} on .* trains there; wait for it"):
+            train(tiny.run(), tmp_path, [])
+        assert not (tmp_path / "config.json").exists()
+    with RunFolder(tmp_path).locked():  # the lock went with its holder
+        pass
+
+
 def main_process(workdir):
     """The command line of a run in a process of its own, compiled programs shared with the other ones."""
     cache = {
@@ -144,6 +221,7 @@ def kill_when(process, happened):
     assert process.wait(60) == -signal.SIGKILL, "the run ended before it could be killed"
 
 
+@pytest.mark.slow
 def test_killed_twice_equals_uninterrupted(tmp_path):
     """Once at some line of the metrics, and once in the middle of writing a checkpoint."""
     killed, written = tmp_path / "killed", tmp_path / "killed" / "metrics.jsonl"

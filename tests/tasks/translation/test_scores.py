@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from one_layer.tasks.translation.scores import bleu_scores
 
 from one_layer.data.corpus import Split
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.tasks.translation import bleu
+from one_layer.tasks.translation.model import bleu_scores
 
 TOKENS = ["das Ost-West-Haus ist n@@ eu .", "er sagt &quot; ja &quot; , und dann geht er ."]
 RAW = ["Das Ost-Nord-Haus ist neu.", 'Er sagt "ja", und dann geht er weg.']
