@@ -115,8 +115,8 @@ class Trainer:
                 damaged[step] = error
                 continue
             self._check_same(progress)
-            for broken, error in damaged.items():
-                log.warning("%s; it is kept as %s", error, self.checkpoints.set_aside(broken))
+            for broken, why in damaged.items():
+                log.warning("%s; it is kept as %s", why, self.checkpoints.set_aside(broken))
             self.progress = progress
             self.params, self.moments = restored["params"], restored["optimizer"]
             log.info("going on from update %d", step)

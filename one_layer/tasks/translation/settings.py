@@ -12,8 +12,8 @@ from one_layer.errors import UserError
 class SearchSettings:
     """Beam search: of the test sets (`beam`), and of the validation set while training (`valid_beam`; 0: not at all).
 
-    A hypothesis has at most `max_length_a` times its source's tokens (eos included) plus `max_length_b` tokens, and eos. `max_tokens` limits the
-    padded source tokens of a batch, `buckets` the number of padded lengths.
+    A hypothesis has at most `max_length_a` times its source's tokens (eos included) plus `max_length_b` tokens, and eos.
+    `max_tokens` limits the padded source tokens of a batch; `buckets` is the number of padded lengths for the validation loss.
 
     Raises: UserError for a value out of range.
     """
