@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import flax.linen as nn
@@ -11,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from one_layer.supermask import Supermask, unpack
 
+Path = tuple[str, ...]
 Variables = dict[str, Any]
 
 NORMS = ("plain", "affine", "frozen")  # the kinds of `Norm`
@@ -60,19 +60,41 @@ def materialize(variables: Variables, mask: Supermask) -> Variables:
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     products = flatten_dict(variables.get("materialized", {}))
-    for path in [path for path in flat["params"] if path[-1] == "scores"]:
+    scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
+    for path, chosen in for_each_mask(scores, mask).items():
         kernel = (*path[:-1], "kernel")
-        weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)
-        axis = 0 if any(name.endswith("embedding") for name in path) else -1
-        products[kernel] = weights * _masks(flat["params"].pop(path), partial(mask, axis=axis))
+        products[kernel] = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel) * chosen
     made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
     return {**variables, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
 
 
-def _masks(
-    scores: Float[Array, "*layers rows columns"], mask: Callable[[Array], Array]
-) -> Float[Array, "*layers rows columns"]:
-    return mask(scores) if scores.ndim == 2 else jax.lax.map(mask, scores)
+def for_each_mask(
+    scores: Mapping[Path, Float[Array, "*layers rows columns"]],
+    mask: Supermask,
+    use: Callable[[Float[Array, "rows columns"]], Array] = lambda chosen: chosen,
+) -> dict[Path, Shaped[Array, "..."]]:
+    """`use` of the mask of every layer of all scores, by their paths, with the layer axis first where scores have one.
+
+    All masks of one shape are selected in one loop: XLA compiles one selection for each shape and not for each matrix, and on
+    several devices a pass over all of them is one reduction.
+    """
+    alike: dict[tuple[Any, ...], list[Path]] = {}
+    for path, leaf in scores.items():
+        of_table = any(name.endswith("embedding") for name in path)
+        alike.setdefault((leaf.shape[-2:], 0 if of_table else -1), []).append(path)
+    found: dict[Path, Array] = {}
+    for (shape, axis), paths in alike.items():
+        layers = [scores[path].reshape(-1, *shape) for path in paths]
+
+        def one(matrix: Float[Array, "rows columns"], axis: int = axis) -> Array:
+            return use(mask(matrix, axis=axis))
+
+        whole = jnp.concatenate(layers)
+        made = one(whole[0])[None] if len(whole) == 1 else jax.lax.map(one, whole)
+        ends = np.cumsum([len(each) for each in layers])
+        for path, part in zip(paths, jnp.split(made, ends[:-1].tolist()), strict=True):
+            found[path] = part if scores[path].ndim == 3 else part[0]
+    return found
 
 
 class Projection(nn.Module):

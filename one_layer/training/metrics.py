@@ -19,6 +19,7 @@ from tensorboardX.proto.summary_pb2 import Summary
 
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.layers.matrix import for_each_mask
 from one_layer.runs.folder import RunFolder
 from one_layer.supermask import Supermask
 
@@ -103,16 +104,10 @@ Masks = dict[str, PackedMask]
 
 def packed_masks(params: Any, mask: Supermask) -> Masks:
     """Every mask of a model, one bit a weight (1 where it is above 0), by the path of its scores. Layers are packed one by one."""
-
-    def pack(scores: Float[Array, "fan_in fan_out"]) -> UInt8[Array, "bytes"]:
-        return jnp.packbits(mask(scores).reshape(-1) > 0)
-
-    masks = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
-        if path[-1].key == "scores":
-            bits = jax.lax.map(pack, leaf) if leaf.ndim == 3 else pack(leaf)
-            masks[jax.tree_util.keystr(path)] = PackedMask(bits, leaf.size)
-    return masks
+    named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
+    scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
+    packed = for_each_mask(scores, mask, lambda chosen: jnp.packbits(chosen.reshape(-1) > 0))
+    return {"/".join(path): PackedMask(bits, scores[path].size) for path, bits in packed.items()}
 
 
 def flipped_share(before: Masks, after: Masks) -> Float[Array, ""]:
