@@ -248,7 +248,7 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
     [
         ({"task": "translation"}, "model.decoder_layers is 0; a translation model needs at least 1"),
         ({"task": "translation", "model.decoder_layers": 1}, "task=translation, but data.source='labelled'"),
-        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has an encoder alone: give 0"),
+        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has only an encoder: give 0"),
         (
             {"train.select": "bleu"},
             "train.select is 'bleu', but what is measured on the validation set is nll and accuracy",
