@@ -196,7 +196,7 @@ def test_text_that_changed_is_noticed(tmp_path, part):
 
 def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
     with RunFolder(tmp_path).locked():
-        with pytest.raises(UserError, match=rf"is in use: process {os.getpid()} on .* trains there; wait for it"):
+        with pytest.raises(UserError, match=rf"is in use: process {os.getpid()} on .* trains in it; wait for it"):
             train(tiny.run(), tmp_path, [])
         assert not (tmp_path / "config.json").exists()
     with RunFolder(tmp_path).locked():  # the lock went with its holder

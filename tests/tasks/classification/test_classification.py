@@ -253,11 +253,11 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
         ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has only an encoder: give 0"),
         (
             {"train.select": "bleu"},
-            "train.select is 'bleu', but what is measured on the validation set is nll and accuracy",
+            "train.select is 'bleu', but the validation set is measured by nll and accuracy",
         ),
         (
             {"train.select": "f1"},
-            "train.select is 'f1', but what is measured on the validation set is nll and accuracy",
+            "train.select is 'f1', but the validation set is measured by nll and accuracy",
         ),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
         ({"data.labels": "wnli"}, "the task 'wnli' is unknown; known are qqp, mnli"),
