@@ -175,7 +175,7 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog
     with caplog.at_level("INFO"):
         train(tiny.run(), tmp_path, [])
     assert "cannot be restored" in caplog.text and f"damaged-{2 * tiny.EVERY}" in caplog.text
-    assert f"going on from update {tiny.EVERY}" in caplog.text
+    assert f"continuing from update {tiny.EVERY}" in caplog.text
     assert_same_run(tmp_path, workdir)
 
 
