@@ -25,29 +25,31 @@ if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-_MODES = ("train", "evaluate", "export", "inspect")  # and what a task's models do with lines: translate, classify
+_MODES = ("train", "evaluate", "export", "inspect")  # the tasks add theirs for raw lines: translate and classify
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_string("mode", "train", "What to do: train, evaluate, translate, classify, export or inspect.")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _TICKET = flags.DEFINE_string(
-    "ticket", "", "A ticket instead of a checkpoint: to evaluate, translate or classify with, or to inspect."
+    "ticket", "", "The ticket to evaluate, translate with, classify with or inspect, instead of a checkpoint."
 )
 _TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
     "materialized",
     ["materialized", "packed"],
-    "Masks multiplied out once, or kept as bits: less memory.",
+    "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
 )
-_SPLIT = flags.DEFINE_string("split", "test", "What to evaluate: valid, the name of a test set, or test: all of these.")
+_SPLIT = flags.DEFINE_string(
+    "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
+)
 _INPUT = flags.DEFINE_string("input", "", "The lines to translate or classify; stdin by default.")
-_OUTPUT = flags.DEFINE_string("output", "", "Where translations or labels go; stdout by default.")
+_OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
 
 
 def main(argv: list[str]) -> None:
-    """Turns flags into a call of the mode's function."""
+    """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
-        raise UserError(f"unexpected argument {argv[1]!r}; every option is given as --name=value")
+        raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
     _set_up()
     if _MODE.value == "train":
         _train()
@@ -93,7 +95,7 @@ def _train() -> None:
 
 
 def _ticket() -> None:
-    """Writes the ticket of a checkpoint into its folder, or says what is in one."""
+    """Writes the ticket of a checkpoint into the run's folder, or prints what a ticket contains."""
     if _MODE.value == "export":
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
@@ -108,7 +110,7 @@ def _ticket() -> None:
 
 
 def _restored() -> TrainedModel:
-    """What to score or translate with; where a config is given, searching as it says."""
+    """The model from the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
     from one_layer import load
     from one_layer.runs.settings import rescored
 
@@ -125,69 +127,76 @@ def _restored() -> TrainedModel:
 
 
 def _set_up() -> None:
-    """Logs that a person can read; compiled programs are kept between runs, where the user has not said otherwise."""
+    """Makes the logs readable, and keeps compiled programs between runs unless the user has set JAX's cache otherwise."""
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(logging.CRITICAL)  # Orbax warns of what is meant, and raises what it logs
+    logging.getLogger("absl").setLevel(
+        logging.CRITICAL
+    )  # Orbax warns about intended settings, and raises the errors that it logs
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
 
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
-    """One sentence says that a checkpoint is damaged; the readers that Orbax then leaves behind need not add tracebacks."""
+    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it."""
     if str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
 
 
 def _in_utf8() -> None:
-    """Begins again in Python's UTF-8 mode where the locale has no umlauts: Orbax takes no path that is not Unicode."""
+    """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def run() -> None:
-    """Entry point: a user's mistake ends with one line and exit code 2; Ctrl-C and a reader that has gone as a shell counts them."""
+    """Entry point. A user's mistake prints one line and exits with code 2.
+
+    Ctrl-C, SIGTERM and a closed pipe exit with 128 + the signal's number, as shells expect.
+    """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         app.run(main, flags_parser=_parse)
     except UserError as error:
         sys.exit(_say(error))
     except KeyboardInterrupt as interruption:
-        # Training that has saved a checkpoint says at which update, and which signal it was.
+        # After training has saved a checkpoint, the exception carries the update and the signal.
         number, saved = getattr(interruption, "number", signal.SIGINT), getattr(interruption, "step", None)
         goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
         print(f"interrupted{goes_on}", file=sys.stderr)
-        os._exit(128 + number)  # Python's own end crashes where XLA still computes
-    except BrokenPipeError:  # `| head` has what it wanted; Python would complain of it once more when it flushes
+        os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
+    except (
+        BrokenPipeError
+    ):  # for instance `| head`; stdout goes to /dev/null so that Python's last flush does not fail too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
-            raise  # about no file, and so no place that a user could choose better
+            raise  # the error is not about a file, so another path would not help
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(_say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
 
 
 def _parse(argv: list[str]) -> list[str]:
-    """Flags, with every way in which ml_collections says that a config or an override is bad turned into one sentence."""
+    """Parses the flags. All errors of absl and ml_collections about flags, configs and overrides become one sentence."""
     try:
         rest = flags.FLAGS(argv)
         if _CONFIG.value is not None:
-            _CONFIG.value.to_dict()  # a config file that is not there is noticed only now
+            _CONFIG.value.to_dict()  # a missing config file raises only now
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         raise UserError(_sentence(str(error))) from None
 
 
 def _sentence(text: str) -> str:
-    """The last thing that an error says, without the traceback and the escapes that ml_collections puts into its text."""
+    """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
     text = text.replace("\\n", "\n").replace("\\'", "'").strip()
     if "Traceback" in text:
         return text.split("\n")[-1].partition(": ")[2]
     if "Failed loading config file" in text:
-        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for those that there are"
+        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
     unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
     if unknown:
         return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"

@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old content or the new, never a half."""
+"""Atomic writing of files: a reader sees the old content or the new content, never a part of it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import BinaryIO
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
-    """Writes `data` (text as UTF-8) as `replacing` does."""
+    """Writes `data` with `replacing`; text is encoded as UTF-8."""
     with replacing(path) as file:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write, under a temporary name beside `path`, which takes the place of `path` once everything is on the disk.
+    """Yields a temporary file beside `path`, and renames it to `path` when all its data is on the disk.
 
-    Missing folders are made. The file behind a link is replaced, not the link, and it keeps its permissions. What is no file (a
-    device, a pipe) cannot be replaced: it is opened and written.
+    Missing folders are created. If `path` is a link, the file that it points to is replaced. An existing file's permissions are kept.
+    A device or a pipe cannot be replaced, so it is opened and written directly.
     """
     target = _replaceable(path)
     if target is None:
@@ -46,19 +46,19 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _replaceable(path: str | Path) -> Path | None:
-    """The regular or missing file that `path` leads to through its links; None where it leads to anything else."""
+    """The regular or missing file that `path` leads to after its links are followed; None for anything else."""
     target = Path(os.path.realpath(path))
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return target
-    # An open file that has lost its name is reached through /dev/fd, and by no path of its own.
+    # An open file whose name was deleted can be reached through /dev/fd, but has no path of its own.
     named = target.exists() and os.path.samestat(found, target.stat())
     return target if stat.S_ISREG(found.st_mode) and named else None
 
 
 def _sync_folder(folder: Path) -> None:
-    """Puts a new name on the disk: without it a crash may bring the old file back."""
+    """Writes the folder's entries to the disk; without this, a crash may bring the old file back."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -67,7 +67,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _umask() -> int:
-    """mkstemp makes files that their owner alone may read; give them the permissions of an ordinary new file."""
+    """The process's umask: mkstemp creates files that only the owner can read, but a new file should have the usual permissions."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2), whole sequences or one token at a time from a cache."""
+"""Multi-head attention (Vaswani et al. 2017, section 3.2), over whole sequences or token by token with a cache."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.layers.matrix import Drop, Projection
 from one_layer.supermask import Supermask
 
-# Not -inf: a pad may see nothing at all, and the mean of everything that it then computes harms nobody, where NaN would.
+# Not -inf: a pad may have no visible key at all. It then computes an unused mean over all keys; -inf would give NaN.
 _NEVER = np.finfo(np.float32).min
 
 
-# Positions of the cache that attention takes at a time, so that a step costs what is written and not what there is room for.
+# Attention reads the cache in blocks of this many positions, so a step's cost grows with the tokens written, not with the capacity.
 BLOCK = 8
 
 
 class Attention(nn.Module):
-    """Queries made of `x` attend to keys and values made of `source`, by the projections query, key, value and output.
+    """Queries from `x` attend to keys and values from `source`; the projections are query, key, value and output.
 
-    Decoding has the beams of a sentence as the queries of one position. Collections: `memory` holds the keys and values of the
-    encoded source, written where it is mutable and then read. `cache` holds those of the target tokens so far, of all beams of
-    a sentence (see `empty_cache`): a call with `position` writes one token a beam there, and a beam sees what `visible` says.
+    In decoding, the beams of a sentence are the queries of one position. Two collections hold keys and values. `memory` holds those
+    of the encoded source: a call writes them if the collection is mutable, and later calls read them. `cache` holds those of the
+    target tokens so far, for all beams of a sentence (see `empty_cache`): a call with `position` writes one token per beam, and
+    `visible` says which entries each beam sees.
     """
 
     heads: int
@@ -45,9 +46,9 @@ class Attention(nn.Module):
         visible: Bool[Array, "*blocks #batch 1 #queries allkeys"],
         position: Int[Array, ""] | None = None,
     ) -> Float[Array, "batch queries d"]:
-        """`visible` is true where a query may look; with `position` its blocks are those of the cache.
+        """`visible` is true where a query may attend; with `position`, its first axis runs over the blocks of the cache.
 
-        `source` None means that `memory` is there.
+        If `source` is None, keys and values come from `memory`.
         """
         query = self._project("query", x) * (x.shape[-1] // self.heads) ** -0.5
         keys: Array
@@ -70,7 +71,7 @@ class Attention(nn.Module):
         return projection(x).reshape(*x.shape[:2], self.heads, -1)
 
     def _whole(self, query: Array, keys: Array, values: Array, visible: Array, to_itself: bool) -> Array:
-        """Attention of whole sequences, in one piece; the keys and values of another sequence are remembered."""
+        """Attention over whole sequences. In cross-attention, the keys and values are also written into a mutable `memory`."""
         if not to_itself and self.is_mutable_collection("memory") and not self.is_initializing():
             self.put_variable("memory", "keys", keys.transpose(0, 2, 3, 1))
             self.put_variable("memory", "values", values.transpose(0, 2, 1, 3))
@@ -85,7 +86,7 @@ class Attention(nn.Module):
         values: Float[Array, "batch beams heads head"],
         position: Array,
     ) -> tuple[Array, Array]:
-        """The cache with the new tokens' entries written at `position`."""
+        """Writes the new tokens' keys and values at `position`, and returns those of the whole cache."""
         block, first = position // BLOCK, position % BLOCK * keys.shape[1]
         news = {"keys": keys.transpose(0, 2, 3, 1)[None], "values": values.transpose(0, 2, 1, 3)[None]}
         places: dict[str, tuple[Any, ...]] = {"keys": (block, 0, 0, 0, first), "values": (block, 0, 0, first, 0)}
@@ -98,8 +99,8 @@ class Attention(nn.Module):
 def empty_cache(batch: int, beams: int, length: int, heads: int, head: int, dtype: str) -> dict[str, Array]:
     """The collection `cache` of one layer, for `length` tokens in blocks of `BLOCK` positions.
 
-    `keys` [blocks, batch, heads, head, block·beams] and `values` [blocks, batch, heads, block·beams, head]: as the products of
-    a step want them. An entry is written once and never moved: who descends from whom is for `visible` to say.
+    The shapes are `keys` [blocks, batch, heads, head, block·beams] and `values` [blocks, batch, heads, block·beams, head], the
+    layouts that the products of a step need. An entry is written once and never moved: `visible` tells which beam descends from which.
     """
     blocks = -(-length // BLOCK)
     return {
@@ -109,9 +110,9 @@ def empty_cache(batch: int, beams: int, length: int, heads: int, head: int, dtyp
 
 
 class _Mixed(NamedTuple):
-    """A softmax-weighted sum of values over some keys, in float32, before its division, so that others can be added.
+    """A softmax-weighted sum of values over some keys, in float32, not yet normalised, so that sums over other keys can be added.
 
-    `total` are the weights' sum and `values` the weighted sum, both with exp(score - `highest`) for weights.
+    The weights are exp(score - `highest`); `total` is their sum and `values` the weighted sum.
     """
 
     highest: Float[Array, "batch heads queries"]
@@ -122,7 +123,7 @@ class _Mixed(NamedTuple):
         return jnp.swapaxes(self.values / self.total[..., None], 1, 2).astype(dtype)
 
     def __add__(self, other: _Mixed) -> _Mixed:  # type: ignore[override]
-        """Over the keys of both."""
+        """The sum over the keys of both."""
         highest = jnp.maximum(self.highest, other.highest)
         mine, others = jnp.exp(self.highest - highest), jnp.exp(other.highest - highest)
         values = self.values * mine[..., None] + other.values * others[..., None]
@@ -150,7 +151,7 @@ def _attend_to_blocks(
     visible: Bool[Array, "blocks batch 1 beams entries"],
     position: Int[Array, ""],
 ) -> _Mixed:
-    """Over the blocks up to that of `position`, one after the other. Every query sees something in the first one."""
+    """Attends to the blocks up to the one of `position`, one after the other. In the first block, every query sees some entry."""
 
     def block(number: int | Array) -> _Mixed:
         return _attend(query, *(lax.dynamic_index_in_dim(x, number, keepdims=False) for x in (keys, values, visible)))

@@ -1,4 +1,4 @@
-"""The two layers of the Transformer, post-LN: each block's output is added to its input and normalised (Vaswani et al. 2017)."""
+"""The encoder layer and the decoder layer, post-LN: LayerNorm(input + block(input)) after every block (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from one_layer.layers.attention import Attention
 from one_layer.layers.matrix import NORMS, Drop, Norm, Projection
 from one_layer.supermask import Supermask
 
-# The exact form of gelu, by the error function.
+# gelu in its exact form, with the error function.
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "gelu": partial(jax.nn.gelu, approximate=False),
@@ -24,13 +24,13 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class LayerSettings:
-    """One Transformer layer: what its blocks are made of.
+    """The settings of one Transformer layer.
 
-    `kind`: `masked` (random matrices under `mask`) or `trained`. `norm`: LayerNorm `plain`, `affine` (trained scale and shift) or
-    `frozen` (affine and fixed). `dropout` acts after every block, `attention_dropout` on attention weights, `activation_dropout`
-    inside the feed-forward network. `dtype` is that of the computation.
+    `kind`: the matrices are `masked` (random, under `mask`) or `trained`. `norm`: LayerNorm is `plain`, `affine` (trained scale and
+    shift) or `frozen` (fixed scale and shift). `dropout` acts after every block, `attention_dropout` on attention weights, and
+    `activation_dropout` inside the feed-forward network. `dtype` is the type that the layer computes in.
 
-    Raises: UserError, naming the key of the config, for a value that no layer has.
+    Raises: UserError for an invalid value; it names the config key.
     """
 
     d_model: int
@@ -102,7 +102,7 @@ class EncoderLayer(Layer):
         x: Float[Array, "batch length d"],
         visible: Bool[Array, "batch 1 1 length"],
     ) -> Float[Array, "batch length d"]:
-        """`visible` is false at the pads; they are computed and never attended to."""
+        """`visible` is false at the pads: their outputs are computed, but no query attends to them."""
         x = self._add("self_attention_norm", x, self._attention("self_attention")(x, x, visible))
         return self._add("ffn_norm", x, self._feed_forward(x))
 
@@ -119,7 +119,7 @@ class DecoderLayer(Layer):
         visible: Bool[Array, "batch 1 1 source"],
         position: Int[Array, ""] | None,
     ) -> Float[Array, "rows length d"]:
-        """`past` says which target positions a query sees, `visible` which source positions; see `Attention` for the rest."""
+        """`past` says which target positions a query sees, and `visible` which source positions; see `Attention` for the rest."""
         attended = self._attention("self_attention")(x, x, past, position)
         x = self._add("self_attention_norm", x, attended)
         x = self._add("cross_attention_norm", x, self._attention("cross_attention")(x, encoded, visible))

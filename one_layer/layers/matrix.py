@@ -1,4 +1,4 @@
-"""A matrix that is trained, random, or random under a trained mask, and the projections and embeddings made of it."""
+"""Matrices (trained, random, or random under a trained mask), and the projections, embeddings and norms that layers use."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ NORMS = ("plain", "affine", "frozen")  # the kinds of `Norm`
 def matrix(
     module: nn.Module, shape: tuple[int, int], kind: str, mask: Supermask, axis: int
 ) -> Float[Array, "rows columns"]:
-    """The matrix that `module` multiplies by, declared among the variables of `module`.
+    """The matrix of `module`, declared as a variable of `module`. Its `kind` decides where it comes from:
 
-    `kind` `trained`: `params/kernel`. `fixed`: W, never trained: `frozen/kernel` where it is there (values from elsewhere), else
-    `random/kernel`. `masked`: W ⊙ M with M the Supermask of `params/scores` (paper A, section 3), or the product itself where
-    `materialized/kernel` holds it already, or W under the mask that `packed/mask` holds, a bit an entry, with `packed/sign` where
-    masks have signs: memory for the bits alone, and an unpacking at every use. `axis` is that of the outputs, or of the
-    tokens. Values come from `one_layer.models.initialize`; the zeros here only tell Flax the shapes.
+    - `trained`: `params/kernel`.
+    - `fixed`: W, which is never trained. It is `frozen/kernel` if that exists (values from elsewhere), else `random/kernel`.
+    - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3). If `materialized/kernel` exists, it holds this
+      product. If `packed/mask` exists, it holds M with one bit per entry, and `packed/sign` holds the signs of masks that have signs.
+      Packed masks take the memory of the bits only, and are unpacked at every use.
+
+    `axis` is the axis of the outputs, or of the tokens in an embedding. The values come from `one_layer.models.initialize`; the zeros
+    here only tell Flax the shapes.
     """
     zeros = nn.initializers.zeros
     if kind == "trained":
@@ -47,16 +50,16 @@ def matrix(
 
 def _unpacked(module: nn.Module, shape: tuple[int, int]) -> Float[Array, "rows columns"]:
     mask = unpack(module.get_variable("packed", "mask"), shape)
-    if module.has_variable("packed", "sign"):  # set where the mask is -1
+    if module.has_variable("packed", "sign"):  # the bit is 1 where the mask is -1
         mask = mask * (1.0 - 2.0 * unpack(module.get_variable("packed", "sign"), shape))
     return mask
 
 
 def materialize(variables: Variables, mask: Supermask) -> Variables:
-    """`variables` with every W ⊙ M computed once, into the collection `materialized`, instead of the scores and their W.
+    """Replaces scores and their W by W ⊙ M, computed once, in the collection `materialized`.
 
-    Of a stack's scores and its W, either has the layer axis first where it is not shared. The network gives the same numbers
-    from the result without a selection a step: what training, evaluation and decoding want.
+    In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
+    the result, without selecting masks at every call. Training, evaluation and decoding use this.
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     products = flatten_dict(variables.get("materialized", {}))
@@ -73,10 +76,10 @@ def for_each_mask(
     mask: Supermask,
     use: Callable[[Float[Array, "rows columns"]], Array] = lambda chosen: chosen,
 ) -> dict[Path, Shaped[Array, "..."]]:
-    """`use` of the mask of every layer of all scores, by their paths, with the layer axis first where scores have one.
+    """Applies `use` to the mask of every layer of all scores. Returns the results by path; the layer axis is first if the scores have one.
 
-    All masks of one shape are selected in one loop: XLA compiles one selection for each shape and not for each matrix, and on
-    several devices a pass over all of them is one reduction.
+    One loop selects all masks of one shape. XLA then compiles one selection per shape instead of one per matrix, and on several
+    devices one pass over all masks is one reduction.
     """
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
@@ -98,7 +101,7 @@ def for_each_mask(
 
 
 class Projection(nn.Module):
-    """x W + b, with b only if `bias`; computed in `dtype`."""
+    """x W, plus b if `bias`; computed in `dtype`."""
 
     features: int
     kind: str
@@ -116,7 +119,7 @@ class Projection(nn.Module):
 
 
 class Embedding(nn.Module):
-    """A table of one row a token: looked up at the input and, where tied, the output projection (paper A, section 4)."""
+    """A table with one row per token, for the input lookup and, where tied, for the output projection (paper A, section 4)."""
 
     vocabulary: int
     features: int
@@ -138,7 +141,7 @@ def embed(
 def sinusoids(length: int, features: int) -> Float[np.ndarray, "length features"]:
     """Row p is [sin(p f_0), ..., sin(p f_h-1), cos(p f_0), ...], h = features / 2, f_i = 10000^(-i / (h - 1)).
 
-    The reference's variant of Vaswani et al. 2017, section 3.5: sines and cosines in two halves, h - 1 in the denominator.
+    This is the reference's variant of Vaswani et al. 2017, section 3.5: all sines before all cosines, and h - 1 in the denominator.
     """
     half = features // 2
     frequencies = np.exp(-np.log(10000.0) / (half - 1) * np.arange(half))
@@ -147,7 +150,7 @@ def sinusoids(length: int, features: int) -> Float[np.ndarray, "length features"
 
 
 class Norm(nn.Module):
-    """LayerNorm (eps 1e-5), its statistics in float32; scale and shift only if `affine`, fixed ones if `frozen`."""
+    """LayerNorm (eps 1e-5) with float32 statistics. `kind`: `plain` (no scale or shift), `affine` (trained) or `frozen` (fixed)."""
 
     kind: str
     dtype: str
@@ -167,7 +170,7 @@ class Norm(nn.Module):
 
 
 class _FixedAffine(nn.Module):
-    """A scale and a shift that nobody trains."""
+    """A scale and a shift that are never trained."""
 
     @nn.compact
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
@@ -177,7 +180,7 @@ class _FixedAffine(nn.Module):
 
 
 class Drop(nn.Module):
-    """Dropout, applied where the call of the network was given a random stream `dropout`, and so in training alone."""
+    """Dropout, active only if the network is called with a random stream `dropout`, which training alone does."""
 
     rate: float
 

@@ -1,7 +1,7 @@
-"""One shared layer × L Supermasks: the whole idea of the paper is the two lines `variable_broadcast` and `variable_axes`.
+"""One shared layer × L Supermasks: the two arguments `variable_broadcast` and `variable_axes` hold the whole idea of the paper.
 
-The body is written once and scanned L times. What is broadcast is the same in every step: the random layer. What has an axis
-differs from step to step: the scores, and so the masks (Shen et al. 2021, arXiv 2109.03939, section 3).
+The layer is written once and scanned L times. Broadcast variables are the same in every step: the random layer. Variables with an
+axis differ from step to step: the scores, and therefore the masks (Shen et al. 2021, arXiv 2109.03939, section 3).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Variables = dict[str, Any]
 class StackSettings:
     """`length` layers with the settings `layer`.
 
-    `one_weight`: they share one random layer; else each has its own. `shared_params`: some of what is trained is the same in all
-    of them (one mask, biases, or norms' scales). `remat`: a layer's inner values are computed again in the backward pass instead
-    of kept.
+    `one_weight`: all layers share one random layer; else each layer has its own. `shared_params`: the layers share some trained
+    parameters (one mask, biases, or the scales of norms). `remat`: the backward pass recomputes a layer's inner values instead of
+    storing them.
     """
 
     layer: LayerSettings
@@ -37,11 +37,11 @@ class StackSettings:
 
 
 class Stack(nn.Module):
-    """The layers of a stack, one after the other: each is `layer(settings.layer)(x, *rest)`, with the same `rest`.
+    """The layers of a stack, one after the other: each computes `layer(settings.layer)(x, *rest)` with the same `rest`.
 
-    With `one_weight` the collection `random` holds one layer's matrices; else it holds those of every layer, with the layer axis
-    first. `params` and `memory` have the layer axis first too, except for `params` that all layers share. `intermediates`, where
-    mutable, gets each layer's output.
+    With `one_weight`, the collection `random` holds the matrices of one layer; else those of every layer, with the layer axis first.
+    `params` and `memory` have the layer axis first too, except for `params` that all layers share. If `intermediates` is mutable, it
+    receives the output of each layer.
     """
 
     layer: type[Layer]
@@ -81,10 +81,9 @@ class Stack(nn.Module):
 
 
 def layers_apart(variables: Variables, settings: StackSettings) -> list[Variables]:
-    """The variables of each layer, from those of the stack: for a loop that calls the layers one by one.
+    """Splits the variables of a stack into those of each layer, for a loop that calls the layers one by one.
 
-    Decoding is such a loop. A scan inside the loop over the tokens would copy every layer's matrices, keys and values at every
-    token.
+    Decoding uses such a loop: a scan inside its loop over the tokens would copy every layer's matrices, keys and values at every token.
     """
     stacked = {name: tree["layers"] for name, tree in variables.items() if "layers" in tree}
     if settings.shared_params:
@@ -95,7 +94,7 @@ def layers_apart(variables: Variables, settings: StackSettings) -> list[Variable
 
 
 def _one_each(params: Any, length: int) -> Any:
-    """`params` with a copy for every layer of what the layers share; its gradient is the sum over the layers."""
+    """`params` with the shared leaves repeated for every layer; the gradient of a shared leaf is the sum over the layers."""
 
     def repeat(path: tuple[Any, ...], leaf: Array) -> Array:
         axes = 2 if path[-1].key in ("scores", "kernel") else 1

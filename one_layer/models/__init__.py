@@ -1,6 +1,7 @@
-"""Whole networks: what they are (`ModelConfig`), how they compute (`build`) and where their weights come from (`initialize`).
+"""Whole networks: `ModelConfig` describes one, `build` makes its Flax module and `initialize` its variables.
 
-A network belongs to a family (`one_layer.models.families`): an encoder and a decoder that translate, or an encoder with a head.
+Every network belongs to a family (`one_layer.models.families`): a translation model (encoder and decoder), or a classifier (encoder
+and head).
 """
 
 from typing import Any
@@ -27,7 +28,7 @@ __all__ = [
 def build(config: ModelConfig) -> Any:
     """The Flax module of the config's family.
 
-    A translation model's `build(config).apply(variables, source, target_in)` gives logits [batch, target length, target vocab], a
-    classifier's `apply(variables, source)` gives logits [batch, labels].
+    For a translation model, `build(config).apply(variables, source, target_in)` gives logits [batch, target length, target vocab]. For
+    a classifier, `apply(variables, source)` gives logits [batch, labels].
     """
     return config.network_family.network(config)

@@ -1,8 +1,8 @@
-"""What a model has and what storing it takes, counted from shapes alone, beside the way that the paper counts.
+"""Counts a model's parameters and the bytes that it takes to store, from shapes alone, and compares them with the paper's counts.
 
 Table 1 of the paper (arXiv 2109.03939) gives "Param (no mask)": the kept fraction of one encoder layer, one decoder layer and both
-embeddings. But the L masks over a shared layer do not keep the same weights: independent ones together keep 1 - (1 - keep)^L of
-them, 98 % at keep 0.5 and L = 6. A mask halves what a layer multiplies by, and not what has to be stored.
+embeddings. But the L masks over a shared layer keep different weights: together, independent masks keep 1 - (1 - keep)^L of them,
+which is 98 % at keep 0.5 and L = 6. A mask halves the weights that a layer multiplies by, but not the weights that must be stored.
 """
 
 from __future__ import annotations
@@ -29,38 +29,44 @@ _TITLES = {
     "dense": "parameters of a dense model of this shape",
     "trained": "trained",
     "random": "random: drawn from the seed, never trained",
-    "frozen": "frozen: fixed, from elsewhere",
+    "frozen": "frozen: fixed, not from the seed",
     "kept": "kept: ones in all masks",
     "no_mask": "no_mask: Param (no mask) of the paper's Table 1",
-    "used": "used: the same, with all that some mask keeps",
+    "used": "used: the same, with weights that any mask keeps",
     "shared": "shared: random weights under several masks",
-    "shared_used": "shared_used: those that some of these keeps",
+    "shared_used": "shared_used: of these, kept by any mask",
     "dense_float32": "bytes of a dense model of this shape",
-    "ticket": "ticket: seed, masks and what else is trained",
-    "ticket_with_weights": "ticket_with_weights: and the random weights",
+    "ticket": "ticket: seed, masks, other trained parameters",
+    "ticket_with_weights": "ticket_with_weights: with the random weights",
 }
 
 
 def account(config: ModelConfig, variables: Variables | None = None) -> Account:
-    """Counts a model's `parameters` and `bytes`; nothing is drawn, so that the largest model costs no more than a small one.
+    """Counts a model's `parameters` and `bytes`. No weights are drawn, so the count is cheap for models of any size.
 
-    Of parameters: `trained`, the entries of `params`, scores or weights; `random`, drawn from the seed, a matrix that layers share
-    once; `kept`, what is not 0 in all masks; `frozen`, fixed and from elsewhere; `dense`, the whole of a dense model of this
-    shape; `no_mask`, Table 1's "Param (no mask)"; `used`, the same with every weight that at least one mask keeps, expected of
-    independent masks; `shared` and `shared_used`, the fixed weights under several masks each, and those of them that are used.
+    `parameters` has:
+    - `trained`: the entries of `params`, scores or weights.
+    - `random`: the weights drawn from the seed; a matrix that layers share counts once.
+    - `kept`: the nonzero entries of all masks.
+    - `frozen`: the fixed weights that do not come from the seed.
+    - `dense`: all parameters of a dense model of this shape.
+    - `no_mask`: "Param (no mask)" of Table 1.
+    - `used`: the same, counting every weight that at least one mask keeps (the expected number for independent masks).
+    - `shared`, `shared_used`: the fixed weights under several masks, and those of them that are used.
 
-    Of bytes, vocabularies and headers apart: `ticket`, the packed masks (two bits a weight where they have signs) and in float32
-    what else is trained or frozen, the seed giving the rest; `ticket_with_weights`, the same and the random weights, for whom the
-    seed does not give them; `dense_float32`, the dense model.
+    `bytes` leaves out vocabularies and headers. It has:
+    - `ticket`: the packed masks (two bits per weight if they have signs), and the other trained or frozen arrays in float32.
+    - `ticket_with_weights`: the same and the random weights, for readers that cannot draw them from the seed.
+    - `dense_float32`: the dense model.
 
-    `variables`: the model's, needed only where a threshold chooses, so that the scores alone tell how many pass. Raises: UserError
-    where they are needed and not given.
+    `variables` are the model's. They are needed only for selections by a threshold, where the scores decide how many weights pass.
+    Raises: UserError if they are needed and not given.
     """
     own = _shapes(config)
     params, random, frozen = (own.get(name, {}) for name in ("params", "random", "frozen"))
     masks = {path[:-1]: shape for path, shape in params.items() if path[-1] == "scores"}
     kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
-    others = _size(params) - _size(masks)  # trained as they are
+    others = _size(params) - _size(masks)  # trained directly, not through scores
     parameters = {
         "trained": _size(params),
         "random": _size(random),
@@ -82,7 +88,7 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
 
 
 def describe(accounts: Mapping[str, Account]) -> str:
-    """A table of accounts for people, a column a model."""
+    """A table of accounts for people, with one column per model."""
     models = [each["parameters"] | each["bytes"] for each in accounts.values()]
     rows = [["", *accounts], *([title, *(f"{each[name]:,}" for each in models)] for name, title in _TITLES.items())]
     shares = [each["shared_used"] / each["shared"] if each["shared"] else None for each in models]
@@ -101,7 +107,7 @@ def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | 
         return [int(kept_count(size, config.keep)) / size] * masks
     if variables is None:
         raise UserError(
-            f"model.selection is {config.selection!r}: how much its masks keep, scores alone tell; give the model's variables too"
+            f"model.selection is {config.selection!r}, so only the scores tell how much the masks keep; give the model's variables too"
         )
     scores = _leaves(variables["params"])[(*path, "scores")].reshape(masks, *shape[-2:])
     return [int(ones) / size for ones in _ones(config.supermask, scores)]
@@ -113,7 +119,7 @@ def _ones(supermask: Supermask, scores: Float[Array, "masks fan_in fan_out"]) ->
 
 
 def _use(fixed: Mapping[Path, Shape], kept: Mapping[Path, list[float]], others: int) -> dict[str, int]:
-    """How many of the fixed weights a mask keeps on average, and how many at least one of independent masks keeps; `others` added."""
+    """How many fixed weights a mask keeps on average, and how many at least one of several independent masks keeps, plus `others`."""
     no_mask, used, shared, shared_used = float(others), float(others), 0, 0.0
     for path, shape in fixed.items():
         number, fractions = math.prod(shape), kept.get(path[:-1], [1.0])
@@ -132,7 +138,7 @@ def _size(shapes: Mapping[Path, Shape]) -> int:
 
 
 def _dense(config: ModelConfig) -> ModelConfig:
-    """A dense model of the same shape: every layer its own matrices, with biases and affine norms."""
+    """A dense model of the same shape: every layer has matrices of its own, biases and affine norms."""
     names = ("source_vocab", "target_vocab", "d_model", "ffn", "heads", "encoder_layers", "decoder_layers")
     shape = {name: getattr(config, name) for name in (*names, "shared_embedding")}
     return ModelConfig(**shape, weights="dense", family=config.family)

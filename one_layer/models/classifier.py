@@ -1,8 +1,8 @@
-"""The classifier: an encoder of one text or two, and a trained head on its first token (paper A, section 4; Liu et al. 2019).
+"""The classifier: an encoder of one or two texts, and a trained head on its first token (paper A, section 4; Liu et al. 2019).
 
-The text begins with `<s>`, whose last hidden vector goes through a dense layer, a tanh and an output layer, as in RoBERTa
-(arXiv 1907.11692), but without dropout between them. Of a masked model the head alone is trained as weights; the encoder is one
-random layer under L masks.
+The text begins with `<s>`. The last hidden vector of this token goes through a dense layer, a tanh and an output layer, as in RoBERTa
+(arXiv 1907.11692), but without dropout between them. In a masked model, only the head has trained weights; the encoder is one random
+layer under L masks.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Classifier(nn.Module):
         self.drop = Drop(c.dropout)
         self.encoder = Stack(EncoderLayer, c.stack("encoder"))
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
-        # Of logits that bfloat16 rounds, two are often the same, and the first label would win.
+        # float32, because logits rounded to bfloat16 are often equal, and the first label would win the tie.
         self.head_output = Projection(label_count(c), "trained", c.supermask, True, "float32")
 
     def __call__(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch labels"]:
-        """Logits of texts that begin with `<s>`, padded with 1 on the right.
+        """Logits of texts that begin with `<s>` and are padded with 1 on the right.
 
-        Dropout is on where the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
+        Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
         x = self.encoder(self._input(source), keys_that_count(source))
         hidden = jnp.tanh(self.head_dense(x[:, 0]))
         return self.head_output(hidden)
 
     def _input(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch length d"]:
-        """Embeddings plus positions. Those of a table were trained with embeddings that nobody scaled."""
+        """Embeddings plus positions. With a position table, embeddings are not scaled: RoBERTa trained the table that way."""
         table, places = self.source_embedding(), positions(source)
         if self.config.positions == "frozen":
             x = table[source] + self.position_embedding()[places]

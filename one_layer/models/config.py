@@ -1,4 +1,4 @@
-"""What a model is: one frozen record of flat keys, resolved once. Model code never sees a ConfigDict."""
+"""The settings of a model: one frozen record of flat keys, resolved once. Model code never sees a ConfigDict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from one_layer.models.records import Embeddings, Initialization, Masks, at_least
 from one_layer.special_tokens import UNK
 from one_layer.supermask import Supermask
 
-# What the layers of a stack may share, by what the weights are; the first is the default.
+# What the layers of a stack may share, for each value of `weights`; the first is the default.
 _SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
 
 
@@ -22,17 +22,17 @@ _SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none
 class ModelConfig:
     """The settings of a network (post-LN Transformer layers; paper A, section 4). configs/common.py comments on every key.
 
-    Flat, because users type these keys; behind them stand records that check themselves: `masks`, `initialization`,
-    `embeddings`, the `layer` and the `stack`s. `family` (see `one_layer.models.families`) says which network this is; by default
-    it is a translation model, or a classifier where `decoder_layers` is 0. A classifier's `target_vocab` counts the four special
+    The record is flat because users type these keys. Smaller records are made from it and check their own values: `masks`,
+    `initialization`, `embeddings`, `layer` and the `stack`s. `family` (see `one_layer.models.families`) says which network this is. By
+    default it is a translation model, or a classifier if `decoder_layers` is 0. A classifier's `target_vocab` counts the four special
     types and the labels.
 
-    Fields that are None follow from `weights` and `init_preset`. A dense model has trained embeddings, biases and affine
-    LayerNorm; a masked one has masked embeddings and neither of the others. The presets differ in `init_attention`,
-    `scale_by_keep`, `zero_pad_row` and `share_norm_scale`: `paper` is paper A's text, `reference` its code, `corrected` the same as
+    Fields that are None follow from `weights` and `init_preset`. A dense model has trained embeddings, biases and affine LayerNorm.
+    A masked model has masked embeddings, no biases and plain LayerNorm. The presets differ in `init_attention`, `scale_by_keep`,
+    `zero_pad_row` and `share_norm_scale`: `paper` follows the text of paper A, `reference` follows its code, and `corrected` equals
     `paper`, for models that go beyond it. `init_qk_gain` multiplies query and key matrices (Otsuka et al. 2025, arXiv 2511.04217).
 
-    Raises: UserError for a value that no model has; it names the key, as `model.KEY`.
+    Raises: UserError for an invalid value; it names the key as `model.KEY`.
     """
 
     source_vocab: int
@@ -84,7 +84,7 @@ class ModelConfig:
         self._check()
 
     def _follows(self) -> dict[str, object]:
-        """What the fields are that nobody gave, from `weights`, `init_preset` and `decoder_layers`."""
+        """The values of fields that were not given; they follow from `weights`, `init_preset` and `decoder_layers`."""
         dense, reference = self.weights == "dense", self.init_preset == "reference"
         return {
             "sharing": _SHARING.get(self.weights, ("none",))[0],
@@ -105,10 +105,12 @@ class ModelConfig:
         at_least("decoder_layers", self.decoder_layers, 0)
         for name in ("source_vocab", "target_vocab"):
             if getattr(self, name) <= UNK:
-                raise UserError(f"model.{name} is {getattr(self, name)}; the four special tokens alone take 4")
+                raise UserError(
+                    f"model.{name} is {getattr(self, name)}; it must be at least 4, for the four special tokens"
+                )
         if self.sharing not in _SHARING[self.weights]:
             raise UserError(
-                f"model.sharing is {self.sharing!r}, which does not go with model.weights={self.weights}; give "
+                f"model.sharing is {self.sharing!r}, which does not fit model.weights={self.weights}; give "
                 f"{' or '.join(_SHARING[self.weights])}"
             )
         if self.weights == "dense" and self.embedding == "masked":
@@ -120,12 +122,12 @@ class ModelConfig:
 
     @property
     def network_family(self) -> Family:
-        """The family with the name `family`. Raises: UserError for a name that is unknown."""
+        """The family with the name `family`. Raises: UserError for an unknown name."""
         return family_named(str(self.family))
 
     @cached_property
     def masks(self) -> Masks:
-        """How scores start and become masks."""
+        """How scores are initialised and become masks."""
         return Masks(
             self.keep, self.selection, self.threshold, self.dynamic_scale, self.score_init, self.score_constant
         )
@@ -144,7 +146,7 @@ class ModelConfig:
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """What the tables are and where their values come from."""
+        """The kind of the embedding tables, and where their values come from."""
         return Embeddings(
             str(self.embedding),
             self.embedding_source,
@@ -184,7 +186,7 @@ class ModelConfig:
 
     @property
     def masked(self) -> bool:
-        """Whether the layers' matrices are random under trained masks; at keep 1 they are random and nothing is trained."""
+        """Whether the layers' matrices are random under trained masks. At keep 1 they are random and have no masks."""
         return self.weights != "dense"
 
     @property
@@ -193,6 +195,6 @@ class ModelConfig:
         return self.masks.supermask
 
     def replace(self, **changes: object) -> ModelConfig:
-        """A copy with other values. Fields that nobody gave follow from the new values."""
-        followed: frozenset[str] = getattr(self, "_followed")  # noqa: B009  # no field, so that it takes no part in comparisons
+        """A copy with other values. Fields that were not given follow from the new values."""
+        followed: frozenset[str] = getattr(self, "_followed")  # noqa: B009  # not a field, so that comparisons ignore it
         return dataclasses.replace(self, **{**dict.fromkeys(followed), **changes})  # type: ignore[arg-type]

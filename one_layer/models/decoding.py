@@ -1,4 +1,4 @@
-"""The translation model's decoder token by token, for a search: equal to `Transformer` on whole sequences, and much less work."""
+"""The translation model's decoder, token by token, for a search. It equals `Transformer` on whole sequences with much less work."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Variables = dict[str, Any]
 
 
 class Cache(NamedTuple):
-    """What a search carries from step to step.
+    """The state of the decoder between two steps of a search.
 
-    `layers` are the keys and values of all tokens of all beams, by layer (see `layers.attention.empty_cache`): written in place,
-    never moved. `ancestors` says which beam the forebear of each beam was at each position, -1 where nothing is written yet.
+    `layers` has the keys and values of all tokens of all beams, for each layer (see `layers.attention.empty_cache`); they are written
+    in place and never moved. `ancestors` says, for each beam and position, which beam its ancestor was; -1 if nothing is written yet.
     """
 
     layers: tuple[Variables, ...]
@@ -32,10 +32,10 @@ class Cache(NamedTuple):
 
 
 class Decoder:
-    """The decoder of `variables` before some sources, made ready outside the loop of a search.
+    """The decoder for a batch of sources. The constructor does the work that can be done before the loop of a search.
 
-    The sources are encoded and every layer's keys and values of them computed; matrices lie apart, a layer each, in the type
-    that the model computes in. Packed masks stay packed: they are unpacked at every use, and never all at once.
+    It encodes the sources, computes every layer's keys and values from them, and splits the matrices by layer, in the type that the
+    model computes in. Packed masks stay packed: they are unpacked at every use, never all at once.
     """
 
     def __init__(self, config: ModelConfig, variables: Variables, source: Int[AnyArray, "batch source"]) -> None:
@@ -48,7 +48,7 @@ class Decoder:
         self._tables = None if "packed" in variables else self._made_tables()
 
     def start(self, beam: int, length: int) -> Cache:
-        """The cache before the first of at most `length` tokens a beam, the eos that is fed first among them."""
+        """An empty cache for at most `length` tokens per beam, including the eos that is fed first."""
         c = self.config
         shape = self._batch, beam, length, c.heads, c.d_model // c.heads
         layers = tuple({"self_attention": empty_cache(*shape, c.dtype)} for _ in range(c.decoder_layers))
@@ -58,14 +58,14 @@ class Decoder:
     def step(
         self, tokens: Int[AnyArray, "rows"], position: Int[Array, ""], cache: Cache
     ) -> tuple[Float[Array, "rows vocab"], Cache]:
-        """Logits, float32, of the tokens after `tokens`, which stand at `position` (0 for the first eos), and the new cache.
+        """Takes `tokens`, which are at `position` (0 for the first eos). Returns float32 logits of the next tokens, and the new cache.
 
         Row b·beam + k is beam k of sentence b.
         """
         beam, positions = cache.ancestors.shape[1:]
         here = jnp.broadcast_to(jnp.arange(beam)[None, :, None], (self._batch, beam, 1))
         ancestors = jax.lax.dynamic_update_slice_in_dim(cache.ancestors, here, position, axis=2)
-        # [blocks, batch, 1, beam, block·beam]: entries lie position by position, and beam by beam in each.
+        # [blocks, batch, 1, beam, block·beam]: entries are ordered by position, and within a position by beam.
         past = ancestors.reshape(self._batch, beam, -1, BLOCK, 1) == jnp.arange(beam)
         past = jnp.moveaxis(past.reshape(*past.shape[:3], -1), 2, 0)[:, :, None]
 
@@ -82,18 +82,18 @@ class Decoder:
         return logits, Cache(tuple(kept), ancestors)
 
     def _made_tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
-        """The embedding to look up in, and the same as the output projection, in the computing type."""
+        """The embedding for the lookup, and the same table as the output projection, in the type that the model computes in."""
         table = jnp.asarray(self._network.apply(self._variables, method="target_table"))
         return table, table.astype(self.config.dtype)
 
 
 def reorder(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
-    """The cache after every beam was replaced by a continuation of its parent: only who descends from whom changes."""
+    """The cache after every beam was replaced by a continuation of its parent. Only `ancestors` changes."""
     return cache._replace(ancestors=jnp.take_along_axis(cache.ancestors, parents[..., None], axis=1))
 
 
 def _cast(layer: Variables, dtype: str) -> Variables:
-    """Matrices that are multiplied as they are in the computing type; a W that waits for its mask stays as it is."""
+    """Casts the matrices that are used directly to `dtype`; a W that still needs its mask stays as it is."""
     made = {name: layer[name] for name in ("materialized", "params") if name in layer}
 
     def cast(path: tuple[Any, ...], leaf: Array) -> Array:

@@ -1,7 +1,7 @@
-"""The families of networks: what each has beside its stacks of layers.
+"""The families of networks: translation models and classifiers.
 
-A family says which stacks, tables and heads a network has, and which module computes it. Recipes, tickets, counts and importers
-follow from that, so a new family (an encoder with another head, say) needs no change in any of them.
+A family says which stacks, tables and heads a network has, and which Flax module computes it. Recipes, tickets, counts and importers
+read it, so a new family (for instance an encoder with another head) needs no change in them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Head(NamedTuple):
 class Family:
     """One kind of network.
 
-    `stacks`: of `encoder` and `decoder` those that it has. `tables` and `heads`: its embeddings and its trained heads.
-    `check` raises UserError for a config that no network of this family has. `network` makes the Flax module; the built-in
-    families import theirs only then, so that a config can be read without Flax.
+    `stacks`: which of `encoder` and `decoder` it has. `tables` and `heads`: its embeddings and its trained heads. `check` raises
+    UserError for a config that does not fit the family. `network` makes the Flax module; the built-in families import their modules
+    only at this call, so that a config can be read without Flax.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Family:
 
 
 def default_family(decoder_layers: int) -> str:
-    """The family of a model whose config names none: without decoder layers it is a classifier."""
+    """The family of a model whose config names none: a classifier if it has no decoder layers, else a translation model."""
     return "translation" if decoder_layers else "classifier"
 
 
 def family_named(name: str) -> Family:
-    """Raises: UserError for a name that is not in FAMILIES."""
+    """The family with this name. Raises: UserError for a name that is not in FAMILIES."""
     if name not in FAMILIES:
         raise UserError(f"the model family {name!r} is unknown; known are {', '.join(FAMILIES)}")
     return FAMILIES[name]
@@ -98,7 +98,7 @@ def _translation_network(config: ModelConfig) -> Any:
 
 
 def label_count(config: ModelConfig) -> int:
-    """The number of a classifier's labels: its target types after the four special ones that every vocabulary has."""
+    """The number of a classifier's labels: its target types without the four special types that every vocabulary has."""
     return config.target_vocab - UNK - 1
 
 
@@ -113,7 +113,7 @@ def _classifier_heads(config: ModelConfig) -> Iterator[Head]:
 
 def _check_classifier(config: ModelConfig) -> None:
     if config.decoder_layers:
-        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a classifier has an encoder alone: give 0")
+        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a classifier has only an encoder: give 0")
     if label_count(config) < 2:
         raise UserError(
             f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "

@@ -1,4 +1,4 @@
-"""What the first layer of a model gets: where tokens stand, and which of them are no pads."""
+"""Inputs of a model's first layer: the positions of tokens, and which tokens are pads."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ AnyArray = Array | np.ndarray
 
 
 def positions(tokens: Int[AnyArray, "batch length"]) -> Int[Array, "batch length"]:
-    """Counted over the tokens that are no pads, from PAD + 1; a pad has PAD, whichever side it stands on."""
+    """The position of every token: PAD + 1, PAD + 2, ... over the tokens that are not pads, and PAD for a pad on either side."""
     real = jnp.asarray(tokens) != PAD
     return jnp.cumsum(real, axis=1) * real + PAD
 
 
 def position_table(longest: int, features: int) -> Float[Array, "positions d"]:
-    """Sinusoids, by position, of sequences of at most `longest` tokens; a pad's position is the zero vector."""
+    """Sinusoids by position, for sequences of at most `longest` tokens; a pad's position is the zero vector."""
     places = sinusoids(longest + PAD + 1, features)
     places[PAD] = 0.0
     return jnp.asarray(places)
 
 
 def keys_that_count(tokens: Int[AnyArray, "batch length"]) -> Bool[Array, "batch 1 1 length"]:
-    """What attention may look at."""
+    """The keys that attention may look at: true except at pads."""
     return (jnp.asarray(tokens) != PAD)[:, None, None, :]
 
 
 def kind_of_tables(config: ModelConfig) -> str:
-    """The kind, as `one_layer.layers.matrix.matrix` calls it, of what `embedding` says of."""
+    """The kind of the embedding tables, in the terms of `one_layer.layers.matrix.matrix`."""
     return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]

@@ -1,4 +1,4 @@
-"""The parts of a model's settings, each a small record that checks itself. `ModelConfig` makes them from its flat keys.
+"""Parts of a model's settings: small records that check their own values. `ModelConfig` makes them from its flat keys.
 
 Errors name the keys as users type them: `model.keep`, `model.embedding`.
 """
@@ -15,7 +15,7 @@ from one_layer.supermask import SELECTIONS, Supermask
 
 
 def one_of(key: str, value: Any, known: Sequence[str]) -> None:
-    """Raises: UserError, with what is known, for a value that is none of it."""
+    """Raises: UserError, which lists the known values, for an unknown value."""
     if value not in known:
         raise UserError(f"model.{key} is {value!r}; known are {', '.join(known)}")
 
@@ -28,10 +28,10 @@ def at_least(key: str, value: float, least: float) -> None:
 
 @dataclass(frozen=True)
 class Masks:
-    """How scores start and how they become masks (see `one_layer.supermask.Supermask`).
+    """How scores are initialised and how they become masks (see `one_layer.supermask.Supermask`).
 
-    `score_init`: `uniform` is U(±1/√fan_in), `constant` is `score_constant` everywhere (all entries tie), `constant_noisy` adds
-    N(0, 1e-4) to it.
+    `score_init`: `uniform` is U(±1/√fan_in); `constant` is `score_constant` everywhere, so that all entries tie; `constant_noisy`
+    adds noise N(0, 1e-4) to it.
     """
 
     keep: float
@@ -46,11 +46,11 @@ class Masks:
         one_of("score_init", self.score_init, ("uniform", "constant", "constant_noisy"))
         if not 0.0 < self.keep <= 1.0:
             raise UserError(
-                f"model.keep is {self.keep}; it must lie in (0, 1]: the fraction of the weights that masks keep"
+                f"model.keep is {self.keep}; it is the fraction of the weights that masks keep, and must lie in (0, 1]"
             )
         if self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0:
             raise UserError(
-                f"model.threshold is {self.threshold}; a sigmoid is compared with it, so it must lie in (0, 1), as 0.5 does"
+                f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5"
             )
         if self.selection == "signed_threshold" and not (self.threshold >= 0.0 and not self.dynamic_scale):
             raise UserError(
@@ -80,12 +80,12 @@ class Initialization:
         one_of("init_scheme", self.scheme, SCHEMES)
         one_of("init_attention", self.attention, ("scheme", "xavier"))
         if not self.qk_gain > 0.0:
-            raise UserError(f"model.init_qk_gain is {self.qk_gain}; it must be above 0, and 1 changes nothing")
+            raise UserError(f"model.init_qk_gain is {self.qk_gain}; it must be above 0 (1 changes nothing)")
 
 
 @dataclass(frozen=True)
 class Embeddings:
-    """What the tables are, and where their values come from."""
+    """The kind of the embedding tables, and where their values come from."""
 
     kind: str
     source: str
@@ -101,13 +101,13 @@ class Embeddings:
         at_least("max_positions", self.max_positions, 1)
         if self.path and self.kind == "trained":
             raise UserError(
-                f"model.embedding_path is {self.path!r}, but model.embedding is 'trained'; tables from elsewhere stay fixed: give "
+                f"model.embedding_path is {self.path!r}, but model.embedding is 'trained'; pre-trained tables stay fixed: give "
                 "frozen or masked"
             )
         if self.source != "text" and not self.path:
             raise UserError(
                 f"model.embedding_source is {self.source!r}, but model.embedding_path is empty; give the file or folder, or leave "
-                "out the source"
+                "model.embedding_source out"
             )
         if self.positions == "frozen" and self.source != "roberta":
             raise UserError(
@@ -116,6 +116,6 @@ class Embeddings:
             )
         if self.vocabulary and self.source not in ("fairseq", "roberta"):
             raise UserError(
-                f"model.embedding_vocabulary is {self.vocabulary!r}, but with model.embedding_source={self.source} the tokens stand "
-                "beside the vectors; leave it out, or give fairseq or roberta"
+                f"model.embedding_vocabulary is {self.vocabulary!r}, but with model.embedding_source={self.source} the tokens are "
+                "stored with the vectors; leave it out, or give model.embedding_source=fairseq or roberta"
             )

@@ -18,7 +18,7 @@ Variables = dict[str, Any]
 
 
 class Transformer(nn.Module):
-    """`apply(variables, source, target_in)` gives logits; the module `decoding` decodes token by token."""
+    """`apply(variables, source, target_in)` gives logits. For decoding token by token, see `one_layer.models.decoding`."""
 
     config: ModelConfig
 
@@ -39,7 +39,7 @@ class Transformer(nn.Module):
     ) -> Float[Array, "batch target vocab"]:
         """Logits, float32. Token arrays are padded with 1 on either side; `target_in` starts with eos.
 
-        Dropout is on where the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
+        Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
         source_table, target_table = self._tables()
         encoded = self._encode(source_table, source)
@@ -50,13 +50,13 @@ class Transformer(nn.Module):
         return _logits(x, target_table)
 
     def remember(self, source: Int[AnyArray, "batch source"]) -> None:
-        """Encodes `source` and writes every decoder layer's keys and values of it into the mutable collection `memory`."""
+        """Encodes `source` and writes the keys and values that every decoder layer makes of it into the mutable collection `memory`."""
         encoded = self._encode(self._tables()[0], source)
         x = jnp.zeros((source.shape[0], 1, self.config.d_model), self.config.dtype)
         self.decoder(x, encoded, jnp.ones((1, 1, 1, 1), bool), keys_that_count(source), None)
 
     def target_table(self) -> Float[Array, "target d"]:
-        """The decoder's embedding, which is its output projection too."""
+        """The decoder's embedding, which is also its output projection."""
         return self._tables()[1]
 
     def _tables(self) -> tuple[Float[Array, "source d"], Float[Array, "target d"]]:

@@ -1,7 +1,7 @@
-"""Where every variable of a model comes from: a recipe a matrix, all from one seed.
+"""How every variable of a model is made: one recipe per matrix, all from one seed.
 
-Roles are written out here, next to the path of the module that uses the matrix: renaming a module changes the path and never
-the role, so never a weight.
+A role names a matrix in its recipe. Roles are written out here, next to the path of the module that uses the matrix: renaming a
+module changes its path but not its role, and so no weight changes.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ Variables = dict[str, Any]
 def initialize(config: ModelConfig, seed: int) -> Variables:
     """The variables of a model before training, float32 arrays: `params` (scores, or dense weights), `random`, and `frozen`.
 
-    Everything in the first two is a pure function of `seed` and the roles. Biases are 0, the scales of affine norms 1. `frozen`
-    is there only where something is fixed that the seed does not give: the scale 1 and shift 0 of frozen norms, and tables from
-    `embedding_path`, which are NaN until `pretrained_tables` are laid over them.
+    `params` and `random` are pure functions of `seed` and the roles. Biases are 0, and the scales of affine norms are 1. `frozen`
+    exists only if some fixed arrays do not come from the seed: the scale 1 and shift 0 of frozen norms, and the tables of
+    `embedding_path`, which are NaN until `pretrained_tables` replaces them.
     """
     made = unflatten_dict({path: jnp.asarray(part.draw(seed)) for path, part in _parts(config).items()})
     return {"params": {}, "random": {}, **made}
 
 
 def random_collection(config: ModelConfig, seed: int) -> Variables:
-    """The collection `random`: what is drawn from the seed and never trained, so never stored in a checkpoint."""
+    """The collection `random`: weights that are drawn from the seed and never trained, so checkpoints do not store them."""
     parts = {path[1:]: part for path, part in _parts(config).items() if path[0] == "random"}
     return unflatten_dict({path: jnp.asarray(part.draw(seed)) for path, part in parts.items()})
 
 
 def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np.ndarray, "vocab d"]]) -> Variables:
-    """The tables of `embedding_path`, for the collection `frozen`: `rows` by the name of the table, NaN where none was found.
+    """The tables of `embedding_path`, for the collection `frozen`. `rows` has them by table name, with NaN rows for tokens not found.
 
-    A row that was not found is drawn, as if there were no path. Under masks with `scale_by_keep` those found are multiplied by
-    √(1/keep), as drawn ones are (the reference multiplies by √(1/(1-keep)), the same at keep 0.5 alone). Positions, under
-    `position_embedding`, stay as they are.
+    A row that was not found is drawn, as it would be without the path. Under masks with `scale_by_keep`, the rows that were found are
+    multiplied by √(1/keep), as drawn rows are (the reference multiplies by √(1/(1-keep)), which is the same only at keep 0.5). Positions,
+    under `position_embedding`, are not changed.
     """
     found = {}
     for (name, *_), recipe in recipes(config).items():
@@ -63,20 +63,20 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
 
 
 def shapes(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
-    """The shape of every variable that `initialize` makes, by collection and path; nothing is drawn."""
+    """The shape of every variable that `initialize` makes, by collection and path. No values are drawn."""
     return {path: part.whole_shape for path, part in _parts(config).items()}
 
 
 @dataclass(frozen=True)
 class _Constant:
-    """An array of one value, in the place of a recipe, or one that is added to what a recipe draws."""
+    """Takes the place of a recipe: an array with one value, plus the noise that a recipe draws, if there is one."""
 
     whole_shape: tuple[int, ...]
     value: float
     noise: Recipe | None = None
 
     def draw(self, seed: int) -> np.ndarray:
-        """The array; `seed` matters to the noise alone."""
+        """The array; only the noise depends on `seed`."""
         constant = np.full(self.whole_shape, self.value, np.float32)
         return constant + self.noise.draw(seed) if self.noise else constant
 
@@ -105,9 +105,10 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
 def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     """The recipe of every matrix of the model, by the path of its module.
 
-    Preset `paper` draws all by `init_scheme`, √(1/keep) wider if `scale_by_keep` (paper A, section 4). `reference` is what the
-    paper's code does: q, k, v Xavier uniform with gain 1/√2, the attention's output Xavier uniform, whatever the scheme; the rest
-    without the keep scaling; embeddings with a zero row at pad. Dense models start as fairseq's do.
+    Preset `paper` draws all matrices with `init_scheme`, and scales them by √(1/keep) if `scale_by_keep` (paper A, section 4). Preset
+    `reference` does what the paper's code does. Whatever the scheme, q, k and v are Xavier uniform with gain 1/√2, and the output
+    projection of attention is Xavier uniform. The other matrices are not scaled by keep, and embeddings have a zero row at pad. Dense
+    models are initialised as in fairseq.
     """
     found: dict[Path, Recipe] = {}
     for path, role, shape in _heads(config):
@@ -128,7 +129,7 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
 
 
 def roles(config: ModelConfig) -> dict[Path, str]:
-    """The role of every module that has variables, by its path: a name that stays when modules are renamed."""
+    """The role of every module that has variables, by its path. A role does not change when a module is renamed."""
     found = {path: recipe.role for path, recipe in recipes(config).items()}
     found |= {path: f"{path[0]}/{path[2].removesuffix('_norm')}/norm" for path in _norm_paths(config)}
     return found | {
@@ -182,8 +183,10 @@ def _keep_scale(config: ModelConfig) -> float:
 
 
 def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Constant:
-    """By `score_init`. U(±1/√fan_in) is Kaiming uniform with a = √5, that is 1/√6 of its usual bound; a layer's scores are its own,
-    unless the layers share one mask."""
+    """How the scores of the matrix at `path` are made, by `score_init`; every layer has its own unless the layers share one mask.
+
+    U(±1/√fan_in) is Kaiming uniform with a = √5, which has 1/√6 of the usual bound.
+    """
     layers = None if path[-1].endswith("embedding") or config.sharing == "masks" else _depth(config, path)
     role = f"{recipe.role}/scores"
     if config.score_init == "uniform":
@@ -194,7 +197,7 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
 
 
 def _biases(config: ModelConfig) -> dict[Path, _Constant]:
-    """Biases, 0: the head's, and the projections', with the layer axis first, unless the layers share them."""
+    """The biases of heads and projections, all 0. In stacks the layer axis is first, unless the layers share them."""
     found = {("params", *path, "bias"): _Constant(shape[1:], 0.0) for path, _, shape in _heads(config)}
     for path, _, shape in _projections(config) if config.bias else ():
         found["params", *path, "bias"] = _Constant(_per_layer(config, path, shape[1], config.share_bias), 0.0)
@@ -202,7 +205,7 @@ def _biases(config: ModelConfig) -> dict[Path, _Constant]:
 
 
 def _norms(config: ModelConfig) -> dict[Path, _Constant]:
-    """Scales 1 and shifts 0 of the norms; with the layer axis first, unless the layers share them (frozen ones are alike anyway)."""
+    """The scales (1) and shifts (0) of the norms. The layer axis is first, unless the layers share trained ones."""
     found: dict[Path, _Constant] = {}
     if config.norm == "plain":
         return found

@@ -1,7 +1,7 @@
-"""Checkpoints through Orbax: the last ones, the best ones and every N-th, written in the background, never half there.
+"""Checkpoints, with Orbax: the last ones, the best ones and every N-th. They are written in the background, and atomically.
 
-A checkpoint holds what cannot be drawn again: `params`, the optimiser's state and the run's progress. The random layer is a
-function of the seed and is not in it.
+A checkpoint holds `params`, the optimiser's state and the run's progress. It does not hold the random layer, which can be drawn
+again from the seed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from one_layer.errors import UserError
 
 @dataclass
 class _Kept(policies.PreservationPolicy):
-    """Which checkpoints stay: the newest of all; and of those with a score the last ones, the best ones and every N-th update's."""
+    """Keeps the newest checkpoint; and of those with a score, the last ones, the best ones and those of every N-th update."""
 
     last: int
     every: int
@@ -30,7 +30,9 @@ class _Kept(policies.PreservationPolicy):
 
     def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
         scored = [each for each in checkpoints if each.metrics]
-        ranked = sorted(scored, key=lambda each: _score(each.metrics))  # stable: of equal scores the later is better
+        ranked = sorted(
+            scored, key=lambda each: _score(each.metrics)
+        )  # a stable sort: of equal scores, the later one ranks higher
         kept = {each.step for each in (*scored[-self.last :], *ranked[-self.best :])}
         kept |= {each.step for each in scored if self.every and each.step % self.every == 0}
         newest = max((each.step for each in checkpoints), default=None)
@@ -38,16 +40,16 @@ class _Kept(policies.PreservationPolicy):
 
 
 class Checkpoints:
-    """The folder `checkpoints/` of a run, one folder a checkpoint, named by its update.
+    """The folder `checkpoints/` of a run. Each checkpoint has a folder in it, named after its update.
 
-    A checkpoint of an evaluation has its score. One that was saved because training was interrupted has none, and goes when the
-    next one is written.
+    A checkpoint saved at an evaluation has the score of that evaluation. One saved because training was interrupted has no score, and
+    is deleted when the next one is written.
     """
 
     def __init__(
         self, folder: Path, keep_last: int = 1, keep_every: int = 0, keep_best: int = 1, read_only: bool = False
     ) -> None:
-        """The `keep_last` newest stay, the `keep_best` of the highest scores, and those of updates divisible by `keep_every`."""
+        """Keeps the `keep_last` newest, the `keep_best` with the highest scores, and those whose update is a multiple of `keep_every`."""
         self.folder = folder.resolve()
         options = ocp.CheckpointManagerOptions(
             preservation_policy=_Kept(keep_last, keep_every, keep_best),
@@ -58,7 +60,7 @@ class Checkpoints:
         )
         try:
             self._manager = ocp.CheckpointManager(self.folder, options=options)
-        except ValueError as error:  # all scores are read at once, to know the best
+        except ValueError as error:  # Orbax reads all scores here, to find the best
             raise UserError(
                 f"a file metrics/metrics in {self.folder} is damaged ({error}); remove the folder of that checkpoint"
             ) from None
@@ -66,9 +68,9 @@ class Checkpoints:
     def save(
         self, step: int, params: Any, optimizer: Any, progress: dict[str, Any], score: float | None = None
     ) -> None:
-        """Starts writing a checkpoint; the arrays are copied before this returns, so their buffers may be donated.
+        """Starts to write a checkpoint. The arrays are copied before this returns, so their buffers may be donated.
 
-        Raises: UserError where this one, or the one before, cannot be written.
+        Raises: UserError if this checkpoint, or the one before it, cannot be written.
         """
         with self._writing():
             self._manager.save(
@@ -76,35 +78,36 @@ class Checkpoints:
                 args=ocp.args.Composite(
                     params=ocp.args.StandardSave(params),
                     optimizer=ocp.args.StandardSave(optimizer),
-                    progress=ocp.args.JsonSave(dict(progress)),  # written later, when the caller's has gone on
+                    progress=ocp.args.JsonSave(
+                        dict(progress)
+                    ),  # a copy: it is written later, when the caller may have changed its own
                 ),
                 metrics=None if score is None else {"score": score},
             )
 
     def wait(self) -> None:
-        """Waits until everything is written. Raises: UserError where that is not possible."""
+        """Waits until everything is written. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
 
     def last(self) -> int | None:
-        """The step of the newest checkpoint, None where there is none."""
+        """The step of the newest checkpoint; None if there is none."""
         return self._manager.latest_step()
 
     def best(self) -> int | None:
-        """The step of the checkpoint of the highest score, None where there is none."""
+        """The step of the checkpoint with the highest score; None if there is none."""
         return next(reversed(self.ranked()), None)
 
     def ranked(self) -> list[int]:
-        """The steps of the checkpoints that have a score, from the lowest score to the highest; of equal ones the later is higher.
+        """The steps of the checkpoints with a score, from the lowest score to the highest. Of equal scores, the later one ranks higher.
 
-        `keep_best` goes by the same order (Orbax sorts stably): the first N from the end are the N best of the whole run for
-        every N up to `keep_best`.
+        `keep_best` uses the same order, so for every N up to `keep_best`, the last N steps are the N best of the whole run.
         """
         scores = {step: self._manager.metrics(step) for step in self.steps()}
         return sorted((step for step in scores if scores[step]), key=lambda step: _score(scores[step]))
 
     def set_aside(self, step: int) -> Path:
-        """Renames the folder of a checkpoint that cannot be read, so that its update can be saved again; returns the new path."""
+        """Renames the folder of a damaged checkpoint, so that its update can be saved again. Returns the new path."""
         aside = self.folder / f"damaged-{step}"
         shutil.rmtree(aside, ignore_errors=True)
         (self.folder / str(step)).rename(aside)
@@ -112,15 +115,15 @@ class Checkpoints:
         return aside
 
     def steps(self) -> list[int]:
-        """All steps there are, rising."""
+        """The steps of all checkpoints, in ascending order."""
         return sorted(self._manager.all_steps())
 
     def progress(self, step: int) -> dict[str, Any]:
-        """What was saved as `progress` with the checkpoint of `step`. Raises: UserError for a missing or damaged one."""
+        """The `progress` that was saved with the checkpoint of `step`. Raises: UserError for a missing or damaged checkpoint."""
         return self._restore(step, ocp.args.Composite(progress=ocp.args.JsonRestore())).progress
 
     def restore(self, step: int, **like: Any) -> dict[str, Any]:
-        """The items `params`, `optimizer` or both of the checkpoint of `step`, shaped as the given trees are.
+        """The items `params`, `optimizer` or both of the checkpoint of `step`, in the shapes of the given trees.
 
         Raises: UserError for a checkpoint that is missing, damaged or of another model.
         """
@@ -128,14 +131,14 @@ class Checkpoints:
         return dict(self._restore(step, ocp.args.Composite(**items)).items())
 
     def close(self) -> None:
-        """Waits until everything is written. Raises: UserError where that is not possible."""
+        """Waits until everything is written, and closes the folder. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
             self._manager.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Whatever Orbax raises where a checkpoint cannot be written (a full disk is a ValueError), as one sentence."""
+        """Turns any error of Orbax about writing a checkpoint (for a full disk, a ValueError) into a UserError of one sentence."""
         try:
             yield
         except Exception as error:
@@ -143,21 +146,21 @@ class Checkpoints:
                 (line for line in reversed(str(error).strip().split("\n")) if line.strip()), type(error).__name__
             )
             raise UserError(
-                f"a checkpoint cannot be written to {self.folder} ({reason.strip()[:300]}); make room there, or make the folder "
-                "writable. The checkpoints before it are whole: the same command goes on from the last one"
+                f"a checkpoint cannot be written to {self.folder} ({reason.strip()[:300]}); free space there, or make the folder "
+                "writable. The earlier checkpoints are complete: the same command continues from the last one"
             ) from None
 
     def _restore(self, step: int, items: ocp.args.Composite) -> Any:
         if step not in self.steps():
             known = ", ".join(map(str, self.steps())) or "none"
-            raise UserError(f"there is no checkpoint of step {step} in {self.folder}; there are: {known}")
+            raise UserError(f"there is no checkpoint of step {step} in {self.folder}; available steps: {known}")
         try:
             return self._manager.restore(step, args=items)
-        except Exception as error:  # Orbax and TensorStore raise many kinds for a damaged folder
+        except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
             reason = str(error).strip().split("\n")[0][:300]
             raise UserError(
                 f"the checkpoint {self.folder / str(step)} cannot be restored ({type(error).__name__}: {reason}); it is "
-                "damaged or of another model: remove that folder to go on from an earlier one, or take a fresh --workdir"
+                "damaged or of another model: remove that folder to continue from an earlier one, or give a new --workdir"
             ) from None
 
 

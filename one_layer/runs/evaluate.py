@@ -1,4 +1,4 @@
-"""What a checkpoint or ticket scores on any split, and what stays of it in a run's folder."""
+"""Scores a checkpoint or a ticket on any split, and writes the results into a run's folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> dict[str, Any]:
-    """Scores a model on a split (`valid`, a test set's name, or `test`: all of them). Other splits are not even read.
+    """Scores a model on a split: `valid`, the name of a test set, or `test` for all test sets. Other splits are not read.
 
-    Leaves `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised; or labels) in `folder`, if there is one, for every split.
-    Raises: UserError for what is not there.
+    If `folder` is given, writes `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised text, or labels) into it for every
+    split. Raises: UserError for an unknown split or missing files.
     """
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         stored = account(model.config, model.variables)

@@ -1,4 +1,4 @@
-"""A run's folder: the names of everything in it, what is written when, and what must be there."""
+"""The folder of a run: the names of its files, and the functions that check, read and write them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class RunFolder:
 
     | when | what |
     |---|---|
-    | the run begins | vocabulary.*.txt, preprocessing.json, frozen.npz (where arrays are fixed that no seed gives), config.json |
+    | the run begins | vocabulary.*.txt, preprocessing.json, frozen.npz (only for fixed arrays that no seed gives), config.json |
     | it trains | checkpoints/, metrics.jsonl, tensorboard/ |
     | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
-    | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; of another than the best with its name |
+    | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say the checkpoint unless it is the best |
 
-    config.json is written last when a run begins: without it there is no run.
+    When a run begins, config.json is written last: a folder without it holds no run.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -48,17 +48,17 @@ class RunFolder:
 
     @property
     def metrics_file(self) -> Path:
-        """One JSON object a line."""
+        """The metrics, with one JSON object per line."""
         return self.path / "metrics.jsonl"
 
     @property
     def tensorboard(self) -> Path:
-        """The folder of TensorBoard's events."""
+        """The folder for TensorBoard events."""
         return self.path / "tensorboard"
 
     @property
     def ticket_file(self) -> Path:
-        """The trained model in one file."""
+        """The ticket: the trained model in one file."""
         return self.path / "ticket.safetensors"
 
     @property
@@ -68,7 +68,7 @@ class RunFolder:
 
     @property
     def checkpoints_folder(self) -> Path:
-        """One folder a checkpoint, named by its update."""
+        """The folder of the checkpoints; each has a folder in it, named after its update."""
         return self.path / "checkpoints"
 
     @property
@@ -81,33 +81,33 @@ class RunFolder:
         return self.path / "config.json"
 
     def claim(self, run: RunConfig) -> bool:
-        """Makes sure that the folder is fresh, or holds a run of this very config; writes nothing.
+        """Checks that the folder is new or holds a run with this config. Writes nothing.
 
-        Returns: whether the folder held the run already. Raises: UserError that names the keys that differ.
+        Returns: whether the folder already holds the run. Raises: UserError, which names the keys that differ.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"--workdir={self} is a file; give the name of a folder, or of one to be made")
+            raise UserError(f"--workdir={self} is a file; give the name of a folder, which may be new")
         if not self.holds_run:
             if self.checkpoints_folder.exists():
-                raise UserError(f"{self} holds checkpoints but no config.json; give a fresh --workdir")
+                raise UserError(f"{self} holds checkpoints but no config.json; give a new --workdir")
             return False
-        # Resolved: what an earlier version did not write down had its default.
+        # Both are resolved: a key that an earlier version did not write has its default value.
         before, now = (flatten(json.loads(json.dumps(each.raw))) for each in (self.read_config(), run))
         differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
         fatal = [name for name in differing if not may_change(name, run)]
         if fatal:
             keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
             raise UserError(
-                f"{self} holds a run of another config ({keys}); give another --workdir, or the same values"
+                f"{self} holds a run with another config ({keys}); give another --workdir, or the same values"
             )
         return True
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes from training here. The lock ends with its process, however that ends.
+        """Locks the folder, so that no other process trains in it. The lock ends with the process, even after a kill.
 
-        A folder that was made for it goes again where nothing was written into it. Raises: UserError that says who trains here
-        already.
+        If the folder was created for the lock and is still empty, it is removed at the end. Raises: UserError, which names the process
+        that already trains here.
         """
         new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ class RunFolder:
                 self.path.rmdir()
 
     def _lock_file(self) -> TextIO:
-        """The open lock file, locked. Another process may have unlocked it and taken it away just now: then it is made again."""
+        """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
         path = self.path / _LOCK
         while True:
             file = path.open("a+", encoding="utf-8")
@@ -135,34 +135,34 @@ class RunFolder:
                 holder = file.read().strip() or "another process"
                 file.close()
                 raise UserError(
-                    f"{self} is in use: {holder} trains there; wait for it or end it, or give another --workdir"
+                    f"{self} is in use: {holder} trains in it; wait for it, stop it, or give another --workdir"
                 ) from None
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
             file.close()
 
     def begin(self, assets: TextAssets, fixed: Variables) -> None:
-        """Writes what a run keeps from its beginning, except config.json: text assets, and fixed arrays by collection."""
+        """Writes the files of a new run except config.json: text assets, and fixed arrays by collection."""
         save_text_assets(assets, self.path)
         frozen.write_frozen(self.frozen_file, fixed)
 
     def write_config(self, run: RunConfig) -> None:
-        """Writes `config.json`: from now on the folder is this run's."""
+        """Writes `config.json`. From then on, the folder holds this run."""
         write_atomically(self._config_file, json.dumps(run.raw, indent=1) + "\n")
 
     def read_config(self) -> RunConfig:
-        """The config of the run. Raises: UserError where there is none, or a damaged one."""
+        """The config of the run. Raises: UserError if it is missing or damaged."""
         try:
             config = json.loads(self._config_file.read_text("utf-8"))
             if not isinstance(config, dict):
-                raise ValueError("it holds no object")
+                raise ValueError("it is not a JSON object")
         except FileNotFoundError:
             raise UserError(
-                f"{self} holds no run: there is no config.json; train one first, or mend --workdir"
+                f"{self} holds no run: there is no config.json; train first, or correct --workdir"
             ) from None
         except (OSError, ValueError) as error:
             raise UserError(
-                f"{self._config_file} cannot be read ({error}); restore it, or train into a fresh --workdir"
+                f"{self._config_file} cannot be read ({error}); restore it, or train in a new --workdir"
             ) from None
         return resolve(config)
 
@@ -171,16 +171,16 @@ class RunFolder:
         return load_text_assets(self.path)
 
     def with_frozen(self, variables: Variables) -> Variables:
-        """`variables` with the folder's fixed arrays in place of their own. Raises: UserError for a file that does not fit."""
+        """`variables` with the folder's fixed arrays in place of the initial ones. Raises: UserError for a file that does not fit."""
         return frozen.with_frozen(self.frozen_file, variables)
 
     def identity(self, assets: TextAssets) -> dict[str, Any]:
-        """What a checkpoint remembers of the folder that it belongs to: fingerprints of vocabularies and fixed arrays."""
+        """Fingerprints of the vocabularies and the fixed arrays. Checkpoints store them, to recognise their folder."""
         prints = [vocabulary.fingerprint for vocabulary in assets.vocabularies]
         return {"vocabularies": prints, "frozen": frozen.fingerprint(self.frozen_file)}
 
     def check_identity(self, progress: dict[str, Any], assets: TextAssets) -> None:
-        """Makes sure that a checkpoint with this `progress` belongs to the folder. Raises: UserError where it does not."""
+        """Checks that a checkpoint with this `progress` belongs to the folder. Raises: UserError if it does not."""
         now = self.identity(assets)
         for side, vocabulary, saved, found in zip(
             ("source", "target"), assets.vocabularies, progress["vocabularies"], now["vocabularies"], strict=True
@@ -188,17 +188,17 @@ class RunFolder:
             if found != saved:
                 raise UserError(
                     f"{self.path / f'vocabulary.{side}.txt'} ({len(vocabulary):,} types) is not the {side} vocabulary that the "
-                    "checkpoint was trained with: put the run's own file back, or train into a fresh --workdir"
+                    "checkpoint was trained with: restore the run's own file, or train in a new --workdir"
                 )
         if progress.get("frozen") != now["frozen"]:
             raise UserError(
-                f"{self.frozen_file} is not the file, or lack of one, that the checkpoint was made with; without its fixed arrays "
-                "the model is another: put the run's own file back, or train or import it again"
+                f"{self.frozen_file} is not the file that the checkpoint was made with, or should not exist; with other fixed arrays, "
+                "the model is another: restore the run's own files, or train or import the model again"
             )
 
     def checkpoints(self, kept: TrainConfig | None = None, evaluate_every: int = 0) -> Checkpoints:
-        """The checkpoints: to be written, as many as `kept` says, or only to be read where it is None."""
-        from one_layer.runs.checkpoints import Checkpoints  # Orbax takes memory that a ticket can do without
+        """The run's checkpoints. `kept` says how many to keep; if it is None, they are only read."""
+        from one_layer.runs.checkpoints import Checkpoints  # late: Orbax takes memory that a ticket does not need
 
         if kept is None:
             return Checkpoints(self.checkpoints_folder, read_only=True)
@@ -206,12 +206,12 @@ class RunFolder:
         return Checkpoints(self.checkpoints_folder, kept.keep_last, keep_every, kept.keep_best)
 
     def write_scores(self, split: str, checkpoint: str, scores: dict[str, Any]) -> None:
-        """Writes `evaluation-SPLIT.json`, with the checkpoint's name where it is not the best."""
+        """Writes `evaluation-SPLIT.json`; the name says the checkpoint unless it is the best."""
         path = self.path / f"evaluation-{split}{_suffix(checkpoint)}.json"
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
     def write_hypotheses(self, split: str, checkpoint: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
-        """Writes `hypotheses-SPLIT.txt` with those of the kind `plain`; other kinds have their name before `.txt`."""
+        """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
             ending = ".txt" if kind == "plain" else f".{kind}.txt"
             path = self.path / f"hypotheses-{split}{_suffix(checkpoint)}{ending}"
@@ -223,5 +223,5 @@ class RunFolder:
 
 
 def _suffix(checkpoint: str) -> str:
-    """What tells another checkpoint's files from the best one's, which result.json describes."""
+    """The part of a file's name that says the checkpoint; empty for the best one, which result.json describes."""
     return "" if checkpoint == "best" else "-" + re.sub(r"[^\w.]+", "-", Path(checkpoint).name)

@@ -1,7 +1,7 @@
 """`frozen.npz` of a run folder: fixed arrays that no seed gives, such as an imported model's random layer.
 
-Checkpoints hold what is trained, and a seed gives the rest. Where it does not, this file, written once, holds what takes the
-place of what `initialize` made; its names are those of the variables, COLLECTION/path/to/leaf.
+Checkpoints hold the trained arrays, and the seed usually gives the others. This file, written once, holds fixed arrays that the seed
+does not give; they replace those of `initialize`. Its names are those of the variables, COLLECTION/path/to/leaf.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Variables = dict[str, Any]
 
 
 def write_frozen(path: Path, variables: Variables) -> None:
-    """Writes the arrays of these collections (without `params`, which checkpoints hold); without any, no file."""
+    """Writes the arrays of these collections (not `params`, which checkpoints hold). Writes no file if there are no arrays."""
     arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in _named(variables)}
     if arrays:
         content = io.BytesIO()
@@ -30,7 +30,7 @@ def write_frozen(path: Path, variables: Variables) -> None:
 
 
 def with_frozen(path: Path, variables: Variables) -> Variables:
-    """`variables` with the arrays of the folder's file in place of their own; as they are where there is no file.
+    """`variables`, with the arrays of the file in place of their own; unchanged if there is no file.
 
     Raises: UserError for a file that is damaged or of another model.
     """
@@ -40,15 +40,15 @@ def with_frozen(path: Path, variables: Variables) -> Variables:
         if name not in leaves or array.shape != leaves[name].shape or array.dtype != leaves[name].dtype:
             wanted = f"{leaves[name].dtype} {list(leaves[name].shape)}" if name in leaves else "no such array"
             raise UserError(
-                f"{path} has {array.dtype} {list(array.shape)} as {name}, the model of config.json {wanted}; put the run's own "
-                "files back, or import the model again"
+                f"{path} has {array.dtype} {list(array.shape)} as {name}, but the model of config.json has {wanted}; restore the run's "
+                "own files, or import the model again"
             )
     replaced = [jax.numpy.asarray(arrays[name]) if name in arrays else leaf for name, leaf in leaves.items()]
     return jax.tree.unflatten(jax.tree.structure(variables), replaced)
 
 
 def fingerprint(path: Path) -> str | None:
-    """BLAKE2b (128 bits, hexadecimal) of the folder's file, by which a checkpoint knows it; None where there is no file."""
+    """BLAKE2b (128 bits, hexadecimal) of the file, by which a checkpoint recognises it; None if there is no file."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() if path.exists() else None
 
 
@@ -57,13 +57,13 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         if strange := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
-            raise ValueError(f"{strange[0]!r:.200} is no array")  # NumPy gives the bytes of what it does not know
+            raise ValueError(f"{strange[0]!r:.200} is not an array")  # NumPy returns the raw bytes of an unknown file
         return arrays
     except (
         Exception
-    ) as error:  # zipfile, zlib and NumPy raise a dozen kinds between them, and each means that it is damaged
+    ) as error:  # zipfile, zlib and NumPy raise a dozen types of errors, and each means that the file is damaged
         raise UserError(
-            f"{path} cannot be read ({_one_line(error)}); put the run's own file back, or import the model again"
+            f"{path} cannot be read ({_one_line(error)}); restore the run's own file, or import the model again"
         ) from None
 
 

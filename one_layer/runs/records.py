@@ -1,4 +1,4 @@
-"""Plain values (of a ConfigDict, or of JSON) into frozen records, with errors that name the key."""
+"""Turns plain values (from a ConfigDict or JSON) into frozen records, with errors that name the key."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Record = TypeVar("Record")
 
 
 def record(kind: type[Record], section: str, values: dict[str, Any], ignored: Iterable[str] = ()) -> Record:
-    """The record of a config's section; keys in `ignored` are left out.
+    """The record of a config's section; unknown keys that are in `ignored` are left out.
 
-    Raises: UserError for an unknown key, with the nearest known one, and for a value of another type or out of range.
+    Raises: UserError for an unknown key (it suggests the nearest known one), and for a value of another type or out of range.
     """
     hints = get_type_hints(kind)
     values = {name: value for name, value in values.items() if name in hints or name not in ignored}
@@ -28,7 +28,7 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value is of a field's type; a whole number passes for a float, true and false for no number."""
+    """Whether a plain value has a field's type. A whole number counts as a float; true and false do not count as numbers."""
     if isinstance(hint, UnionType):
         return any(fits(value, each) for each in get_args(hint))
     if get_origin(hint) is tuple:
@@ -39,7 +39,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
-    """Raises: UserError for a name that is not in `known`, with the nearest one that is."""
+    """Raises: UserError for a name that is not in `known`; it suggests the nearest known name."""
     for name in values:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -48,7 +48,7 @@ def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
 
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested keys joined by dots, tuples as lists, so that what JSON read back compares equal."""
+    """Joins nested keys by dots and turns tuples into lists, so that a config read from JSON compares equal."""
     flat: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, dict):

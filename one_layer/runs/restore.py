@@ -1,4 +1,4 @@
-"""A trained model from its run folder: config, vocabularies and the weights of a checkpoint."""
+"""Loads a trained model from its run folder: config, vocabularies and the weights of a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 
 def restore_run(workdir: str | Path | RunFolder, checkpoint: str = "best") -> TrainedModel:
-    """Restores `best`, `last`, the step given, or an average: of the last N (`average:N`), of the N best (`average-best:N`).
+    """Restores `best`, `last`, a step, or an average: of the last N checkpoints (`average:N`) or the N best (`average-best:N`).
 
-    Averaging is over what is trained, scores and not masks: masks are made of the averaged scores (paper A, section 4). The best
-    have the highest validation scores; of equal ones the later is the better.
+    An average is over the trained parameters: scores are averaged, and masks are made from the averaged scores (paper A, section 4). The
+    best checkpoints have the highest validation scores; of equal scores, the later one ranks higher.
 
-    Raises: UserError for a folder without a run, a checkpoint that is not there or damaged, or one of another vocabulary.
+    Raises: UserError for a folder without a run, a missing or damaged checkpoint, or one with another vocabulary.
     """
     folder = workdir if isinstance(workdir, RunFolder) else RunFolder(workdir)
     run, assets = folder.read_config(), folder.assets()
@@ -53,10 +53,10 @@ def restore_run(workdir: str | Path | RunFolder, checkpoint: str = "best") -> Tr
 
 
 def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
-    """The updates, rising, of the checkpoints that `name` means."""
+    """The updates of the checkpoints that `name` means, in ascending order."""
     steps = checkpoints.steps()
     if not steps:
-        raise UserError(f"there is no checkpoint in {checkpoints.folder}; train first, or mend --workdir")
+        raise UserError(f"there is no checkpoint in {checkpoints.folder}; train first, or correct --workdir")
     if name == "last":
         return steps[-1:]
     if name == "best":
@@ -76,7 +76,7 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
         )
     )
     if not 1 <= int(number) <= len(choice):
-        which = "of the last evaluations in a row" if key == "keep_last" else "with a score"
+        which = "of the latest consecutive evaluations" if key == "keep_last" else "with a score"
         raise UserError(
             f"--checkpoint={name!r}, but {checkpoints.folder} holds {len(choice)} checkpoints {which}; give N from 1 to "
             f"{len(choice)}, or train with train.{key} of at least N"
@@ -85,24 +85,24 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
 
 
 def _last_evaluations(checkpoints: Checkpoints, keep_last: int) -> list[int]:
-    """The updates of the last evaluations whose checkpoints are all there, rising.
+    """The updates of the latest consecutive evaluations whose checkpoints all exist, in ascending order.
 
-    Older checkpoints stay as well, for their score or as every N-th: between them and these, evaluations are missing.
+    Older checkpoints may also exist, because of their score or as every N-th. Between those and these, checkpoints are missing.
     """
     scored = sorted(checkpoints.ranked())
     if not scored:
         return []
     evaluated = checkpoints.progress(scored[-1]).get("evaluated")
-    if evaluated is None:  # a run of an earlier version did not write this down; these are certain to be in a row
+    if evaluated is None:  # an earlier version did not record this; the last `keep_last` are certain to be consecutive
         return scored[-keep_last:]
     missing = [place for place, step in enumerate(evaluated) if step not in scored]
     return evaluated[missing[-1] + 1 if missing else 0 :]
 
 
 def _average(checkpoints: Checkpoints, steps: list[int], like: Any) -> Any:
-    """The mean of what is trained over the checkpoints of `steps`, shaped as `like`; only one of them at a time is in memory.
+    """The mean of the trained parameters over the checkpoints of `steps`, in the shapes of `like`. Memory holds one checkpoint at a time.
 
-    Summed in float64 by NumPy, so that the scores, and with them the masks, are the same bits on every device.
+    NumPy sums in float64, so that the scores, and therefore the masks, have the same bits on every device.
     """
     if len(steps) == 1:
         return checkpoints.restore(steps[0], params=like)["params"]

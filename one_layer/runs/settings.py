@@ -1,4 +1,4 @@
-"""The resolved configuration of a run: frozen records, made once from what `configs/` and the command line say."""
+"""The resolved configuration of a run: frozen records, made once from a config of `configs/` and the command line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from one_layer.tasks.protocol import Task
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
-_OF_THE_TASK = ("source_vocab", "target_vocab", "family")  # what users do not give: the text and the task decide it
+_OF_THE_TASK = ("source_vocab", "target_vocab", "family")  # not given by users: the text and the task decide them
 
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """`lr` is the peak, reached after `warmup` updates; `clip` 0 means none; `accumulate` micro-batches make one update."""
+    """`lr` is the peak, reached after `warmup` updates. `clip` 0 means no clipping. `accumulate` micro-batches make one update."""
 
     lr: float = 5e-4
     schedule: str = "inverse_sqrt"
@@ -46,7 +46,9 @@ class OptimConfig:
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
         if not self.eps > 0:
-            raise UserError(f"optim.eps is {self.eps}; it must be above 0, or a score without a gradient becomes 0/0")
+            raise UserError(
+                f"optim.eps is {self.eps}; it must be above 0, because a score without a gradient would become 0/0"
+            )
         if self.accumulate < 1:
             raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
 
@@ -67,7 +69,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         if not (self.updates or self.epochs):
-            raise UserError("train.updates and train.epochs are both 0: say when training ends")
+            raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
             if getattr(self, name) < least.get(name, 0):
@@ -76,10 +78,10 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that a run depends on, with the seed of the random layer, the scores, the batches and dropout.
+    """Everything that a run depends on. `seed` is for the random layer, the scores, the order of batches and dropout.
 
-    `model` has the keys of the config; `model_config` makes the record, when the vocabularies are known. `evaluation` is the
-    task's record of settings. `raw` is all of it as plain values: what config.json holds.
+    `model` has the config's keys; `model_config` makes the record from them when the vocabularies are known. `evaluation` is the task's
+    record of settings. `raw` has everything as plain values, as in config.json.
     """
 
     task: Task
@@ -98,9 +100,9 @@ class RunConfig:
 
 
 def resolve(config: dict[str, Any]) -> RunConfig:
-    """Turns nested plain values (a ConfigDict's, or config.json's) into records.
+    """Turns nested plain values (from a ConfigDict or config.json) into records.
 
-    Raises: UserError for unknown keys, with the nearest known one, for missing sections, and for values out of range.
+    Raises: UserError for an unknown key (it suggests the nearest known one), a missing section, and a value out of range.
     """
     refuse_unknown("", config, {*_SECTIONS, "task", "seed"})
     if missing := sorted(set(_SECTIONS) - config.keys()):
@@ -108,7 +110,7 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     task = task_named(config.get("task", "translation"))
     for name in _SECTIONS:
         if not isinstance(config[name], dict):
-            raise UserError(f"{name} is {config[name]!r} in the config; it is a section with keys of its own")
+            raise UserError(f"{name} is {config[name]!r} in the config; it must be a section with keys")
     seed = config.get("seed", 1)
     if not fits(seed, int) or not 0 <= seed < 2**32:
         raise UserError(f"seed is {seed!r}; it must be a whole number from 0 to 2**32 - 1")
@@ -127,7 +129,7 @@ def resolve(config: dict[str, Any]) -> RunConfig:
 
 
 def task_settings(task: Task, values: dict[str, Any]) -> Any:
-    """The task's record of the section `evaluation`; keys that only other tasks have are left out.
+    """The task's record of the section `evaluation`. Keys that only other tasks have are left out.
 
     Raises: UserError for keys that no task has, and for values out of range.
     """
@@ -136,34 +138,34 @@ def task_settings(task: Task, values: dict[str, Any]) -> Any:
 
 
 def _resolved_model(task: Task, values: dict[str, Any]) -> dict[str, Any]:
-    """The section `model` with the values that follow from others, a preset's among them: what config.json tells its readers."""
+    """The section `model` for config.json, with the values that follow from others filled in, including those of a preset."""
     refuse_unknown("model.", values, {each.name for each in dataclasses.fields(ModelConfig)} - set(_OF_THE_TASK))
     model = record(ModelConfig, "model", {**values, "source_vocab": 10, "target_vocab": 10, "family": task.family})
     return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name not in _OF_THE_TASK}
 
 
 def _check_together(run: RunConfig) -> None:
-    """Refuses, before any text is read, a model that cannot be trained and settings that do not go together."""
+    """Checks, before any text is read, that the model can be trained and that the settings fit together. Raises: UserError."""
     model = run.model_config(10, 10)
     run.task.check(run.data, model, run.evaluation)
     if not any(path[0] == "params" for path in shapes(model)):
         raise UserError(
-            "model.keep is 1.0, which makes no masks, so that nothing is left to train; give a keep below 1, or "
+            "model.keep is 1.0, so there are no masks and nothing to train; give a model.keep below 1, or "
             "model.embedding=trained"
         )
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         raise UserError(
-            f"train.select is {run.train.select!r}, but what is measured on the validation set is {' and '.join(known)}; give one of "
+            f"train.select is {run.train.select!r}, but the validation set is measured by {' and '.join(known)}; give one of "
             "these (bleu needs an evaluation.valid_beam of at least 1)"
         )
 
 
 def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
-    """`model` with the section `evaluation` of another config, and with the test text that `overrides` name: `data.directory` and such.
+    """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
 
-    All else is settled by the training. Raises: UserError for an override, by its dotted name, that is not what the model was
-    trained with.
+    Everything else was decided in training. Raises: UserError for an override (by its dotted name) that differs from the value that
+    the model was trained with.
     """
     trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():
@@ -171,18 +173,18 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
         elif not name.startswith("evaluation.") and trained.get(name) != value:
             raise UserError(
-                f"--config.{name}={value!r}, but the run was trained with {trained.get(name)!r}; to score or translate, other values "
-                f"are taken for evaluation.* and {', '.join(_WHERE_TEXT_IS)} alone"
+                f"--config.{name}={value!r}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
+                f"evaluation.* and {', '.join(_WHERE_TEXT_IS)} can have other values"
             )
     settings = task_settings(model.task, config["evaluation"])
     return dataclasses.replace(model, settings=settings, data=record(DataConfig, "data", {**vars(model.data), **data}))
 
 
 def may_change(name: str, run: RunConfig) -> bool:
-    """Whether a key, by its dotted name, may have another value when a run goes on.
+    """Whether a key (by its dotted name) may have another value when a run is resumed.
 
-    That is so for what only says how long to go on or how to score tests, but not for what decides the validation score: that
-    score selects the best checkpoint. The number of updates may change only under a schedule that does not depend on the end.
+    Keys that only say how long to train or how to score test sets may change. Keys that decide the validation score may not, because
+    that score selects the best checkpoint. The number of updates may change only if the schedule does not depend on it.
     """
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"

@@ -1,6 +1,6 @@
-"""What models are trained for: a folder for each task, with everything that is particular to it.
+"""The tasks that models are trained for, with one folder for each: everything specific to a task is in its folder.
 
-`TASKS` has them by name. The rest of the program knows a task by the class `one_layer.tasks.protocol.Task` alone.
+`TASKS` has the tasks by name. The rest of the program uses a task only through the class `one_layer.tasks.protocol.Task`.
 """
 
 from one_layer.errors import UserError
@@ -12,14 +12,14 @@ TASKS: dict[str, Task] = {task.name: task for task in (Translation(), Classifica
 
 
 def task_named(name: object) -> Task:
-    """Raises: UserError for a name that is not in TASKS."""
+    """The task with this name. Raises: UserError for a name that is not in TASKS."""
     if not isinstance(name, str) or name not in TASKS:
         raise UserError(f"task is {name!r:.200}; known are {', '.join(TASKS)}")
     return TASKS[name]
 
 
 def task_of_family(family: str) -> Task:
-    """The task whose networks are of this family. Raises: UserError where there is none."""
+    """The task whose networks are of this family. Raises: UserError if there is none."""
     for task in TASKS.values():
         if task.family == family:
             return task

@@ -1,4 +1,4 @@
-"""The training objective: label-smoothed cross entropy, summed over the target tokens that are no pads, or over texts."""
+"""The training objective: label-smoothed cross entropy, summed over target tokens (without pads) or over texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ AnyArray = Array | np.ndarray
 def label_smoothed_nll(
     logits: Float[Array, "batch length vocab"], target: Int[Array | np.ndarray, "batch length"], smoothing: float
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """Sums over real target tokens, in nats: the smoothed loss, the plain negative log-likelihood, and the tokens' number.
+    """Sums over the target tokens that are not pads: the smoothed loss and the negative log-likelihood, in nats, and the token count.
 
-    loss = (1 − ε)·nll + ε/V·Σ_v −log p_v, over all V entries, pad and bos included (Szegedy et al. 2016, section 7, in the form
-    that fairseq and so paper A's code uses).
+    loss = (1 − ε)·nll + ε/V·Σ_v −log p_v, over all V entries including pad and bos. This is Szegedy et al. 2016, section 7, in the form
+    that fairseq and paper A's code use.
     """
     return _summed(logits, target, target != PAD, smoothing)
 
@@ -26,7 +26,7 @@ def label_smoothed_nll(
 def label_nll(
     logits: Float[Array, "batch labels"], target: Int[Array | np.ndarray, "batch length"], smoothing: float
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """The same sums over texts, of a classifier, and the number of texts. `target` begins with a label's id, or a pad: no text."""
+    """The same sums over texts, for a classifier. A row of `target` begins with a label's id, or with a pad if the row is empty."""
     return _summed(logits, target[:, 0] - UNK - 1, target[:, 0] != PAD, smoothing)
 
 
@@ -38,7 +38,7 @@ def _summed(
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     logits, weight = logits.astype(jnp.float32), real.astype(jnp.float32)
     normaliser = jax.nn.logsumexp(logits, axis=-1)
-    # Not take_along_axis: its gradient is scattered into an array of zeros as large as the logits.
+    # Not take_along_axis: its gradient is a scatter into an array of zeros as large as the logits.
     hit = jnp.arange(logits.shape[-1]) == target[..., None]
     nll = normaliser - jnp.sum(jnp.where(hit, logits, 0.0), axis=-1)
     smooth = normaliser - logits.mean(axis=-1)

@@ -1,4 +1,4 @@
-"""A trained model: what a run folder or a ticket becomes, and the Python interface to it."""
+"""A trained model, loaded from a run folder or a ticket, and its Python interface."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Variables = dict[str, Any]
 class TrainedModel(ABC):
     """A network with its variables, its text assets and its task's settings; `one_layer.load` makes one.
 
-    `variables` are the network's, or what `materialize` or a ticket makes of them. `step` is the update that they are of (the last
-    one of an average). `source` says where they come from: `best`, `last`, the path of a ticket. `trained_with` is the resolved
-    config of the run, as far as it is known.
+    `variables` are the network's own, or those that `materialize` or a ticket gives. `step` is the update that they belong to; for an
+    average, the last of its updates. `source` says where they come from: for instance `best`, `last` or the path of a ticket.
+    `trained_with` is the resolved config of the run, as far as it is known.
     """
 
     task: Task
@@ -43,21 +43,21 @@ class TrainedModel(ABC):
     source: str
     trained_with: dict[str, Any]
 
-    verb: ClassVar[str]  # what it does with raw lines, and the name of the mode that does it
+    verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
 
     @abstractmethod
     def lines(self, lines: Sequence[str]) -> list[str]:
-        """Raw lines in, one line out for each of them, in order; what `--mode` with the name `verb` writes."""
+        """Returns one output line for each raw line, in order. The mode with the name `verb` writes these lines."""
 
     @abstractmethod
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """The scores of a part of the corpus, and the hypotheses by their kind: `plain`, and what else is worth keeping.
+        """Scores a split. Returns the scores, and the hypotheses by kind: `plain`, and others that the task keeps.
 
-        They are logged under `title` too. Raises: UserError where the model's numbers are not finite.
+        Also logs the scores under `title`. Raises: UserError if the model's outputs are not finite.
         """
 
     def serve(self, verb: str, lines: Sequence[str]) -> list[str]:
-        """What `lines` gives. Raises: UserError where this is not what the model does."""
+        """Calls `lines`. Raises: UserError if `verb` is not this model's."""
         if verb != self.verb:
             raise UserError(
                 f"{self.source} is a {self.task.name} model, which does not {verb}; give --mode={self.verb}"
@@ -66,12 +66,12 @@ class TrainedModel(ABC):
 
     @cached_property
     def prepared(self) -> Variables:
-        """The variables with all masks multiplied out, once."""
+        """The variables with all masks applied to their weights, computed once."""
         return prepared(self.config, self.variables)
 
 
 def prepared(config: ModelConfig, variables: Variables) -> Variables:
-    """`variables` with the masks multiplied out; as they are, and not copied, where there are no scores to select by."""
+    """`variables` with all masks applied to their weights. Without scores, they are returned unchanged and not copied."""
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
     scored = any(path[-1].key == "scores" for path, _ in leaves)
     return _materialize(variables, mask=config.supermask) if scored else variables

@@ -1,4 +1,4 @@
-"""What a task is: everything that the rest of the program asks of translation, of classification, or of a task of your own."""
+"""The interface of a task: everything that the rest of the program needs from translation, classification or a new task."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ Validator = Callable[[Variables, dict[str, Variables]], dict[str, float]]
 
 
 class Task(ABC):
-    """One task. Training, evaluation, run folders, results and tickets know a task by this class alone.
+    """One task. Training, evaluation, run folders, results and tickets use a task only through this class.
 
-    `name`: what users give as `task`. `family`: its networks (`one_layer.models.families`). `settings`: the frozen record that
-    the config's section `evaluation` becomes; keys of other tasks there have no effect. `limits`: the largest values of these
-    settings that a ticket may ask for; `validated_by`: those that decide what `validator` measures, and so must not change during
-    a run. `model`: the class of its trained models.
+    - `name`: the value that users give as `task`.
+    - `family`: the family of its networks (`one_layer.models.families`).
+    - `settings`: the frozen record of the config's section `evaluation`; keys of other tasks in that section have no effect.
+    - `limits`: the largest values of these settings that a ticket may have.
+    - `validated_by`: the settings that decide what `validator` measures, and so must not change during a run.
+    - `model`: the class of its trained models.
     """
 
     name: ClassVar[str]
@@ -40,19 +42,19 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, data: DataConfig, model: ModelConfig, settings: Any) -> None:
-        """Raises: UserError for settings that do not go together, before any text is read."""
+        """Checks that the settings fit together, before any text is read. Raises: UserError if they do not."""
 
     @abstractmethod
     def selectable(self, data: DataConfig, settings: Any) -> tuple[str, ...]:
-        """The values of `validator`, without `valid/`, that may choose the best checkpoint. All but `nll` are better when higher."""
+        """The values of `validator`, without `valid/`, that may select the best checkpoint. For all but `nll`, higher is better."""
 
     @abstractmethod
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
-        """All parts of the text as ids. `saved`: the vocabularies and codes of a run that goes on. Raises: UserError for bad files."""
+        """All splits as ids. `saved`: the vocabularies and codes of a resumed run. Raises: UserError for files that cannot be used."""
 
     @abstractmethod
     def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        """The parts that are scored, without the training text: `valid`, one test set, `test` (all test sets), or empty for all."""
+        """The scored splits, without the training text. `wanted`: `valid`, one test set, `test` for all test sets, or empty for all."""
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> TrainingBatches:
         """The endless sequence of updates that training reads."""
@@ -67,12 +69,12 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
-        """Sums over a micro-batch: `loss` and `nll` in nats, `targets` that gradients are divided by, and `tokens` for the speed."""
+        """Sums over a micro-batch: `loss` and `nll` in nats, `targets` (the divisor of gradients), and `tokens` (to measure the speed)."""
 
     @abstractmethod
     def validator(self, model: ModelConfig, data: DataConfig, settings: Any, corpus: Corpus) -> Validator:
-        """What measures the validation set: (params, fixed collections) -> values, `valid/nll` (nats a target) among them."""
+        """A function that measures the validation set: (params, fixed collections) -> values, with `valid/nll` in nats per target."""
 
     def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
-        """About what a line of so many tokens takes, at most; by default what the encoder takes."""
+        """An approximate upper bound of the work for a line of `tokens` tokens; by default the work of the encoder."""
         return encoder_work(model, tokens)

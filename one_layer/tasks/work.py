@@ -1,4 +1,4 @@
-"""About how much memory and time a line takes, reckoned from settings alone: what a stranger's ticket may ask for is bounded by it."""
+"""Estimates of the memory and time that one line takes, from settings alone. They limit what a ticket from a stranger may demand."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from one_layer.models import ModelConfig
 
 
 class Work(NamedTuple):
-    """Bytes of memory, and multiplications and additions."""
+    """Bytes of memory, and the number of multiplications and additions."""
 
     bytes: int
     operations: int
 
 
 def encoder_work(config: ModelConfig, tokens: int) -> Work:
-    """The work of the encoder, for a line of so many tokens."""
+    """The work of the encoder for a line of `tokens` tokens."""
     c = config
     kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens)
     layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
@@ -23,7 +23,7 @@ def encoder_work(config: ModelConfig, tokens: int) -> Work:
 
 
 def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Work:
-    """The work of an encoder and of a beam search to `longest` tokens, for a line of so many tokens."""
+    """The work of an encoder and of a beam search to `longest` tokens, for a line of `tokens` tokens."""
     c, encoder = config, encoder_work(config, tokens)
     memory, cache = (places * 2 * c.decoder_layers * c.d_model for places in (tokens, longest))
     step = 2 * c.target_vocab + c.ffn + c.heads * (longest + tokens)

@@ -1,8 +1,8 @@
-"""Bits stored near their entropy: n independent bits of which the fraction p is set need n H(p) bits, H being the binary entropy.
+"""Codes bits near their entropy: n independent bits, of which the fraction p is set, need n H(p) bits; H is the binary entropy.
 
-zstd's Huffman codes come within 2 % of that over packed bytes while neither bit is rare. Where one is, nearly every byte is the
-same, and a Huffman code, which spends at least a bit a byte, wastes most of it; the gaps between the rare bits come within 2 %
-there.
+If neither bit is rare, zstd's Huffman codes over packed bytes come within 2 % of that. If one bit is rare, nearly all bytes are equal, and
+a Huffman code wastes space because it spends at least one bit per byte. Then the gaps between the rare bits are coded instead, which
+also comes within 2 %.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from one_layer.errors import UserError
 
 CODECS = ("zstd", "zstd-ones", "zstd-zeros")
 
-_WORTH = 0.95  # of the size as it is; what saves less is not coded
-_RARE = 4  # gaps are coded where at most one bit in so many is the rare one
-_LONG = 255  # a byte of a gap that goes on
+_WORTH = 0.95  # a code is used only if its size is at most this fraction of the uncoded size
+_RARE = 4  # gaps are coded if at most one bit in this many is the rare one
+_LONG = 255  # this byte means that the gap continues in the next byte
 
 
 def encode(raw: bytes, level: int = 1) -> tuple[str | None, bytes]:
-    """The shortest code of `raw` and its codec; None and `raw` itself where no codec saves 5 %. `level` is zstd's effort."""
+    """The shortest code of `raw`, after the name of its codec; None and `raw` itself if no codec saves 5 %. `level` is zstd's level."""
     codes: list[tuple[str | None, bytes]] = [(None, raw), ("zstd", _compress(raw, level))]
     ones = sum(byte.bit_count() * count for byte, count in enumerate(_histogram(raw)))
     for codec, rare in (("zstd-ones", ones), ("zstd-zeros", 8 * len(raw) - ones)):
@@ -32,7 +32,7 @@ def encode(raw: bytes, level: int = 1) -> tuple[str | None, bytes]:
 
 
 def decode(codec: str, code: bytes, length: int) -> bytes:
-    """The `length` bytes that were encoded; memory for a few times as many at most, whatever `code` says.
+    """The `length` bytes that were encoded. It takes memory for a few times `length` bytes at most, whatever `code` contains.
 
     Raises: UserError for another length, an unknown codec and a damaged code.
     """
@@ -57,13 +57,13 @@ def _histogram(raw: bytes) -> list[int]:
 
 
 def _bits(raw: bytes, codec: str) -> UInt8[np.ndarray, "bits"]:
-    """The bits of `raw`, the lowest of each byte first, with the rare one set."""
+    """The bits of `raw`, the lowest bit of each byte first, inverted if needed so that the rare bit is 1."""
     packed = np.frombuffer(raw, np.uint8)
     return np.unpackbits(packed if codec == "zstd-ones" else ~packed, bitorder="little")
 
 
 def _gaps(bits: UInt8[np.ndarray, "bits"]) -> bytes:
-    """For every bit that is set, how many unset ones stand between it and the one before: as many bytes 255 as fit, and the rest."""
+    """For every set bit, the number of unset bits since the previous set bit: as many bytes 255 as fit, then the remainder."""
     gaps = np.diff(np.flatnonzero(bits), prepend=-1) - 1
     ends = np.cumsum(gaps // _LONG + 1)
     stream = np.full(ends[-1] if len(ends) else 0, _LONG, np.uint8)
@@ -76,15 +76,15 @@ def _compress(raw: bytes, level: int) -> bytes:
 
 
 def _decompress(code: bytes, least: int, most: int) -> bytes:
-    """One zstd frame, which must say beforehand that its content has from `least` to `most` bytes."""
+    """Decodes one zstd frame; its header must declare from `least` to `most` bytes of content."""
     try:
         size = zstandard.get_frame_parameters(code).content_size
         if not least <= size <= most:
             wanted = f"{most:,}" if least == most else f"at most {most:,}"
-            raise UserError(f"a code unfolds to {size:,} bytes where {wanted} belong")
+            raise UserError(f"a code declares {size:,} bytes of content where {wanted} are expected")
         content = zstandard.ZstdDecompressor().decompress(code, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise UserError(f"a code is not one whole zstd frame ({error})") from None
     if len(content) != size:
-        raise UserError(f"a code unfolds to {len(content):,} bytes and says {size:,}")
+        raise UserError(f"a code decodes to {len(content):,} bytes but declares {size:,}")
     return content

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while training: noticed between two updates, so that a checkpoint can be saved first."""
+"""Handles Ctrl-C and SIGTERM during training: the loop notices them between two updates, so that it can save a checkpoint first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """A context in which the first SIGINT or SIGTERM only sets `signal`; a second one acts as it does elsewhere.
+    """A context in which the first SIGINT or SIGTERM only sets `signal`; a second one acts as usual.
 
-    Outside the main thread signals cannot be caught, and nothing changes.
+    Outside the main thread, signals cannot be caught, and the context does nothing.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Interruption:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop by the signal `number`, and has saved a checkpoint of update `step`."""
+    """The signal `number` asked training to stop; a checkpoint of update `step` was saved."""
 
     def __init__(self, number: int, step: int) -> None:
         super().__init__(number, step)

@@ -1,4 +1,4 @@
-"""The means of what updates report, a line of metrics every so many updates."""
+"""Averages the sums that updates report, and writes a line of metrics every `log_every` updates."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from one_layer.training.metrics import MetricsLog
 
 NOT_A_NUMBER = (
     "the {what} is {value} at update {step}: training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip. "
-    "The checkpoints up to there are good"
+    "The checkpoints before that update are good"
 )
 
 
 class Meter:
-    """Sums what updates report and writes a line of means every `log_every` updates, and one at each evaluation.
+    """Adds up what updates report. Writes a line of means every `log_every` updates and at each evaluation.
 
-    `state` is what a checkpoint keeps, so that an interrupted line goes on where it stopped. A loss that is no number stops the
-    run.
+    A checkpoint stores `state`, so that a resumed run continues an unfinished line. A loss that is not finite stops the run.
     """
 
     def __init__(
@@ -38,15 +37,15 @@ class Meter:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The sums of the line that has begun."""
+        """The sums of the unfinished line."""
         return {"sums": self._sums, "updates": self._updates, "spent": self._spent + self.seconds() - self._since}
 
     def seconds(self) -> float:
-        """Of training so far, earlier intervals and runs included, evaluations not."""
+        """Seconds of training so far, including earlier intervals and resumed runs, without evaluations."""
         return self._before + time.perf_counter() - self._start
 
     def add(self, step: int, sums: dict[str, Array]) -> None:
-        """Takes the sums of one update; reading them waits for it. Raises: UserError for a loss or gradient that is no number."""
+        """Adds the sums of one update, and waits until it is computed. Raises: UserError for a loss or gradient that is not finite."""
         read = {name: float(value) for name, value in jax.device_get(sums).items()}
         for name, what in {"loss": "loss", "norm": "gradient's norm"}.items():
             if not math.isfinite(read[name]):
@@ -59,7 +58,7 @@ class Meter:
             self.write(step)
 
     def write(self, step: int) -> None:
-        """Writes the line that has begun, if any update is in it, and begins another."""
+        """Writes the unfinished line if it has any updates, and begins a new one."""
         if not self._updates:
             return
         sums, now = self._sums, self.seconds()

@@ -1,4 +1,4 @@
-"""What a run measures: a line of JSON each time, the same for TensorBoard, and how far the masks moved."""
+"""The metrics of a run: lines of JSON, the same values for TensorBoard, and the share of mask bits that changed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from one_layer.supermask import Supermask
 
 
 class MetricsLog:
-    """`metrics.jsonl`, one object a line with `step` and `seconds`, and TensorBoard events beside it.
+    """`metrics.jsonl`, with one object per line that has `step` and `seconds`, and TensorBoard events beside it.
 
-    Opened at the step of a restored checkpoint, it drops the lines that come after it: they will be written again.
+    When a run is resumed, the lines after the step of the restored checkpoint are deleted: they will be written again.
     """
 
     def __init__(self, folder: RunFolder, step: int) -> None:
@@ -37,13 +37,13 @@ class MetricsLog:
         self._board = _Board(folder.tensorboard, step + 1)
 
     def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
-        """Appends one line. `seconds` of training so far, those before a resumption included."""
+        """Appends one line. `seconds`: the training time so far, including the time before a resumption."""
         self._file.write(json.dumps({"step": step, "seconds": round(seconds, 3), **values}) + "\n")
         self._file.flush()
         self._board.write(step, values)
 
     def close(self) -> None:
-        """Makes sure that everything is on the disk."""
+        """Closes the files when everything is on the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -51,15 +51,15 @@ class MetricsLog:
 
 
 class _Board:
-    """A file of TensorBoard's events in a folder, which hides those of earlier files from step `first` on.
+    """A file of TensorBoard events. It hides events of earlier files in the folder from step `first` on.
 
-    SummaryWriter hands events to a thread that keeps them for up to two minutes, and its flush does not wait for that thread: a kill
-    would take them. Here every event is on the disk when `write` returns.
+    SummaryWriter is not used, because it passes events to a thread that keeps them for up to two minutes, and its flush does not wait
+    for that thread, so a kill would lose them. Here, every event is in the file when `write` returns.
     """
 
     def __init__(self, folder: Path, first: int) -> None:
         folder.mkdir(exist_ok=True)
-        # Two files of one second would have one name.
+        # The time in nanoseconds, because two files of the same second would have the same name.
         self._writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
         self._add(Event(step=first, session_log=SessionLog(status=SessionLog.START)))
 
@@ -79,7 +79,7 @@ class _Board:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`; none where there is no such file. A last line cut short by a kill is left out."""
+    """The lines of a `metrics.jsonl`; an empty list if there is no file. A last line that a kill cut short is left out."""
     if not path.exists():
         return []
     text = path.read_text("utf-8")
@@ -93,7 +93,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 @partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])
 @dataclass(frozen=True, eq=False)
 class PackedMask:
-    """`count` mask bits, those of all layers together; every layer's `bits` are filled up to whole bytes."""
+    """The mask bits of all layers of a matrix, `count` in total. The `bits` of each layer are padded to whole bytes."""
 
     bits: UInt8[Array, "*layers bytes"]
     count: int
@@ -103,7 +103,7 @@ Masks = dict[str, PackedMask]
 
 
 def packed_masks(params: Any, mask: Supermask) -> Masks:
-    """Every mask of a model, one bit a weight (1 where it is above 0), by the path of its scores. Layers are packed one by one."""
+    """Every mask of a model, by the path of its scores: one bit per weight, 1 where the mask is above 0. Layers are packed separately."""
     named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
     packed = for_each_mask(scores, mask, lambda chosen: jnp.packbits(chosen.reshape(-1) > 0))
@@ -111,7 +111,7 @@ def packed_masks(params: Any, mask: Supermask) -> Masks:
 
 
 def flipped_share(before: Masks, after: Masks) -> Float[Array, ""]:
-    """The share of all mask bits that differ, in [0, 1]; bits that only fill up a layer's last byte are not among them."""
+    """The share of all mask bits that differ, in [0, 1]. Padding bits at the end of a layer do not count."""
     flips = sum(
         jnp.sum(jnp.bitwise_count(mask.bits ^ after[name].bits), dtype=jnp.float32) for name, mask in before.items()
     )

@@ -1,4 +1,4 @@
-"""Adam, its learning rate over time, and clipping, as the papers' recipes mean them (fairseq's; Ott et al. 2018)."""
+"""Adam, learning rate schedules and gradient clipping, as in the recipes of the papers (fairseq's; Ott et al. 2018)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from one_layer.runs.settings import OptimConfig
 
 
 def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
-    """The rate of update t + 1 as a function of t; `updates` is the whole run's number, for schedules that end.
+    """The learning rate of update t + 1 as a function of t. `updates` is the number of updates of the whole run.
 
-    `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section
-    5.3). `cosine`: the same warm-up, then down to 0 as the last update ends: masks that stop flipping.
-    `linear`: the same warm-up, then down to 0 in a straight line (Liu et al. 2019, table 10).
+    - `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section 5.3).
+    - `cosine`: the same warm-up, then down a cosine to 0 after the last update, so that masks stop flipping.
+    - `linear`: the same warm-up, then down a straight line to 0 (Liu et al. 2019, table 10).
     """
     warmup = max(config.warmup, 1)
 
@@ -38,7 +38,7 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
 
 
 def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation:
-    """Clip, Adam, decoupled weight decay p −= lr·wd·p, in this order; the gradient comes divided by the number of tokens."""
+    """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before."""
     return optax.chain(
         _clip(config.clip) if config.clip else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
@@ -48,7 +48,7 @@ def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation
 
 
 def _clip(limit: float) -> optax.GradientTransformation:
-    """Scales by min(1, limit / (norm + 1e-6)), as torch and so the reference does; optax's own leaves out the 1e-6."""
+    """Scales by min(1, limit / (norm + 1e-6)), as torch does, and therefore the reference; optax has no 1e-6."""
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         scale = jnp.minimum(1.0, limit / (optax.tree.norm(updates) + 1e-6))
@@ -66,7 +66,7 @@ class AdamState(NamedTuple):
 
 
 def _adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
-    """Adam with eps added to the uncorrected √v, as in the reference; optax.adam adds it to the corrected one."""
+    """Adam, with eps added to √v before bias correction, as in the reference; optax.adam adds it after the correction."""
 
     def init(params: Any) -> AdamState:
         mean, square = jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)
@@ -84,5 +84,5 @@ def _adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
 
 
 def _correction(decay: float, count: Int[Array, ""]) -> Float[Array, ""]:
-    """1 − decay^count, the weight that a running mean from 0 has gathered; by a power, 1 − 0.9999 is off by 2e-4 in float32."""
+    """The bias correction 1 − decay^count. It uses expm1, because 1 − 0.9999 computed with a power is off by 2e-4 in float32."""
     return -jnp.expm1(count * math.log(decay)) if decay else jnp.float32(1.0)

@@ -1,4 +1,4 @@
-"""`result.json`: what a run was, what it scored, what it cost and what it was measured on."""
+"""Writes `result.json`: the config of a run, its scores, its cost, and the device that it ran on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @runtime_checkable
 class Spent(Protocol):
-    """What training says of itself; `one_layer.training.train.Progress` has it."""
+    """What training reports about its course; `one_layer.training.train.Progress` provides it."""
 
     step: int
     seconds: float
@@ -46,7 +46,7 @@ def write(
     if best.config.masked:
         try:
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
-        except UserError as error:  # of settings that no ticket takes; the run itself is done and has a result
+        except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
             log.warning("no ticket was written: %s", error)
     result = {
         "config": run.raw,
@@ -72,7 +72,7 @@ def write(
 
 
 def peak_memory_bytes() -> int:
-    """The accelerator's peak use where it says so, else the greatest resident size of this process."""
+    """The accelerator's peak memory if it reports one, else the peak resident size of this process."""
     statistics = jax.devices()[0].memory_stats() or {}
     if "peak_bytes_in_use" in statistics:
         return int(statistics["peak_bytes_in_use"])
@@ -81,7 +81,7 @@ def peak_memory_bytes() -> int:
 
 
 def commit() -> str | None:
-    """The commit of the code that ran, with `+` where files differ from it; None outside a repository."""
+    """The commit of the code that ran, followed by `+` if files differ from it; None outside a repository."""
 
     def git(*words: str) -> str:
         here = Path(__file__).resolve().parent

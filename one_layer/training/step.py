@@ -1,4 +1,4 @@
-"""One update: the gradient of the summed loss over an update's micro-batches, divided by its targets, goes through the optimiser."""
+"""One update: sum the gradient of the loss over the micro-batches, divide it by the number of targets, and apply the optimiser."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[
 def train_step(
     task: Task, config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int
 ) -> Step:
-    """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), donating the first two.
+    """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
-    `fixed` are the other collections of the model, `random` and, where there is one, `frozen`. A batch is an item of the task's
-    batches: arrays [micro-batches, rows, length]. Dropout's bits depend on the seed, the update's `number` and the micro-batch
-    alone. `sums` are those of the task's loss over the update, and the gradient's `norm`.
+    `fixed` has the other collections of the model: `random` and, if it exists, `frozen`. A batch is an item of the task's batches:
+    arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
+    `sums` has the sums of the task's loss over the update, and the `norm` of the gradient.
     """
     model = build(config)
 
@@ -34,7 +34,7 @@ def train_step(
         return sums["loss"], sums
 
     def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
-        """Summed over the micro-batches, one at a time."""
+        """The gradient and the sums, added over the micro-batches one at a time."""
         one = jax.grad(loss, has_aux=True)
         micro_batches = len(batch["source"])
         if micro_batches == 1:
@@ -55,8 +55,8 @@ def train_step(
             variables = materialize({"params": params, **fixed}, config.supermask)
             return variables, {name: variables.pop(name) for name in fixed}
 
-        # Every mask is selected once an update, before the layers are scanned: in the scan each would wait for the one
-        # before it, and what the backward pass needs of it would be copied.
+        # Every mask is selected once per update, before the scan over the layers. In the scan, each selection would wait for the
+        # previous layer, and the arrays that the backward pass needs would be copied.
         trained, pull_back, rest = jax.vjp(select, params, has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
         gradients, sums = gradient(trained, rest, batch, key)

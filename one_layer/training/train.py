@@ -1,4 +1,4 @@
-"""Training: from a config to checkpoints, metrics and a score. Run again, the same command goes on where it stopped."""
+"""Training: from a config to checkpoints, metrics and scores. The same command, run again, continues an interrupted run."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str, Any]:
-    """Trains `run` in `workdir`, or goes on with it, and scores the best checkpoint on the test sets.
+    """Trains `run` in `workdir`, or continues it there, and scores the best checkpoint on the test sets.
 
-    Returns: what `result.json` holds. Raises: UserError for bad input, and where the loss stops being a number; Interrupted where a
-    signal asks to stop, after a checkpoint was saved.
+    Returns: the content of `result.json`. Raises: UserError for bad input, and if the loss is no longer finite; Interrupted if a signal
+    asks to stop, after a checkpoint was saved.
     """
     folder = RunFolder(workdir)
     resumed = folder.claim(run)
@@ -47,9 +47,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             log.info(line)
         model = run.model_config(*map(len, corpus.vocabularies))
         if not resumed:
-            tables = _tables(
-                run, model, corpus
-            )  # a file that is missing or damaged is noticed before anything is written
+            tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
             folder.begin(corpus, {"frozen": tables})
         folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder)
@@ -60,13 +58,13 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
 
 
 def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:
-    """The tables of `model.embedding_path`, one for each side, or one for both where that is shared; none without a path."""
+    """The tables of `model.embedding_path`: one per side, or one for both sides if they share it; none without a path."""
     return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
 
 
 @dataclass
 class Progress:
-    """How far a run has come: what a checkpoint keeps beside the arrays."""
+    """The progress of a run, which a checkpoint stores beside the arrays."""
 
     step: int = 0
     seconds: float = 0.0
@@ -75,9 +73,9 @@ class Progress:
     since_best: int = 0
     vocabularies: list[str] = field(default_factory=list)  # fingerprints, source and target
     frozen: str | None = None  # fingerprint of frozen.npz
-    text: dict[str, str] = field(default_factory=dict)  # fingerprints of the ids of train and valid
-    evaluated: list[int] = field(default_factory=list)  # the updates at which the validation set was measured
-    meter: dict[str, Any] = field(default_factory=dict)  # the line of metrics that had begun
+    text: dict[str, str] = field(default_factory=dict)  # fingerprints of the ids of the training and validation text
+    evaluated: list[int] = field(default_factory=list)  # the updates of all evaluations on the validation set
+    meter: dict[str, Any] = field(default_factory=dict)  # the unfinished line of metrics
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
@@ -102,9 +100,9 @@ class Trainer:
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
 
     def restore(self) -> None:
-        """Takes up the newest checkpoint that can be read, where there is one; newer ones that cannot be read are set aside.
+        """Continues from the newest checkpoint that can be read, if there is one. Newer damaged checkpoints are set aside.
 
-        Raises: UserError where there are checkpoints and none can be read, or where folder or text are not those of the run.
+        Raises: UserError if there are checkpoints but none can be read, or if the folder or the text is not the run's.
         """
         damaged: dict[int, UserError] = {}
         for step in reversed(self.checkpoints.steps()):
@@ -119,26 +117,26 @@ class Trainer:
                 log.warning("%s; it is kept as %s", why, self.checkpoints.set_aside(broken))
             self.progress = progress
             self.params, self.moments = restored["params"], restored["optimizer"]
-            log.info("going on from update %d", step)
+            log.info("continuing from update %d", step)
             return
         if damaged:
             raise next(iter(damaged.values()))
 
     def _check_same(self, progress: Progress) -> None:
-        """Makes sure that the folder and the text are those that the checkpoint was trained with. Raises: UserError."""
+        """Checks that the folder and the text are those that the checkpoint was trained with. Raises: UserError if not."""
         self.folder.check_identity(vars(progress), self.corpus)
         for part, now in self.progress.text.items():
-            if progress.text.get(part, now) != now:  # an earlier version wrote down none
+            if progress.text.get(part, now) != now:  # an earlier version stored no fingerprint
                 raise UserError(
-                    f"the {self.run.data.describe(part)} is not the text that this run began with; put the run's own text back, or "
-                    "train into a fresh --workdir"
+                    f"the {self.run.data.describe(part)} is not the text that this run began with; restore the run's own text, or "
+                    "train in a new --workdir"
                 )
         progress.text = self.progress.text
 
     def run_to_the_end(self, interruption: Interruption) -> None:
-        """Updates until the last one or until patience is lost, evaluating and saving on the way.
+        """Trains until the last update or until `patience` evaluations bring no better score. Evaluates and saves regularly.
 
-        Raises: Interrupted, between two updates, where a signal asks to stop; a checkpoint was saved then.
+        Raises: Interrupted, between two updates, if a signal asks to stop; a checkpoint was saved before.
         """
         if self._over():
             return
@@ -157,7 +155,7 @@ class Trainer:
         return progress.step >= self.updates or bool(patience and progress.since_best >= patience)
 
     def _interval(self, batches: Iterator[Batch], interruption: Interruption) -> None:
-        """The updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
+        """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
         progress = self.progress
         end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter)

@@ -112,5 +112,5 @@ def test_a_run_uses_the_tables_and_changes_no_bit(tmp_path, tmp_path_factory):
         assert not np.array_equal(variables["params"][f"{side}_embedding"]["scores"][4:], expected[language])
     assert not [name for name in variables["random"] if "embedding" in name]
     tmp_path.joinpath("run", "frozen.npz").unlink()
-    with pytest.raises(UserError, match=r"frozen\.npz is not the file, or lack of one"):
+    with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
         restore_run(tmp_path / "run", "last")

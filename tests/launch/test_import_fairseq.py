@@ -173,7 +173,7 @@ def test_fixed_arrays_of_another_model_are_refused(command, holding, damage):
         "cut": "cannot be read",
         "shape": r"float32 \[3, 8\] as random/source",
         "name": "ffn_up/kernel.*no such",
-        "gone": "not the file, or lack of one",
+        "gone": "not the file that the checkpoint was made with",
     }
     with pytest.raises(UserError, match=messages[damage]):
         restore_run(workdir, "best")

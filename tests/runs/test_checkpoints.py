@@ -130,7 +130,7 @@ def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
 
 def test_a_missing_step_is_named_with_those_there_are(folder):
     checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
-    with pytest.raises(UserError, match=r"no checkpoint of step 5 in .*; there are: 4, 6, 7"):
+    with pytest.raises(UserError, match=r"no checkpoint of step 5 in .*; available steps: 4, 6, 7"):
         checkpoints.restore(5, params=trees()[0])
     checkpoints.close()
 

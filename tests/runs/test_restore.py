@@ -125,13 +125,13 @@ def kept(scores, keep):
         ("average:x", "is unknown"),
         ("average:²", "is unknown"),
         ("average-worst:2", "is unknown"),
-        ("average:0", "holds 5 checkpoints of the last evaluations in a row; give N from 1 to 5"),
+        ("average:0", "holds 5 checkpoints of the latest consecutive evaluations; give N from 1 to 5"),
         ("average:9", r"give N from 1 to 5, or train with train\.keep_last of at least N"),
         (
             "average-best:6",
             r"holds 5 checkpoints with a score; give N from 1 to 5, or train with train\.keep_best of at least N",
         ),
-        ("7", "there is no checkpoint of step 7 in .* there are: 4, 8, 12, 16, 20"),
+        ("7", "there is no checkpoint of step 7 in .* available steps: 4, 8, 12, 16, 20"),
     ],
 )
 def test_checkpoints_that_are_not_there(workdir, name, message):
@@ -155,6 +155,6 @@ def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
     assert restore_run(folder, "average:2").step == 32
     for number in (3, 4):
         with pytest.raises(
-            UserError, match=r"holds 2 checkpoints of the last evaluations in a row; give N from 1 to 2"
+            UserError, match=r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"
         ):
             restore_run(folder, f"average:{number}")

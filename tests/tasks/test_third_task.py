@@ -225,5 +225,5 @@ def test_other_tasks_keys_and_verbs_are_refused(folder):
         restore_run(folder).serve("translate", ["abc"])
     with pytest.raises(UserError, match=r"model\.decoder_layers is 1; words are reversed without a decoder"):
         resolve(tiny.config(CHANGES | {"model.decoder_layers": 1}))
-    with pytest.raises(UserError, match=r"train\.select is 'bleu', but what is measured on the validation set is nll"):
+    with pytest.raises(UserError, match=r"train\.select is 'bleu', but the validation set is measured by nll"):
         resolve(tiny.config(CHANGES | {"train.select": "bleu"}))

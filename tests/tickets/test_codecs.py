@@ -45,17 +45,17 @@ def test_bits_that_say_nothing_of_each_other_stay_as_they_are():
 
 
 @given(st.sampled_from(CODECS), st.binary(max_size=100), st.booleans(), st.integers(0, 1000))
-def test_no_code_unfolds_to_another_length(codec, content, framed, length):
+def test_a_code_of_another_length_is_refused(codec, content, framed, length):
     code = zstandard.ZstdCompressor().compress(content) if framed else content
     with suppress(UserError):
         assert len(decode(codec, code, length)) == length
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_bomb_is_refused_before_it_unfolds(codec):
+def test_a_decompression_bomb_is_refused_before_it_is_decoded(codec):
     code = zstandard.ZstdCompressor().compress(bytes(10**8))
     tracemalloc.start()
-    with pytest.raises(UserError, match="unfolds to 100,000,000 bytes where"):
+    with pytest.raises(UserError, match="declares 100,000,000 bytes of content where"):
         decode(codec, code, 1000)
     assert tracemalloc.get_traced_memory()[1] < 10**5
     tracemalloc.stop()
@@ -69,9 +69,9 @@ def test_a_bomb_is_refused_before_it_unfolds(codec):
         (zstandard.ZstdCompressor().compress(bytes(8)) + b"x", "not one whole zstd frame"),
         (
             zstandard.ZstdCompressor(write_content_size=False).compress(bytes(8)),
-            "unfolds to 18,446,744,073,709,551,615",
+            "declares 18,446,744,073,709,551,615",
         ),
-        (zstandard.ZstdCompressor().compress(bytes(9)), "unfolds to 9 bytes where 8 belong"),
+        (zstandard.ZstdCompressor().compress(bytes(9)), "declares 9 bytes of content where 8 are expected"),
     ],
     ids=["nothing", "cut off", "more behind it", "of no stated size", "too long"],
 )

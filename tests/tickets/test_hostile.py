@@ -156,7 +156,7 @@ def content_of(name: str, make):
 
 
 def bomb(length: int):
-    """A code of a few bytes that unfolds to `length`, in the place of a mask's."""
+    """A code of a few bytes that decodes to `length` bytes, in place of a mask's."""
 
     def change(metadata, tensors):
         code = zstandard.ZstdCompressor().compress(bytes(length))
@@ -203,7 +203,10 @@ FORGED = {
         "would take [0-9,]+ operations for a line, of which",
     ),
     "a batch of terabytes": (settings_of(max_tokens=2**24, beam=1000), "would take [0-9,]+ bytes for a batch"),
-    "a decompression bomb": (bomb(2**26), "mask/encoder/ffn/in: a code unfolds to 67,108,864 bytes where 72 belong"),
+    "a decompression bomb": (
+        bomb(2**26),
+        "mask/encoder/ffn/in: a code declares 67,108,864 bytes of content where 72 are expected",
+    ),
     "an unknown codec": (value("codecs", "mask/encoder/ffn/in", "codec", to="exec"), "the codec 'exec' is unknown"),
     "a code that is none": (content_of("mask/encoder/ffn/in", lambda code: code[:-1]), "not one whole zstd frame"),
     "an unknown scheme": (value("random", 0, "scheme", to="os.system"), "the scheme 'os.system'; known are kaiming"),

@@ -175,7 +175,7 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog
     with caplog.at_level("INFO"):
         train(tiny.run(), tmp_path, [])
     assert "cannot be restored" in caplog.text and f"damaged-{2 * tiny.EVERY}" in caplog.text
-    assert f"going on from update {tiny.EVERY}" in caplog.text
+    assert f"continuing from update {tiny.EVERY}" in caplog.text
     assert_same_run(tmp_path, workdir)
 
 
@@ -196,7 +196,7 @@ def test_text_that_changed_is_noticed(tmp_path, part):
 
 def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
     with RunFolder(tmp_path).locked():
-        with pytest.raises(UserError, match=rf"is in use: process {os.getpid()} on .* trains there; wait for it"):
+        with pytest.raises(UserError, match=rf"is in use: process {os.getpid()} on .* trains in it; wait for it"):
             train(tiny.run(), tmp_path, [])
         assert not (tmp_path / "config.json").exists()
     with RunFolder(tmp_path).locked():  # the lock went with its holder

@@ -1,4 +1,4 @@
-"""Classification of texts and pairs of texts: the GLUE tasks' files and measures, and the classifier as it is used."""
+"""Classification of texts and pairs of texts: the files and scores of GLUE tasks, and the trained classifier that users call."""
 
 from one_layer.tasks.classification.task import Classification
 

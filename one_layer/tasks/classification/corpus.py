@@ -1,4 +1,4 @@
-"""Labelled texts as a corpus: the source side is one text or two, the target side a label."""
+"""Labelled texts as a corpus: the source is one text or two, and the target is a label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from one_layer.tasks.classification.glue import read_examples, read_tfds_example
 
 
 class LabelledTexts(Source):
-    """Files, or splits of TFDS. A line is one text, or two with a tab between; its target is the label's name."""
+    """Labelled texts from files or TFDS. A source line is one text, or two texts separated by a tab; its target is the label's name."""
 
     def __init__(self, config: DataConfig) -> None:
         super().__init__(config)
@@ -53,7 +53,7 @@ def _one_line(text: str) -> str:
 
 
 class LabelledReader(ParallelReader):
-    """Texts are cut at `data.max_length`, never left out; labels are in no language and have a fixed vocabulary."""
+    """Long texts are cut to `data.max_length` tokens, never left out. Labels have no language and a fixed vocabulary."""
 
     unit = "texts"
 
@@ -74,7 +74,7 @@ class LabelledReader(ParallelReader):
         names, known = (" ".join(each.tokens[len(SPECIALS) :]) for each in (vocabularies[1], _labels(config)))
         if names != known:
             raise UserError(
-                f"the labels of this model are {names:.200}, but {config.labels} has {known}; give the run or ticket as it was written"
+                f"the labels of this model are {names:.200}, but {config.labels} has {known}; restore the run or ticket as it was written"
             )
 
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
@@ -84,7 +84,7 @@ class LabelledReader(ParallelReader):
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
         full = np.count_nonzero(source.lengths == config.max_length)
         return np.ones(len(source), bool), (
-            f"{full:,} texts have all the {config.max_length} tokens that data.max_length allows: longer ones were cut"
+            f"{full:,} texts have {config.max_length} tokens, the most that data.max_length allows; longer texts were cut"
         )
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:

@@ -1,6 +1,6 @@
-"""Labelled sentences and pairs of the GLUE tasks and SNLI, as publishers lay them out, as one type of record.
+"""Readers of the GLUE tasks and SNLI: they turn the publishers' file formats into one type of record.
 
-Wang et al. 2019 (arXiv 1804.07461), table 1: what each task asks, and by what it is scored.
+Wang et al. 2019 (arXiv 1804.07461), table 1, describes the tasks and their scores.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from one_layer.data.text.lines import read_lines
 from one_layer.errors import UserError
 
 _LABEL = ("gold_label", "label", "is_duplicate")
-_MALFORMED_SHARE = 1e-3  # GLUE's own QQP has a handful of broken lines; a file with more is another file
+_MALFORMED_SHARE = 1e-3  # GLUE's own QQP has a few broken lines; a file with a larger share has another format
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a sentence or a pair.
+    """A labelled task on sentences or pairs of sentences.
 
-    labels: names in the order of their numbers, which files give as well. scores: names in
-    `one_layer.tasks.classification.measures`, the first decides. columns: what headers, JSON and TFDS call the one or two
-    texts. bare: places of label and texts in a file that has no header, by its publisher's habit.
+    `labels`: names in the order of their numbers; files may have names or numbers. `scores`: names in
+    `one_layer.tasks.classification.measures`; the first is the main score. `columns`: the names of the one or two texts in headers,
+    JSON and TFDS. `bare`: the columns of the label and the texts in a publisher's file without a header.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Task:
     bare: tuple[int, ...] = ()
 
     def number(self, label: Any) -> int | None:
-        """The label's number; None for `-` and -1, which say that annotators did not agree. Raises: ValueError for others."""
+        """The label's number; None for `-` and -1, which mean that annotators did not agree. Raises: ValueError for an unknown label."""
         text = str(label)
         if text in ("-", "-1"):
             return None
@@ -61,7 +61,7 @@ TASKS = {
 
 @dataclass(frozen=True)
 class Example:
-    """One text, or two, and the number of its label; `second` is empty where the task has one text."""
+    """One text or two, and the number of the label; `second` is empty if the task has one text."""
 
     first: str
     second: str
@@ -70,7 +70,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """A part of a task's data, in the order of the file, and what was left out of it."""
+    """A split of a task's data, in the order of the file, and the numbers of lines that were left out."""
 
     task: Task
     examples: tuple[Example, ...]
@@ -89,19 +89,19 @@ class Examples:
 
 
 def task_named(name: str) -> Task:
-    """Raises: UserError for a name that is not in TASKS."""
+    """The labelled task with this name. Raises: UserError for a name that is not in TASKS."""
     if name not in TASKS:
         raise UserError(f"the task {name!r} is unknown; known are {', '.join(TASKS)}")
     return TASKS[name]
 
 
 def read_examples(task: Task, path: str | Path) -> Examples:
-    """The examples of a file: tab-separated with its publisher's header, JSON lines, or bare columns.
+    """The examples of a file: tab-separated with its publisher's header, JSON lines, or tab-separated without a header.
 
-    Bare columns are `label a b` or `a b label` as the first line shows, CoLA's are its publisher's four. Quotation marks are text.
+    Without a header, the columns are `label a b` or `a b label`, whichever fits the first line; CoLA has its publisher's four columns.
+    Quotation marks are part of the text.
 
-    Raises: UserError that names the line of a label that the task has not, of JSON that is none, of a file without labels, and of a
-    broken line where these are more than a few.
+    Raises: UserError, which names the line, for an unknown label, invalid JSON, a file without labels, and more than a few broken lines.
     """
     lines = read_lines(path)
     row, first = _layout(task, lines[0], str(path))
@@ -129,13 +129,13 @@ def read_examples(task: Task, path: str | Path) -> Examples:
     if malformed and (len(malformed) > _MALFORMED_SHARE * len(lines) or not found):
         raise UserError(
             f"{path}, line {malformed[0]}: {lines[malformed[0] - 1][:60]!r} has too few columns, like {len(malformed):,} of "
-            f"{len(lines):,} lines; is it cut short, or of another task than {task.name}?"
+            f"{len(lines):,} lines; is the file cut short, or of another task than {task.name}?"
         )
     return Examples(task, tuple(found), unlabelled, len(malformed))
 
 
 def read_tfds_examples(task: Task, name: str, split: str, directory: str = "") -> Examples:
-    """The examples of a split of a data set of TFDS, for instance glue/qqp. Raises: UserError as TfdsRecords does."""
+    """The examples of a split of a TFDS data set, for instance glue/qqp. Raises: UserError as TfdsRecords does."""
     records = TfdsRecords(name, directory)
     fields = [_present(names, records.fields, name) for names in task.columns]
     label = _present(_LABEL, records.fields, name)
@@ -153,11 +153,11 @@ def read_tfds_examples(task: Task, name: str, split: str, directory: str = "") -
     return Examples(task, tuple(found), len(labels) - len(found), 0)
 
 
-Row = Callable[[str], list[Any]]  # a line to its label and texts; IndexError where it has too few columns
+Row = Callable[[str], list[Any]]  # turns a line into its label and texts; raises IndexError if it has too few columns
 
 
 def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
-    """How to read a file that begins with `line`, and how many lines its header has."""
+    """The reader for a file that begins with `line`, and the number of its header lines."""
     if line.startswith("{"):
         return _from_json(task, line, name), 0
     cells = line.split("\t")
@@ -167,8 +167,8 @@ def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
     texts = len(task.columns)
     if task.bare and len(cells) > max(task.bare):
         return _columns(list(task.bare)), 0
-    # What stands behind `label a b` is the pair's number; what stands behind one text makes it a pair, of another task. A label that is
-    # neither first nor last, CoLA's say, is of another layout.
+    # After `label a b`, another column is the pair's number. After a single text, another column would be a second text, of another
+    # task. A label that is neither first nor last, as in CoLA, belongs to another layout.
     if (len(cells) > 2 if texts == 2 else len(cells) == 2) and _is_label(task, cells[0]):
         return _columns([0, *range(1, texts + 1)]), 0
     if len(cells) == texts + 1 and _is_label(task, cells[texts]):
@@ -198,7 +198,7 @@ def _from_json(task: Task, line: str, name: str) -> Row:
         label, *texts = [record[key] for key in keys]
         for text in texts:
             if not isinstance(text, str) or any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise ValueError(f"{text!r:.60} is no text")
+                raise ValueError(f"{text!r:.60} is not a text")
         return [label, *texts]
 
     return row
@@ -209,7 +209,7 @@ def _present(names: tuple[str, ...], known: list[str], name: str) -> str:
         if each in known:
             return each
     raise UserError(
-        f"{name} has no {' or '.join(names)} among {', '.join(known)}: is it of another task, or a test set?"
+        f"{name} has no {' or '.join(names)} among {', '.join(known)}; is the file of another task, or a test set?"
     )
 
 

@@ -1,4 +1,4 @@
-"""A classifier's log-probabilities of labels, and what they score on a part of a corpus."""
+"""A classifier's log-probabilities of labels, and their scores on a split."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LogP = Float32[np.ndarray, "texts labels"]
 
 
 class Labeller:
-    """Log-probabilities of labels; compiled once for each padded shape and kept."""
+    """Computes log-probabilities of labels. A program is compiled once for each padded shape, and kept."""
 
     def __init__(self, model: ModelConfig, settings: LabellingSettings) -> None:
         self._settings, network = settings, build(model)
@@ -37,7 +37,7 @@ class Labeller:
         self._log_p = jax.jit(log_p)
 
     def __call__(self, variables: Variables, texts: Sequence[Int[np.ndarray, "_"]], title: str) -> LogP:
-        """The log-probabilities for every text, in order. Masks in `variables` are best multiplied out once."""
+        """The log-probabilities for every text, in order. It is fastest if `variables` have their masks applied already (`prepared`)."""
         settings = self._settings
         found: dict[int, np.ndarray] = {}
         buckets = min(settings.buckets, 1 + len(texts) // 100)
@@ -51,21 +51,21 @@ class Labeller:
 
 
 class ClassificationValidator:
-    """Negative log-likelihood a text and the scores of the labelled task, on the validation set."""
+    """Measures negative log-likelihood per text and the scores of the labelled task on the validation set."""
 
     def __init__(self, model: ModelConfig, labels: str, settings: LabellingSettings, corpus: Corpus) -> None:
         self._model, self._corpus, self._labels = model, corpus, labels
         self._labeller = Labeller(model, settings)
 
     def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
-        """`valid/nll` in nats a text, and `valid/accuracy` or what else the labelled task has."""
+        """`valid/nll` in nats per text, and the scores of the labelled task, such as `valid/accuracy`."""
         variables, valid = prepared(self._model, {"params": params, **fixed}), self._corpus.valid
         values = label_scores(self._labeller(variables, valid.source, "valid"), valid, self._labels)
         return {f"valid/{name}": value for name, value in values.items()}
 
 
 def label_scores(log_p: LogP, split: Split, labels: str) -> dict[str, float]:
-    """`nll` in nats a text, and the scores that the labelled task `labels` has."""
+    """`nll` in nats per text, and the scores of the labelled task `labels`."""
     right = np.array([ids[0] for ids in split.target]) - (UNK + 1)
     nll = -float(log_p[np.arange(len(right)), right].astype(np.float64).mean())
     given = log_p.argmax(axis=1)

@@ -11,21 +11,21 @@ Labels = Integer[np.ndarray, " examples"]
 
 
 def accuracy(predicted: Labels, labels: Labels) -> float:
-    """The share of examples that were given their label."""
+    """The share of examples whose predicted label is right."""
     return float(np.mean(predicted == labels))
 
 
 def f1(predicted: Labels, labels: Labels) -> float:
-    """The harmonic mean of precision and recall of label 1; 0 where nothing was given it rightly."""
+    """The harmonic mean of precision and recall of label 1; 0 if no prediction of label 1 is right."""
     right = int(np.sum((predicted == 1) & (labels == 1)))
     return 2 * right / max(int(np.sum(predicted == 1)) + int(np.sum(labels == 1)), 1)
 
 
 def matthews(predicted: Labels, labels: Labels) -> float:
-    """Matthews' correlation of two labels, in [-1, 1]; 0 where either side has but one label."""
+    """Matthews' correlation for two labels, in [-1, 1]; 0 if either side has only one label."""
     count = len(labels)
     given, true, both = (int(np.sum(side == 1)) for side in (predicted, labels, predicted * labels))
-    product = given * (count - given) * true * (count - true)  # whole numbers of Python, which do not overflow
+    product = given * (count - given) * true * (count - true)  # Python integers, which do not overflow
     return (both * count - given * true) / math.sqrt(product) if product else 0.0
 
 

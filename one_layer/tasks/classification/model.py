@@ -1,4 +1,4 @@
-"""A trained classifier: raw texts in, labels out, and its scores."""
+"""A trained classifier: it labels raw texts and scores splits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Label(NamedTuple):
-    """The likeliest label of a text and its probability."""
+    """The most probable label of a text, and its probability."""
 
     name: str
     probability: float
@@ -30,16 +30,16 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassificationModel(TrainedModel):
-    """Labels texts, or pairs of texts with a tab between."""
+    """Labels texts, or pairs of texts separated by a tab."""
 
     verb = "classify"
 
     def classify(self, texts: Sequence[str]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 
-        A line has as many texts as the labelled task, with a tab between. What was done to the training text is done to them.
+        Each line has as many texts as the labelled task, separated by tabs. The preprocessing of the training text is applied to them.
 
-        Raises: UserError, with its number, for a line of too few or too many texts.
+        Raises: UserError, with the line's number, for a line with too few or too many texts.
         """
         labels, assets = self.data.labels, self.assets
         wanted = len(task_named(labels).columns)
@@ -47,7 +47,7 @@ class ClassificationModel(TrainedModel):
         for place in full:
             if (found := texts[place].count("\t") + 1) != wanted:
                 raise UserError(
-                    f"line {place + 1} has {found} texts, {texts[place][:60]!r}, but {labels} is of {wanted}; a tab separates texts"
+                    f"line {place + 1} has {found} texts, {texts[place][:60]!r}, but {labels} needs {wanted}; separate texts by a tab"
                 )
         prepared = assets.source_preprocessing.apply(texts[place] for place in full)
         ids = [assets.source_vocabulary.encode_texts(line, self.data.max_length) for line in prepared]
@@ -63,7 +63,7 @@ class ClassificationModel(TrainedModel):
         return [f"{label.name}\t{label.probability:.4f}" if label else "" for label in self.classify(lines)]
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """The labelled task's scores in [0, 1] (Matthews' correlation in [-1, 1]), and the label that every text was given."""
+        """The labelled task's scores in [0, 1] (Matthews' correlation in [-1, 1]), and the predicted label of every text."""
         log_p = self._labeller(self.prepared, split.source, title)
         given = self._names(log_p)
         values = label_scores(log_p, split, self.data.labels)
@@ -78,7 +78,7 @@ class ClassificationModel(TrainedModel):
         return Labeller(self.config, self.settings)
 
     def _names(self, log_p: LogP) -> list[str]:
-        """The likeliest label of every text. Raises: UserError where the model's numbers are not finite."""
+        """The most probable label of every text. Raises: UserError if the model's outputs are not finite."""
         if not np.isfinite(log_p).all():
-            raise UserError("the model's logits are not finite: this checkpoint cannot classify; take another")
+            raise UserError("the model's logits are not finite: this checkpoint cannot classify; use another")
         return [self.assets.target_vocabulary.tokens[UNK + 1 + label] for label in log_p.argmax(axis=1)]

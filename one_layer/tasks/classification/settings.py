@@ -1,4 +1,4 @@
-"""How texts are classified."""
+"""The settings of classification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from one_layer.errors import UserError
 
 @dataclass(frozen=True)
 class LabellingSettings:
-    """`max_tokens`: padded tokens of a batch; `buckets`: the number of padded lengths. Raises: UserError for less than 1."""
+    """`max_tokens`: the most padded tokens of a batch; `buckets`: the number of padded lengths. Raises: UserError for values below 1."""
 
     max_tokens: int = 4096
     buckets: int = 4

@@ -1,4 +1,4 @@
-"""Classification as a task."""
+"""The task of classification."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READER = LabelledReader()
 
 
 class Classification(Task):
-    """Texts, or pairs of texts, to labels (paper A, section 4, on QQP and MNLI)."""
+    """Labels texts or pairs of texts (paper A, section 4, on QQP and MNLI)."""
 
     name = "classification"
     family = "classifier"
@@ -42,11 +42,11 @@ class Classification(Task):
             )
         task_named(data.labels)
         if data.joined_vocabulary:
-            raise UserError("data.joined_vocabulary is True, but labels are no text: leave it out for a classification")
+            raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
         if model.positions == "frozen" and data.max_length > model.max_positions:
             raise UserError(
-                f"data.max_length is {data.max_length}, but model.max_positions {model.max_positions}: give a table of more "
-                "positions, or cut texts shorter"
+                f"data.max_length is {data.max_length}, but model.max_positions is {model.max_positions}; give a table with more "
+                "positions, or a smaller data.max_length"
             )
 
     def selectable(self, data: DataConfig, settings: LabellingSettings) -> tuple[str, ...]:
@@ -61,12 +61,12 @@ class Classification(Task):
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER)
 
     def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
-        """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad for its label."""
+        """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad as its label."""
         logits = network.apply(variables, batch["source"], rngs=rngs)
         loss, nll, texts = label_nll(logits, batch["target"], smoothing)
         tokens = jnp.sum((batch["source"] != PAD) & (batch["target"][:, :1] != PAD), dtype=jnp.float32)
         return {"loss": loss, "nll": nll, "targets": texts, "tokens": tokens}
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: LabellingSettings, corpus: Corpus) -> Validator:
-        """`valid/nll` in nats a text, and the scores of the labelled task."""
+        """Measures `valid/nll` in nats per text, and the scores of the labelled task."""
         return ClassificationValidator(model, data.labels, settings, corpus)

@@ -1,4 +1,4 @@
-"""Translation: beam search, BLEU, and the translation model as Python and the command line use it."""
+"""Translation: beam search, BLEU, and the trained translation model that Python and the command line use."""
 
 from one_layer.tasks.translation.task import Translation
 

@@ -1,7 +1,8 @@
-"""Beam search over any `tokens_to_logits` with a cache: pure, jit-able, fairseq's to the letter, quirks included.
+"""Beam search over any `tokens_to_logits` with a cache. It is pure and jit-able, and does exactly what fairseq's does, quirks included.
 
-Continuations are ranked by cumulative log-probability; of the best 2·beam, an eos among the first `beam` finishes a
-hypothesis and the best `beam` others go on; a sentence stops when it has `beam` finished hypotheses, and by nothing else.
+Continuations are ranked by cumulative log-probability, and the best 2·beam are candidates. An eos among the first `beam` candidates
+finishes a hypothesis; the best `beam` candidates without eos are continued. A sentence stops only when it has `beam` finished
+hypotheses, or at its length limit.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ Reorder = Callable[[Cache, Array], Cache]
 class Hypotheses(NamedTuple):
     """Finished hypotheses, best first.
 
-    `tokens` [batch, beam, length], padded with 1, end in eos; the eos fed first is not among them. `lengths` [batch, beam]
-    count the eos; 0 where there is no hypothesis. `scores` [batch, beam] are Σ log p / length^penalty in nats, -inf where
-    there is no hypothesis, NaN where the logits of the sentence were not finite. `positional_scores` [batch, beam, length]
-    are the log p of each token, 0 after the eos. `count` [batch] says how many finished.
+    `tokens` [batch, beam, length] end in eos, without the eos that is fed first, and are padded with 1. `lengths` [batch, beam]
+    include the eos, and are 0 if there is no hypothesis. `scores` [batch, beam] are Σ log p / length^penalty in nats, -inf if there is
+    no hypothesis, and NaN if the logits of the sentence were not finite. `positional_scores` [batch, beam, length] are the log p of each
+    token, 0 after the eos. `count` [batch] is the number of finished hypotheses.
     """
 
     tokens: Int[Array, "batch beam length"]
     lengths: Int[Array, "batch beam"]
     scores: Float[Array, "batch beam"]
     positional_scores: Float[Array, "batch beam length"]
-    count: Int[Array, "batch"]  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: Int[Array, "batch"]  # type: ignore[assignment]  # hides tuple.count, which is not needed here
 
 
 class _Beams(NamedTuple):
-    """Sequences as far as they are, with the log-probability of each token and of all together."""
+    """The sequences so far, with the log-probability of each token and of the whole sequence."""
 
     tokens: Int[Array, "batch beam length"]
     positional: Float[Array, "batch beam length"]
@@ -46,7 +47,7 @@ class _Beams(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """The best continuations of a sentence, falling: cumulative log-probability, the beam continued, the token."""
+    """The best continuations of a sentence, best first: cumulative log-probability, the beam that is continued, and the new token."""
 
     scores: Float[Array, "batch best"]
     parents: Int[Array, "batch best"]
@@ -59,7 +60,7 @@ class _State(NamedTuple):
     alive: _Beams
     finished: _Beams
     lengths: Int[Array, "batch beam"]
-    done: Int[Array, "batch"]  # hypotheses finished
+    done: Int[Array, "batch"]  # number of finished hypotheses
     active: Bool[Array, "batch"]
     broken: Bool[Array, "batch"]
     cache: Cache
@@ -81,14 +82,16 @@ def beam_search(
 ) -> Hypotheses:
     """Searches for the `beam` best continuations of eos, for `batch` sentences at once; `beam` 1 is greedy search.
 
-    `tokens_to_logits(tokens [batch·beam], position [], cache)` gives the logits [batch·beam, vocab] of the next token and
-    the new cache. `reorder(cache, parents [batch, beam])` makes every beam the continuation of its parent; without it every
-    leaf of the cache must have the rows first, and all of it is gathered. A hypothesis has at most `max_length` tokens and eos;
-    `limit`, one for all or one for each sentence, which may be traced where `max_length` must be static, lowers that to a
-    number from 1 to `max_length`. Sentences that are not `active` (the filling of a batch) take no part and get no hypothesis.
+    `tokens_to_logits(tokens [batch·beam], position [], cache)` gives the logits [batch·beam, vocab] of the next token and the new cache.
+    `reorder(cache, parents [batch, beam])` makes every beam the continuation of its parent. Without it, every leaf of the cache must
+    have rows as its first axis, and the rows of the parents are gathered.
 
-    Source: Ott et al. 2019 (fairseq), as run for paper A, section 4. Raises: UserError for beam < 1, max_length < 1, or a
-    vocabulary without eos.
+    A hypothesis has at most `max_length` tokens and eos; `max_length` must be static. `limit` lowers this to a number from 1 to
+    `max_length`, for all sentences or for each; it may be traced. Sentences that are not `active` (they only fill the batch) are not
+    searched and get no hypothesis.
+
+    Source: Ott et al. 2019 (fairseq), as run for paper A, section 4. Raises: UserError for beam < 1, max_length < 1, or a vocabulary
+    without eos.
     """
     if beam < 1 or max_length < 1:
         raise UserError(f"beam is {beam} and max_length {max_length}; both must be at least 1")
@@ -110,7 +113,9 @@ def beam_search(
             last=others.tokens,
             alive=_extend(state, others),
             active=state.active & ~at_limit,
-            cache=cache if beam == 1 else (reorder or _gather)(cache, others.parents),  # 1 beam is its own parent
+            cache=cache
+            if beam == 1
+            else (reorder or _gather)(cache, others.parents),  # a single beam is its own parent
         )
 
     end = jax.lax.while_loop(searching, advance, _start(cache, batch, beam, max_length, active, eos, pad))
@@ -129,7 +134,7 @@ def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array |
     return _State(
         step=jnp.int32(0),
         last=jnp.full((batch, beam), eos, jnp.int32),
-        # All beams start alike: only the first is expanded.
+        # All beams start equal, so only the first is expanded.
         alive=empty._replace(scores=empty.scores.at[:, 0].set(0.0)),
         finished=empty,
         lengths=jnp.zeros((batch, beam), jnp.int32),
@@ -142,12 +147,14 @@ def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array |
 
 def _log_p(logits: Float[Array, "rows vocab"], batch: int, beam: int, eos: int) -> Float[Array, "batch beam vocab"]:
     if logits.shape[1] <= eos:
-        raise UserError(f"there are logits for {logits.shape[1]} tokens, but eos is {eos}; the vocabulary must hold it")
+        raise UserError(
+            f"there are logits for {logits.shape[1]} tokens, but eos is {eos}; the vocabulary must contain it"
+        )
     return jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, beam, -1)
 
 
 def _notice_nan(state: _State, log_p: Float[Array, "batch beam vocab"]) -> _State:
-    """A NaN in a beam that counts ends its sentence; one in a stopped sentence must not spoil what was found before."""
+    """A NaN in a beam with a finite score stops its sentence. In a stopped sentence, a NaN must not spoil the earlier results."""
     nan = jnp.any(jnp.isnan(log_p), axis=2) & (state.alive.scores > -jnp.inf)
     broken = state.broken | (jnp.any(nan, axis=1) & state.active)
     return state._replace(broken=broken, active=state.active & ~broken)
@@ -156,26 +163,26 @@ def _notice_nan(state: _State, log_p: Float[Array, "batch beam vocab"]) -> _Stat
 def _allowed(
     log_p: Float[Array, "batch beam vocab"], step: Int[Array, ""], at_limit: Bool[Array, "batch"], eos: int, pad: int
 ) -> Float[Array, "batch beam vocab"]:
-    """-inf for pad, for eos at the first step, and for all but eos at a sentence's last one. A NaN never wins."""
+    """Sets forbidden tokens to -inf: pad, eos at the first step, and all but eos at a sentence's last step. A NaN becomes -inf too."""
     token = jnp.arange(log_p.shape[-1])
     forbidden = (token == pad) | ((token == eos) & (step == 0)) | ((token != eos) & at_limit[:, None, None])
     return jnp.where(forbidden | jnp.isnan(log_p), -jnp.inf, log_p)
 
 
 def _best(scores: Float[Array, "batch beam"], log_p: Float[Array, "batch beam vocab"]) -> _Candidates:
-    """The 2·beam best continuations; the lower beam, then the lower token, wins a tie.
+    """The 2·beam best continuations. In a tie the lower beam wins, then the lower token.
 
-    One selection over all beams: taking the best of each beam first is no quicker on a CPU, and up to twice as slow.
+    One selection covers all beams: to select within each beam first is no faster on a CPU, and up to twice as slow.
     """
     batch, beam, vocab = log_p.shape
     totals = (scores[:, :, None] + log_p).reshape(batch, beam * vocab)
-    # Without the barrier XLA takes the slices of these, of two lengths, straight from a sort of all continuations.
+    # Without the barrier, XLA replaces top_k by a full sort of all continuations, because slices of two lengths are taken from it.
     best, place = jax.lax.optimization_barrier(jax.lax.top_k(totals, min(2 * beam, beam * vocab - 1)))
     return _Candidates(best, place // vocab, place % vocab)
 
 
 def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Array, ""], eos: int) -> _State:
-    """Moves those of the first `beam` candidates that end in eos to the free places among the finished, best first."""
+    """Moves the candidates that end in eos, of the first `beam`, to the free places among the finished hypotheses, best first."""
     beam = state.last.shape[1]
     first = jax.tree.map(lambda x: x[:, :beam], best)
     ends = (first.tokens == eos) & (first.scores > -jnp.inf) & state.active[:, None]
@@ -195,22 +202,22 @@ def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Arra
 
 
 def _others(best: _Candidates, beam: int, eos: int) -> _Candidates:
-    """The best `beam` candidates that are no eos, in order: what goes on."""
+    """The best `beam` candidates that are not eos, in order: the next beams."""
     order = jnp.argsort(best.tokens == eos, axis=1, stable=True)[:, :beam]
     others = jax.tree.map(lambda x: _take(x, order), best)
-    # A vocabulary too small for `beam` others leaves an eos among them, which must lead nowhere.
+    # In a vocabulary too small for `beam` others, an eos remains among them; -inf ends it.
     return others._replace(scores=jnp.where(others.tokens == eos, -jnp.inf, others.scores))
 
 
 def _gather(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
-    """The cache with the rows of the parents in the place of their children's."""
+    """The cache in which every row is replaced by its parent's row."""
     batch, beam = parents.shape
     rows = (jnp.arange(batch)[:, None] * beam + parents).reshape(-1)
     return jax.tree.map(lambda leaf: leaf[rows], cache)
 
 
 def _extend(state: _State, chosen: _Candidates) -> _Beams:
-    """The parents' sequences with one token more."""
+    """The parents' sequences, extended by the chosen tokens."""
     here = jnp.arange(state.alive.tokens.shape[2]) == state.step
     gained = chosen.scores - _take(state.alive.scores, chosen.parents)
     return _Beams(

@@ -1,13 +1,13 @@
-"""BLEU (Papineni et al. 2002, section 2.3), in the three forms that the papers give; they are not comparable.
+"""BLEU (Papineni et al. 2002, section 2.3), in the three forms that papers report. Their values are not comparable.
 
 | name | text | as in |
 |---|---|---|
-| tokenised | tokens as the model uses them, BPE joined | multi-bleu.perl, fairseq's generate |
-| compound-split | the same, split at hyphens inside of words | tensor2tensor's get_ende_bleu, for WMT14 en-de |
+| tokenised | the model's tokens, BPE joined | multi-bleu.perl, fairseq's generate |
+| compound-split | the same, split at hyphens inside words | tensor2tensor's get_ende_bleu, for WMT14 en-de |
 | sacreBLEU | plain detokenised text, mteval-v13a's tokens | Post 2018 (arXiv 1804.08771), with its signature |
 
-All of them are of the whole corpus, in 0 to 100, and have one reference for each hypothesis. They mind case; sacreBLEU alone can be
-told not to, and says so.
+Each is a score of the whole corpus, from 0 to 100, with one reference for each hypothesis. All are case-sensitive; only sacreBLEU can
+ignore case, and its signature then says so.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from one_layer.errors import UserError
 
 
 def bleu_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Tokenised BLEU of lines of tokens (BPE joined, Moses' escapes left in), equal to multi-bleu.perl's.
+    """Tokenised BLEU of lines of tokens (BPE joined, Moses' escapes kept), equal to that of multi-bleu.perl.
 
-    Nothing is smoothed: where no 4-gram of the corpus is right the score is 0, as multi-bleu says.
-    Raises UserError for no lines or lists of unequal length.
+    There is no smoothing: if no 4-gram of the corpus is right, the score is 0, as in multi-bleu.
+    Raises: UserError for no lines or lists of unequal length.
     """
     return _tokenized(hypotheses, references).score
 
 
 def bleu_compound_split(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Tokenised BLEU after `split_compounds` on both sides; usually a little higher than without."""
+    """Tokenised BLEU after `split_compounds` on both sides; usually a little higher than tokenised BLEU."""
     return bleu_tokenized(
         [split_compounds(line) for line in hypotheses], [split_compounds(line) for line in references]
     )
@@ -39,8 +39,8 @@ def bleu_compound_split(hypotheses: Sequence[str], references: Sequence[str]) ->
 def bleu_sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> tuple[float, str]:
     """sacreBLEU of lines of detokenised text, and the signature that says how it was computed.
 
-    `lowercase`: both sides are lower-cased first (`case:lc`). A model of lower-cased text is scored so, against references as they
-    were written. Raises UserError for no lines or lists of unequal length.
+    `lowercase`: lower-case both sides first (`case:lc`). Use this for a model of lower-cased text; its references may keep their case.
+    Raises: UserError for no lines or lists of unequal length.
     """
     score, signature = _sacre(hypotheses, references, lowercase)
     return score.score, signature
@@ -58,10 +58,10 @@ def describe_sacre(hypotheses: Sequence[str], references: Sequence[str], lowerca
 
 
 def split_compounds(line: str) -> str:
-    """A hyphen between two characters of a word becomes a token of its own: `a ##AT##-##AT## b`.
+    """Makes a hyphen between two characters of a word a separate token: `a ##AT##-##AT## b`.
 
-    Matches do not overlap, as in get_ende_bleu: of "x-y-z" only the first hyphen is split off. Moses' token `@-@` is such a hyphen
-    already, and stays one token.
+    Matches do not overlap, as in get_ende_bleu: in "x-y-z" only the first hyphen is split off. Moses' token `@-@` is already a separate
+    hyphen and stays one token.
     """
     return re.sub(
         r"(?<!\S)@-@(?!\S)|(\S)-(\S)", lambda m: m[0] if m[1] is None else f"{m[1]} ##AT##-##AT## {m[2]}", line

@@ -1,4 +1,4 @@
-"""Beam search with a model over many sentences: batched by length, the source encoded once, masks made once."""
+"""Beam search with a model over many sentences. Sentences are batched by length; sources are encoded and masks made once per batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Hypothesis:
 
 
 class Generator:
-    """Translates ids to ids; compiled once for each padded shape and kept."""
+    """Translates ids to ids. A program is compiled once for each padded shape, and kept."""
 
     def __init__(self, config: ModelConfig, settings: SearchSettings, beam: int | None = None) -> None:
         self.config, self.settings, self.beam = config, settings, beam or settings.beam
@@ -43,9 +43,9 @@ class Generator:
     ) -> list[Hypothesis]:
         """The best hypothesis of every sentence (ids that end in eos), in order.
 
-        `variables` may be a model's; with the masks multiplied out once (`one_layer.tasks.model.prepared`) no step selects any.
+        `variables` may be a model's own. If `one_layer.tasks.model.prepared` has applied the masks already, no batch selects them again.
 
-        Raises: UserError where the model's numbers are not finite.
+        Raises: UserError if the model's outputs are not finite.
         """
         found: dict[int, Hypothesis] = {}
         batches = batches_for_search(sentences, self.settings.max_tokens)
@@ -60,14 +60,14 @@ class Generator:
                     score = float(best.scores[row, 0])
                     if not np.isfinite(score):
                         raise UserError(
-                            "the model's logits are not finite: this checkpoint cannot translate; take another"
+                            "the model's logits are not finite: this checkpoint cannot translate; use another"
                         )
                     found[int(batch["index"][row])] = Hypothesis(best.tokens[row, 0, :length], score)
                 bar.update(len(rows))
         return [found[index] for index in range(len(sentences))]
 
     def _limit(self, length: int) -> int:
-        """The most tokens, eos apart, of the translation of `length` tokens, as fairseq counts them, eos among them."""
+        """The most tokens of a translation, without eos. `length` counts the source's tokens with eos, as in fairseq."""
         return int(self.settings.max_length_a * length + self.settings.max_length_b)
 
     def _search_batch(
@@ -100,9 +100,9 @@ def search(
     limit: Int[Array, "batch"] | None = None,
     active: Array | None = None,
 ) -> Hypotheses:
-    """Beam search for one padded batch; `variables` may be a model's or, much quicker, what `materialize` makes of them.
+    """Beam search for one padded batch. `variables` may be a model's own or, which is much faster, those that `materialize` returns.
 
-    `limit` is each sentence's own most tokens without eos, where that is less than `max_length`.
+    `limit` is the most tokens, without eos, for each sentence, if that is less than `max_length`.
     """
     decoder = Decoder(config, materialize(variables, config.supermask), source)
     return beam_search(

@@ -1,4 +1,4 @@
-"""A trained translation model: raw lines in, translations out, and its scores."""
+"""A trained translation model: it translates raw lines and scores splits."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class TranslationModel(TrainedModel):
-    """Translates by beam search, as its settings say. Programs are compiled once for each padded shape and kept."""
+    """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept."""
 
     verb = "translate"
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
 
-        What was done to the training text (Moses, lower-casing, BPE) is done to the lines and undone on the translations.
+        The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations.
         """
         prepared = self.assets.source_preprocessing.apply(lines)
-        # Control characters alone leave nothing either, or are no text.
+        # A line of only control characters becomes empty when it is prepared, or has no text to begin with.
         full = [place for place, line in enumerate(prepared) if line.strip() and lines[place].strip()]
         sentences = [self.assets.source_vocabulary.encode(prepared[place]) for place in full]
         translated = [""] * len(lines)
@@ -44,7 +44,7 @@ class TranslationModel(TrainedModel):
     lines = translate
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """BLEU, under names that say which; the hypotheses are `plain` (detokenised) and `tokenized` (BPE joined)."""
+        """The BLEU scores, whose names say which form they are, and the hypotheses: `plain` (detokenised) and `tokenized` (BPE joined)."""
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
         hypotheses = self._generator(self.prepared, split.source, title)
         subwords = self._subwords(hypotheses)
@@ -69,10 +69,10 @@ class TranslationModel(TrainedModel):
 
 
 def bleu_scores(target: Preprocessing, subwords: list[str], split: Split) -> dict[str, Any]:
-    """Every BLEU of hypotheses (lines of the model's tokens), each under a name that says which it is.
+    """All BLEU scores of hypotheses (lines of the model's tokens); each name says which form it is.
 
-    sacreBLEU ignores case where the model's text is lower-cased, and its signature says so. German, the target of WMT14 en-de, is
-    also scored with its compounds split.
+    If the model's text is lower-cased, sacreBLEU ignores case, and its signature says so. German, the target of WMT14 en-de, is also
+    scored with compounds split.
     """
     lines = target.join(subwords)
     sacre, signature = bleu.bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase)

@@ -1,4 +1,4 @@
-"""How translations are searched for."""
+"""The settings of beam search."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from one_layer.errors import UserError
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Beam search: of the test sets (`beam`), and of the validation set while training (`valid_beam`; 0: not at all).
+    """Beam search on test sets (`beam`), and on the validation set during training (`valid_beam`; 0 for none).
 
-    A hypothesis has at most `max_length_a` times its source's tokens (eos included) plus `max_length_b` tokens, and eos.
-    `max_tokens` limits the padded source tokens of a batch; `buckets` is the number of padded lengths for the validation loss.
+    A hypothesis has at most `max_length_a` times the source's tokens (including eos) plus `max_length_b` tokens, and eos.
+    `max_tokens` limits the padded source tokens of a batch. `buckets` is the number of padded lengths for the validation loss.
 
     Raises: UserError for a value out of range.
     """

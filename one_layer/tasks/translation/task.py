@@ -1,4 +1,4 @@
-"""Translation as a task."""
+"""The task of translation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from one_layer.tasks.work import Work, search_work
 
 
 class Translation(Task):
-    """Sentences of one language into another (paper A, section 4)."""
+    """Translates sentences of one language into another (paper A, section 4)."""
 
     name = "translation"
     family = "translation"
@@ -40,7 +40,7 @@ class Translation(Task):
     def check(self, data: DataConfig, model: ModelConfig, settings: SearchSettings) -> None:
         if data.labels or data.source == "labelled":
             raise UserError(
-                f"task=translation, but data.source={data.source!r} and data.labels={data.labels!r}; labelled texts go with "
+                f"task=translation, but data.source={data.source!r} and data.labels={data.labels!r}; labelled texts need "
                 "task=classification and model.decoder_layers=0"
             )
 
@@ -62,10 +62,10 @@ class Translation(Task):
         return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
-        """`valid/nll` in nats a token and, unless `valid_beam` is 0, `valid/bleu`, tokenised."""
+        """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0, tokenised BLEU as `valid/bleu`."""
         return TranslationValidator(model, settings, corpus)
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
-        """The work of the encoder and of a search to the greatest length."""
-        longest = int(settings.max_length_a * tokens + settings.max_length_b) + 1  # with the first eos
+        """The work of the encoder and of a search to the maximum length."""
+        longest = int(settings.max_length_a * tokens + settings.max_length_b) + 1  # including the first eos
         return search_work(model, tokens, settings.beam, longest)

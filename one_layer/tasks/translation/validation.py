@@ -1,4 +1,4 @@
-"""What is measured on the validation set while a translation model trains."""
+"""Validation of a translation model during training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Variables = dict[str, Any]
 
 
 class TranslationValidator:
-    """Negative log-likelihood a token and, unless `valid_beam` is 0, tokenised BLEU of the validation set."""
+    """Measures negative log-likelihood per token and, unless `valid_beam` is 0, tokenised BLEU on the validation set."""
 
     def __init__(self, model: ModelConfig, settings: SearchSettings, corpus: Corpus) -> None:
         self._model, self._corpus, self._settings = model, corpus, settings
@@ -37,14 +37,14 @@ class TranslationValidator:
         self._sums = jax.jit(sums)
 
     def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
-        """`valid/nll` in nats a token, and `valid/bleu`."""
+        """`valid/nll` in nats per token, and `valid/bleu`."""
         variables = prepared(self._model, {"params": params, **fixed})
         valid, settings = self._corpus.valid, self._settings
         batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, settings.buckets)
         sums = [self._sums(variables, batch) for batch in batches]
         nll, tokens = np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
         values = {"valid/nll": float(nll / tokens)}
-        if self._generator and math.isfinite(nll):  # what has diverged cannot translate
+        if self._generator and math.isfinite(nll):  # a diverged model cannot translate
             hypotheses = self._generator(variables, valid.source, "valid")
             subwords = [self._corpus.target_vocabulary.decode(each.tokens) for each in hypotheses]
             lines = self._corpus.target_preprocessing.join(subwords)

@@ -117,7 +117,9 @@ def test_lines_in_labels_out(workdir):
     first, empty, third = model.serve("classify", ["a FINE river", "", "a poor garden"])
     assert first.startswith("positive	") and third.startswith("negative	") and empty == ""
     assert model.classify(["", " "]) == [None, None]
-    with pytest.raises(UserError, match=r"line 2 has 2 texts, 'fine\\tpoor', but sst2 is of 1; a tab separates texts"):
+    with pytest.raises(
+        UserError, match=r"line 2 has 2 texts, 'fine\\tpoor', but sst2 needs 1; separate texts by a tab"
+    ):
         model.classify(["fine", "fine	poor"])
     with pytest.raises(
         UserError, match="best is a classification model, which does not translate; give --mode=classify"
@@ -231,8 +233,8 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
         assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
     cut = corpus_of(data(sets, source="labelled", max_length=5))
     assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
-    assert any("; 15 texts have all the 5 tokens that data.max_length allows" in line for line in cut.report)
-    assert any("; 0 texts have all the 175 tokens that data.max_length allows" in line for line in one.report)
+    assert any("; 15 texts have 5 tokens, the most that data.max_length allows" in line for line in cut.report)
+    assert any("; 0 texts have 175 tokens, the most that data.max_length allows" in line for line in one.report)
 
 
 def test_a_data_set_of_tfds_trains(sets, tmp_path):
@@ -248,19 +250,19 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
     [
         ({"task": "translation"}, "model.decoder_layers is 0; a translation model needs at least 1"),
         ({"task": "translation", "model.decoder_layers": 1}, "task=translation, but data.source='labelled'"),
-        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has an encoder alone: give 0"),
+        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has only an encoder: give 0"),
         (
             {"train.select": "bleu"},
-            "train.select is 'bleu', but what is measured on the validation set is nll and accuracy",
+            "train.select is 'bleu', but the validation set is measured by nll and accuracy",
         ),
         (
             {"train.select": "f1"},
-            "train.select is 'f1', but what is measured on the validation set is nll and accuracy",
+            "train.select is 'f1', but the validation set is measured by nll and accuracy",
         ),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
         ({"data.labels": "wnli"}, "the task 'wnli' is unknown; known are qqp, mnli"),
         ({"data.source": "toy"}, "data.source='toy' and data.labels='sst2'"),
-        ({"data.joined_vocabulary": True}, "labels are no text"),
+        ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
         (
             {

@@ -124,8 +124,8 @@ def test_what_has_no_agreed_label_and_a_few_broken_lines_are_left_out_and_counte
             '{"sentence": "a", "label": 1}\n[1]\n',
             r"file, line 2: TypeError.* in '\[1\]'; each line needs texts",
         ),
-        ("sst2", '{"sentence": null, "label": 1}\n', r"file, line 1: ValueError\('None is no text'\)"),
-        ("sst2", '{"sentence": "\\ud800", "label": 1}\n', r"file, line 1: ValueError.*ud800.* is no text"),
+        ("sst2", '{"sentence": null, "label": 1}\n', r"file, line 1: ValueError\('None is not a text'\)"),
+        ("sst2", '{"sentence": "\\ud800", "label": 1}\n', r"file, line 1: ValueError.*ud800.* is not a text"),
         (
             "sst2",
             rows((1, "a", "b"), (0, "c", "d")),
