@@ -63,7 +63,9 @@ def main(argv: list[str]) -> None:
         from one_layer.data.text.streams import read_input, write_output
 
         _check_verb(_MODE.value)
-        write_output(_OUTPUT.value, _restored().serve(_MODE.value, read_input(_INPUT.value)))
+        model = _restored()
+        model.check_verb(_MODE.value)  # before stdin is waited for
+        write_output(_OUTPUT.value, model.lines(read_input(_INPUT.value)))
 
 
 def _check_verb(mode: str) -> None:
@@ -111,11 +113,12 @@ def _ticket() -> None:
 
 def _restored() -> TrainedModel:
     """The model from the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
-    from one_layer import load
     from one_layer.runs.settings import rescored
 
     if _TICKET.value:
-        model = load(_TICKET.value, packed=_TICKET_MODE.value == "packed")
+        from one_layer.tickets import restore_ticket
+
+        model = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
     else:
         from one_layer.runs.restore import restore_run
 

@@ -71,7 +71,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     codes = "".join(f"{line}\n" for line in read_lines(run.data.bpe_codes)) if run.data.bpe_codes else None
     assets = TextAssets(source, target, *corpora.PARALLEL.preprocessing(run.data, codes))
     if "data.directory" in overrides:
-        for line in run.task.scored(run.data, assets).report:
+        for line in run.task.scored_corpus(run.data, assets).report:
             log.info(line)
     _write(run, assets, variables, folder)
     log.info("%s holds the %s model of %s", workdir, model.weights, path)
@@ -134,7 +134,7 @@ def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder
     """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run."""
     params = variables["params"]
     folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"})
-    progress = Progress(**folder.identity(assets))
+    progress = Progress(**folder.identity(assets), evaluated=[0])
     with closing(folder.checkpoints(run.train)) as checkpoints:
         checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)
     folder.write_config(run)

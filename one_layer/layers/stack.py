@@ -86,7 +86,7 @@ def layers_apart(variables: Variables, settings: StackSettings) -> list[Variable
     Decoding uses such a loop: a scan inside its loop over the tokens would copy every layer's matrices, keys and values at every token.
     """
     stacked = {name: tree["layers"] for name, tree in variables.items() if "layers" in tree}
-    if settings.shared_params:
+    if settings.shared_params and "params" in stacked:
         stacked["params"] = _one_each(stacked["params"], settings.length)
     shared = {"random": stacked.pop("random")} if settings.one_weight and "random" in stacked else {}
     layers = range(settings.length)

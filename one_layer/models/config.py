@@ -178,7 +178,7 @@ class ModelConfig:
         """The stack `encoder` or `decoder`."""
         return StackSettings(
             layer=self.layer,
-            length=self.encoder_layers if name == "encoder" else self.decoder_layers,
+            length={"encoder": self.encoder_layers, "decoder": self.decoder_layers}[name],
             one_weight=self.sharing == "weights",
             shared_params=self.sharing == "masks" or self.share_bias or bool(self.share_norm_scale),
             remat=self.remat,

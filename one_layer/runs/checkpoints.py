@@ -60,9 +60,13 @@ class Checkpoints:
         )
         try:
             self._manager = ocp.CheckpointManager(self.folder, options=options)
-        except ValueError as error:  # Orbax reads all scores here, to find the best
+            for step in self.steps():
+                if metrics := self._manager.metrics(step):
+                    _score(metrics)
+        except (ValueError, KeyError, TypeError) as error:  # Orbax reads all scores here, to find the best
             raise UserError(
-                f"a file metrics/metrics in {self.folder} is damaged ({error}); remove the folder of that checkpoint"
+                f"a file metrics/metrics in {self.folder} is damaged ({type(error).__name__}: {error}); remove the folder of that "
+                "checkpoint"
             ) from None
 
     def save(

@@ -21,7 +21,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         stored = account(model.config, model.variables)
         log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
-    corpus = model.task.scored(model.data, model.assets, split_name)
+    corpus = model.task.scored_corpus(model.data, model.assets, split_name)
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
     found = {}
     for name, split in splits.items():

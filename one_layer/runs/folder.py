@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import logging
 import os
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -21,6 +23,8 @@ from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
+
+log = logging.getLogger(__name__)
 
 Variables = dict[str, Any]
 
@@ -118,16 +122,17 @@ class RunFolder:
             file.flush()
             yield
         finally:
-            (self.path / _LOCK).unlink()
+            with suppress(OSError):  # the folder may be gone, and whatever ended the training matters more
+                if self._is_lock(file):
+                    (self.path / _LOCK).unlink()
+                if new and not any(self.path.iterdir()):
+                    self.path.rmdir()
             file.close()
-            if new and not any(self.path.iterdir()):
-                self.path.rmdir()
 
     def _lock_file(self) -> TextIO:
         """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
-        path = self.path / _LOCK
         while True:
-            file = path.open("a+", encoding="utf-8")
+            file = (self.path / _LOCK).open("a+", encoding="utf-8")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -137,9 +142,19 @@ class RunFolder:
                 raise UserError(
                     f"{self} is in use: {holder} trains in it; wait for it, stop it, or give another --workdir"
                 ) from None
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            except OSError as error:
+                if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                    raise
+                log.warning("%s: this file system has no locks; make sure that no other process trains there", self)
+                return file
+            if self._is_lock(file):
                 return file
             file.close()
+
+    def _is_lock(self, file: TextIO) -> bool:
+        """Whether the open file is still the folder's lock file: somebody may have removed the folder and made it again."""
+        path = self.path / _LOCK
+        return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
     def begin(self, assets: TextAssets, fixed: Variables) -> None:
         """Writes the files of a new run except config.json: text assets, and fixed arrays by collection."""
@@ -207,21 +222,23 @@ class RunFolder:
 
     def write_scores(self, split: str, checkpoint: str, scores: dict[str, Any]) -> None:
         """Writes `evaluation-SPLIT.json`; the name says the checkpoint unless it is the best."""
-        path = self.path / f"evaluation-{split}{_suffix(checkpoint)}.json"
+        path = self.path / f"evaluation-{split}{self._suffix(checkpoint)}.json"
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
     def write_hypotheses(self, split: str, checkpoint: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
             ending = ".txt" if kind == "plain" else f".{kind}.txt"
-            path = self.path / f"hypotheses-{split}{_suffix(checkpoint)}{ending}"
+            path = self.path / f"hypotheses-{split}{self._suffix(checkpoint)}{ending}"
             write_atomically(path, "".join(line + "\n" for line in lines))
+
+    def _suffix(self, checkpoint: str) -> str:
+        """The part of a file's name that says the checkpoint. It is empty for the best one, which result.json describes, and in a
+        folder without a run."""
+        if checkpoint == "best" or not self.holds_run:
+            return ""
+        return "-" + re.sub(r"[^\w.]+", "-", checkpoint).strip("-.")
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
         write_atomically(self.path / "result.json", json.dumps(result, indent=1) + "\n")
-
-
-def _suffix(checkpoint: str) -> str:
-    """The part of a file's name that says the checkpoint; empty for the best one, which result.json describes."""
-    return "" if checkpoint == "best" else "-" + re.sub(r"[^\w.]+", "-", Path(checkpoint).name)

@@ -56,13 +56,12 @@ class TrainedModel(ABC):
         Also logs the scores under `title`. Raises: UserError if the model's outputs are not finite.
         """
 
-    def serve(self, verb: str, lines: Sequence[str]) -> list[str]:
-        """Calls `lines`. Raises: UserError if `verb` is not this model's."""
+    def check_verb(self, verb: str) -> None:
+        """Raises: UserError if `verb` is not what this model does."""
         if verb != self.verb:
             raise UserError(
                 f"{self.source} is a {self.task.name} model, which does not {verb}; give --mode={self.verb}"
             )
-        return self.lines(lines)
 
     @cached_property
     def prepared(self) -> Variables:

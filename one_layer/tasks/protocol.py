@@ -53,7 +53,7 @@ class Task(ABC):
         """All splits as ids. `saved`: the vocabularies and codes of a resumed run. Raises: UserError for files that cannot be used."""
 
     @abstractmethod
-    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         """The scored splits, without the training text. `wanted`: `valid`, one test set, `test` for all test sets, or empty for all."""
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> TrainingBatches:

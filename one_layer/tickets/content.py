@@ -23,8 +23,8 @@ from one_layer.models import ModelConfig, roles, shapes
 from one_layer.supermask import kept_count
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
+from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings, read_json, read_settings, read_text, write_settings, write_text
-from one_layer.tickets.work import check_work
 
 Path = tuple[str, ...]
 Shape = tuple[int, ...]

@@ -36,7 +36,7 @@ class Interruption:
 
     def _restore(self) -> None:
         for number, former in self._former.items():
-            signal.signal(number, former)
+            signal.signal(number, signal.SIG_DFL if former is None else former)  # None: a handler that is not Python's
         self._former = {}
 
 

@@ -40,8 +40,9 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     asks to stop, after a checkpoint was saved.
     """
     folder = RunFolder(workdir)
-    resumed = folder.claim(run)
+    folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
     with folder.locked():
+        resumed = folder.claim(run)
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
         for line in corpus.report:
             log.info(line)
@@ -54,6 +55,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
             trainer.run_to_the_end(interruption)
+            trainer.stop_if_asked(interruption)
         return results.write(run, corpus, folder, trainer.progress, trainer.epoch_updates, overrides)
 
 
@@ -108,13 +110,19 @@ class Trainer:
         for step in reversed(self.checkpoints.steps()):
             try:
                 progress = Progress(**self.checkpoints.progress(step))
+            except UserError as error:
+                damaged[step] = error
+                continue
+            self._check_same(progress)  # before the arrays are read: with other vocabularies they have other shapes
+            try:
                 restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
             except UserError as error:
                 damaged[step] = error
                 continue
-            self._check_same(progress)
             for broken, why in damaged.items():
                 log.warning("%s; it is kept as %s", why, self.checkpoints.set_aside(broken))
+            if not progress.evaluated:  # an earlier version did not store them, and kept these in a row
+                progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
             self.progress = progress
             self.params, self.moments = restored["params"], restored["optimizer"]
             log.info("continuing from update %d", step)
@@ -142,13 +150,22 @@ class Trainer:
             return
         self.validator = self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
         self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
-        self.masks = self._packed()
+        self.masks = self._packed(self._params_of_last_evaluation())
         with closing(metrics.MetricsLog(self.folder, self.progress.step)) as self.log:
             while not self._over():
                 with closing(training_iterator(self.batches, self.progress.step)) as batches:
                     self._interval(batches, interruption)
                 self._evaluate_and_save()
-                self._stop_if_asked(interruption)
+                self.stop_if_asked(interruption)
+
+    def _params_of_last_evaluation(self) -> Any:
+        """The parameters that `mask/flips` compares with: those at the last evaluation, or before the first update."""
+        step, evaluated = self.progress.step, self.progress.evaluated
+        if step in (0, *evaluated[-1:]):
+            return self.params
+        if evaluated:
+            return self.checkpoints.restore(evaluated[-1], params=self.params)["params"]
+        return initialize(self.model, self.run.seed)["params"]
 
     def _over(self) -> bool:
         patience, progress = self.run.train.patience, self.progress
@@ -176,7 +193,7 @@ class Trainer:
         progress.seconds, progress.meter = meter.seconds(), meter.state
         if progress.step < end:
             self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)))
-            self._stop_if_asked(interruption)
+            self.stop_if_asked(interruption)
 
     def _evaluate_and_save(self) -> None:
         progress = self.progress
@@ -184,7 +201,7 @@ class Trainer:
         if not math.isfinite(nll := values["valid/nll"]):
             raise UserError(NOT_A_NUMBER.format(what="validation loss", value=nll, step=progress.step))
         if self.masks:
-            masks = self._packed()
+            masks = self._packed(self.params)
             values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
             self.masks = masks
         select = self.run.train.select
@@ -200,13 +217,13 @@ class Trainer:
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 
-    def _stop_if_asked(self, interruption: Interruption) -> None:
+    def stop_if_asked(self, interruption: Interruption) -> None:
         if interruption.signal:
             self.checkpoints.wait()
             raise Interrupted(interruption.signal, self.progress.step)
 
-    def _packed(self) -> metrics.Masks:
-        return self._pack(self.params) if self.model.masked else {}
+    def _packed(self, params: Any) -> metrics.Masks:
+        return self._pack(params) if self.model.masked else {}
 
     def _title(self) -> str:
         return f"epoch {self.progress.step / self.epoch_updates:.1f}"

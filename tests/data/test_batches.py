@@ -274,7 +274,7 @@ def test_a_long_sentence_is_searched_apart_from_short_ones() -> None:
     """98 short lines and one of 588 words: none of the short ones is padded to the long one's width."""
     source = [sentence(i, 7 + i % 9) for i in range(98)] + [sentence(98, 589)]
     shapes = {batch["source"].shape for batch in batches_for_search(source, 4096)}
-    assert shapes == {(32, 24), (1, 768)}
+    assert {width for rows, width in shapes if rows > 1} == {24} and (1, 768) in shapes
 
 
 def test_a_search_refuses_no_sentences_and_no_tokens() -> None:

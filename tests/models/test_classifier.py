@@ -146,14 +146,20 @@ def test_what_it_has_is_counted():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"decoder_layers": -1}, "model.decoder_layers is -1; it must be at least 1, or 0 for a classifier"),
-        ({"decoder_layers": 1, "positions": "frozen"}, "a translation model has sinusoidal positions"),
+        ({"decoder_layers": -1}, "model.decoder_layers is -1; it must be at least 0"),
+        (
+            {"decoder_layers": 1, "positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"},
+            "a translation model has sinusoidal",
+        ),
         ({"decoder_layers": 1, "embedding_norm": True}, "a translation model has sinusoidal positions and no norm"),
-        ({"shared_embedding": True, "source_vocab": 7}, "a classifier .* has one table alone"),
-        ({"target_vocab": 5}, "model.target_vocab is 5, of a classifier the four special types and its labels"),
+        ({"shared_embedding": True, "source_vocab": 7}, "a classifier .* has only one table"),
+        (
+            {"target_vocab": 5},
+            "model.target_vocab is 5; for a classifier it counts the four special types and the labels",
+        ),
         ({"positions": "learned"}, "model.positions is 'learned'; known are sinusoidal, frozen"),
         ({"activation": "tanh"}, "model.activation is 'tanh'; known are relu, gelu"),
-        ({"positions": "frozen"}, "model.positions is 'frozen', which come from model.embedding_source=roberta"),
+        ({"positions": "frozen"}, "model.positions is 'frozen', which needs model.embedding_source=roberta"),
         ({"max_positions": 0}, "model.max_positions is 0; it must be at least 1"),
     ],
 )

@@ -135,7 +135,7 @@ class Reversal(Task):
             **vars(assets), train=parts["train"], valid=parts["valid"], tests={"test": parts["test"]}, report=[]
         )
 
-    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return self.corpus(data, saved)
 
     def loss(self, network, variables, batch, smoothing, rngs):
@@ -212,7 +212,7 @@ def test_its_ticket_is_its_checkpoint(folder, tmp_path):
     alone = shutil.copy(folder.ticket_file, tmp_path / "words.safetensors")
     models = [restore_run(folder), one_layer.load(alone), one_layer.load(alone, packed=True)]
     words = ["abc", "ddd", "cab"]
-    said = [model.serve("reverse", words) for model in models]
+    said = [model.lines(words) for model in models]
     assert said[0] == said[1] == said[2] and len(said[0]) == 3
     scores = [evaluate(model, "test", None)["test"]["accuracy"] for model in models]
     assert scores[0] == scores[1] == scores[2]
@@ -222,7 +222,7 @@ def test_its_ticket_is_its_checkpoint(folder, tmp_path):
 
 def test_other_tasks_keys_and_verbs_are_refused(folder):
     with pytest.raises(UserError, match="best is a reversal model, which does not translate; give --mode=reverse"):
-        restore_run(folder).serve("translate", ["abc"])
+        restore_run(folder).check_verb("translate")
     with pytest.raises(UserError, match=r"model\.decoder_layers is 1; words are reversed without a decoder"):
         resolve(tiny.config(CHANGES | {"model.decoder_layers": 1}))
     with pytest.raises(UserError, match=r"train\.select is 'bleu', but the validation set is measured by nll"):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.errors import UserError
+from one_layer.runs.folder import RunFolder
 from one_layer.supermask import Supermask
 from one_layer.training.metrics import MetricsLog, PackedMask, flipped_share, packed_masks, read_metrics
 from tests import tiny
@@ -49,9 +50,9 @@ def test_masks_are_packed_bit_for_bit(seed, keep):
     tree = params(seed)
     masks = packed(tree, Supermask(keep))
     found = numpy_masks(tree, keep)
-    assert set(masks) == {f"['{name}']['scores']" for name in found}
+    assert set(masks) == {f"{name}/scores" for name in found}
     for name, bits in found.items():
-        mask = masks[f"['{name}']['scores']"]
+        mask = masks[f"{name}/scores"]
         np.testing.assert_array_equal(np.asarray(mask.bits).reshape(len(bits), -1), np.packbits(bits, axis=1))
         assert mask.count == bits.size
 
@@ -79,7 +80,8 @@ def test_no_flips_and_all():
 
 
 def written(workdir, steps, start=0):
-    log = MetricsLog(workdir, start)
+    workdir.mkdir(exist_ok=True)
+    log = MetricsLog(RunFolder(workdir), start)
     for step in steps:
         log.write(step, step / 3, {"train/loss": 1 / 3 + step, "valid/bleu": 0.1 * step})
     log.close()
@@ -87,19 +89,24 @@ def written(workdir, steps, start=0):
 
 def test_a_line_holds_what_was_written(tmp_path):
     written(tmp_path, [1, 2])
-    assert read_metrics(tmp_path)[1] == {"step": 2, "seconds": 0.667, "train/loss": 1 / 3 + 2, "valid/bleu": 0.2}
+    assert read_metrics(tmp_path / "metrics.jsonl")[1] == {
+        "step": 2,
+        "seconds": 0.667,
+        "train/loss": 1 / 3 + 2,
+        "valid/bleu": 0.2,
+    }
     assert list((tmp_path / "tensorboard").glob("events.*"))
-    assert read_metrics(tmp_path / "nowhere") == []
+    assert read_metrics(tmp_path / "nowhere" / "metrics.jsonl") == []
 
 
 def test_a_kill_takes_nothing_that_was_written(tmp_path):
     """Not closed: what a SIGKILL finds on the disk."""
-    log = MetricsLog(tmp_path, 0)
+    log = MetricsLog(RunFolder(tmp_path), 0)
     sizes = [events(tmp_path)]
     for step in (1, 2, 3):
         log.write(step, 1.0, {"train/loss": 1.0})
         sizes.append(events(tmp_path))
-        assert [line["step"] for line in read_metrics(tmp_path)] == list(range(1, step + 1))
+        assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == list(range(1, step + 1))
     assert sizes == sorted(set(sizes)), "each line is in TensorBoard's file at once"
     log.close()
     assert events(tmp_path) == sizes[-1]
@@ -115,7 +122,7 @@ def test_lines_after_the_restored_step_are_dropped(tmp_path, restored):
     written(tmp_path / "whole", [1, 3, 3, 5])
     written(tmp_path / "cut", [1, 3, 3, 5])
     written(tmp_path / "cut", [step for step in (1, 3, 3, 5) if step > restored], restored)
-    assert read_metrics(tmp_path / "cut") == read_metrics(tmp_path / "whole")
+    assert read_metrics(tmp_path / "cut" / "metrics.jsonl") == read_metrics(tmp_path / "whole" / "metrics.jsonl")
 
 
 @pytest.mark.parametrize("cut", [1, 10, 40])
@@ -124,7 +131,7 @@ def test_a_last_line_cut_short_is_left_out(tmp_path, cut):
     path = tmp_path / "metrics.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    assert [line["step"] for line in read_metrics(tmp_path)] == [1, 2]
+    assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [1, 2]
     written(tmp_path, [3], 2)
     assert path.read_bytes() == whole
 
@@ -135,5 +142,5 @@ def test_a_damaged_line_is_said_and_left(tmp_path):
     path.write_text("{nonsense\n" + json.dumps({"step": 1, "seconds": 0}) + "\n")
     before = tiny.contents(tmp_path)
     with pytest.raises(UserError, match=r"metrics\.jsonl is damaged"):
-        MetricsLog(tmp_path, 1)
+        MetricsLog(RunFolder(tmp_path), 1)
     assert tiny.contents(tmp_path) == before

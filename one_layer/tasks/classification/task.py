@@ -57,7 +57,7 @@ class Classification(Task):
             return corpora.load(data, reader=_READER)
         return corpora.load(data, saved.vocabularies, saved.codes, reader=_READER)
 
-    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER)
 
     def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:

@@ -60,12 +60,10 @@ def describe_sacre(hypotheses: Sequence[str], references: Sequence[str], lowerca
 def split_compounds(line: str) -> str:
     """Makes a hyphen between two characters of a word a separate token: `a ##AT##-##AT## b`.
 
-    Matches do not overlap, as in get_ende_bleu: in "x-y-z" only the first hyphen is split off. Moses' token `@-@` is already a separate
-    hyphen and stays one token.
+    This is the pattern of tensor2tensor's get_ende_bleu, also where it meets Moses' token `@-@`. Matches do not overlap: in "x-y-z" only
+    the first hyphen is split off.
     """
-    return re.sub(
-        r"(?<!\S)@-@(?!\S)|(\S)-(\S)", lambda m: m[0] if m[1] is None else f"{m[1]} ##AT##-##AT## {m[2]}", line
-    )
+    return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
 
 
 def _tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScore:

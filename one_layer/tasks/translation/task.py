@@ -52,7 +52,7 @@ class Translation(Task):
             return corpora.load(data)
         return corpora.load(data, saved.vocabularies, saved.codes)
 
-    def scored(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted)
 
     def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from one_layer.data.corpus import Corpus, DataConfig, load
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import PARALLEL, Corpus, load
 from one_layer.data.preparation import spill, streaming
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
@@ -68,10 +69,10 @@ def at_once(config: DataConfig, pairs: list[tuple[str, str]]) -> tuple[list[Voca
     codes = Path(config.bpe_codes).read_text() if config.bpe_codes else None
     sides = [list(side) for side in zip(*pairs, strict=True)]
     if not config.prepared:
-        sides = [step.words(side) for step, side in zip(config.preprocessing(None), sides, strict=True)]
+        sides = [step.words(side) for step, side in zip(PARALLEL.preprocessing(config, None), sides, strict=True)]
         if config.bpe_merges:
             codes = learn_bpe(chain(*sides), config.bpe_merges)
-        sides = [step.subwords(side) for step, side in zip(config.preprocessing(codes), sides, strict=True)]
+        sides = [step.subwords(side) for step, side in zip(PARALLEL.preprocessing(config, codes), sides, strict=True)]
     joined = [sides[0] + sides[1]] * 2 if config.joined_vocabulary else sides
     vocabularies = [Vocabulary.build(side, config.min_count) for side in joined]
     ids = [[v.encode(line).tolist() for line in side] for v, side in zip(vocabularies, sides, strict=True)]

@@ -97,8 +97,7 @@ def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path
     for restored in (restore_run(workdir, "best"), restore_ticket(ticket), restore_ticket(ticket, packed=True)):
         found = evaluate(restored, "test", RunFolder(tmp_path))["test.tsv"]
         assert {name: found[name] for name in result} == pytest.approx(result, rel=1e-5)
-        name = "" if restored.source == "best" else "-ticket.safetensors"
-        assert (tmp_path / f"hypotheses-test.tsv{name}.txt").read_text().split("\n")[:-1] == labels
+        assert (tmp_path / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1] == labels
         given = restored.classify([text for text, _ in texts(30, 2)])
         assert [label.name for label in given] == labels
         assert all(0.5 <= label.probability <= 1.0 for label in given)
@@ -114,7 +113,7 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
 
 def test_lines_in_labels_out(workdir):
     model = restore_run(workdir, "best")
-    first, empty, third = model.serve("classify", ["a FINE river", "", "a poor garden"])
+    first, empty, third = model.lines(["a FINE river", "", "a poor garden"])
     assert first.startswith("positive	") and third.startswith("negative	") and empty == ""
     assert model.classify(["", " "]) == [None, None]
     with pytest.raises(
@@ -124,7 +123,7 @@ def test_lines_in_labels_out(workdir):
     with pytest.raises(
         UserError, match="best is a classification model, which does not translate; give --mode=classify"
     ):
-        model.serve("translate", ["a fine river"])
+        model.check_verb("translate")
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +260,7 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
         ),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
         ({"data.labels": "wnli"}, "the task 'wnli' is unknown; known are qqp, mnli"),
-        ({"data.source": "toy"}, "data.source='toy' and data.labels='sst2'"),
+        ({"data.source": "text"}, "data.source='text' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
         (
@@ -285,7 +284,7 @@ def test_labels_of_another_task_are_refused(folder):
     words, steps = Vocabulary((*SPECIALS, "fine", "poor")), (Preprocessing("en", pairs=True), Preprocessing("label"))
 
     def scored(*labels):
-        return task.scored(config, TextAssets(words, Vocabulary((*SPECIALS, *labels)), *steps))
+        return task.scored_corpus(config, TextAssets(words, Vocabulary((*SPECIALS, *labels)), *steps))
 
     assert scored("negative", "positive").valid
     for strange in (("positive", "negative"), ("negative", "positive", "neither")):

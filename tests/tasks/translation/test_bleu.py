@@ -91,7 +91,7 @@ def test_split_compounds() -> None:
     assert bleu.split_compounds("rich-text format - yes") == "rich ##AT##-##AT## text format - yes"
     assert bleu.split_compounds("-a b- Ost-West-Dialog") == "-a b- Ost ##AT##-##AT## West ##AT##-##AT## Dialog"
     assert bleu.split_compounds("Meteor-1-Rakete") == "Meteor ##AT##-##AT## 1-Rakete"  # matches do not overlap
-    assert bleu.split_compounds("Ost @-@ West-Ost @-@") == "Ost @-@ West ##AT##-##AT## Ost @-@"  # apart already
+    assert bleu.split_compounds("Ost @-@ West") == "Ost @ ##AT##-##AT## @ West"  # as the script does
 
 
 def test_compound_split_scores_the_parts() -> None:

@@ -12,8 +12,8 @@ from one_layer.layers.attention import empty_cache
 from one_layer.models import ModelConfig
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings
-from one_layer.tickets.work import check_work
 
 SMALL = ModelConfig(1000, 1000, d_model=64, ffn=128, heads=4, encoder_layers=2, decoder_layers=2)
 TASK = TASKS["translation"]

@@ -13,7 +13,7 @@ _MOST_LAYERS = 256  # of a stack: each may have random matrices of its own, and 
 _MOST_TYPES = 2**20  # of a vocabulary, whose words are objects of Python
 _LONG_LINE, _SHORT_LINE = 256, 16  # tokens
 # Of a long line; and of as many short lines as a batch has, which the user must give.
-_MOST_BYTES = {"line": 2**31, "batch": 2**37}
+_MOST_BYTES = {"line": 2**31, "batch": 2**39}
 _MOST_OPERATIONS = 2**43  # of a long line
 
 
