@@ -1,4 +1,4 @@
-"""Batches of pairs of like length, under a token budget, in an order that is a pure function of the seed and the epoch."""
+"""Batches of pairs of similar length, under a token budget. Their order is a pure function of the seed and the epoch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 Batch = dict[str, np.ndarray]
 Ids = Sequence[Int[np.ndarray, "_"]]
 
-_ENDLESS = 1 << 40  # batches; Grain wants a length, and no run gets there
+_ENDLESS = 1 << 40  # batches: Grain needs a length, and no run reaches this one
 
 
 def bucket_widths(lengths: Int[np.ndarray, "pairs"], buckets: int) -> tuple[int, ...]:
-    """The at most `buckets` widths, rising to the greatest length, that need the fewest padded tokens in all.
+    """The widths (at most `buckets`, ascending to the greatest length) that give the fewest padded tokens in total.
 
-    Every length is padded to the next width. Exact, by dynamic programming over the distinct lengths. Source and target share
-    a width: on Multi30k, 6 buckets with two widths each would pad 14.7 % and not 14.9 %, and widths in multiples of 8 would pad 23 %.
+    Every length is padded to the next width. The result is exact, by dynamic programming over the distinct lengths. Source and target
+    share a width: on Multi30k with 6 buckets this pads 14.9 %; separate widths would pad 14.7 %, and multiples of 8 would pad 23 %.
 
     Raises: UserError for no lengths, or buckets < 1.
     """
@@ -53,9 +53,9 @@ def bucket_widths(lengths: Int[np.ndarray, "pairs"], buckets: int) -> tuple[int,
 
 
 def _rows(members: int, width: int, max_tokens: int, accumulate: int = 1) -> int:
-    """The rows of every batch of a bucket: as few as its batches need, so that the last is about as full as the others.
+    """The number of rows of every batch of a bucket, as small as the number of batches allows, so that the last batch is nearly full.
 
-    Were all but the last as big as the budget allows, the padding of Multi30k in 6 buckets would be 16.9 % and not 15.2 %.
+    On Multi30k with 6 buckets the padding is 15.2 %. With as many rows as the budget allows, it would be 16.9 %.
     """
     most = max(1, max_tokens // width // accumulate) * accumulate
     batches = -(-members // most)
@@ -70,12 +70,13 @@ def _at_least_one(name: str, value: int) -> None:
 class TrainingBatches:
     """An endless random-access sequence of updates: number i belongs to epoch i // batches_per_epoch.
 
-    Pairs whose longer side (with eos) fits the same width share a bucket; an epoch shuffles inside the buckets, cuts batches of
-    at most `max_tokens` // width pairs (but at least one a micro-batch) and shuffles these, all by (seed, epoch) alone. Every
-    pair comes once an epoch. A bucket's last batch is filled with empty rows, whose targets are all pad and so weigh nothing.
+    Pairs whose longer side (with eos) fits the same width share a bucket. Each epoch shuffles the pairs of every bucket, cuts them into
+    batches of at most `max_tokens` // width pairs (but at least one per micro-batch), and shuffles the batches; all this depends only on
+    (seed, epoch). Every pair comes once per epoch. A bucket's last batch is filled with empty rows; their targets are all pad, so they
+    have no weight.
 
-    An item has int32 `source`, `target_in` (from eos) and `target` (to eos), each [accumulate, rows, width], padded on the right.
-    `max_tokens` counts padded tokens of the longer side in an update, all micro-batches together (fairseq's --max-tokens).
+    An item has int32 `source`, `target_in` (begins with eos) and `target` (ends with eos), each [accumulate, rows, width], padded on the
+    right. `max_tokens` counts padded tokens of the longer side in an update, over all micro-batches (as fairseq's --max-tokens).
 
     Raises: UserError for no pairs, sides of unequal length, or max_tokens, accumulate or buckets < 1.
     """
@@ -99,11 +100,11 @@ class TrainingBatches:
             _rows(len(members), width, max_tokens, accumulate)
             for members, width in zip(self._members, self.widths, strict=True)
         )
-        self._order = lru_cache(maxsize=2)(self._epoch)  # two, because reading ahead crosses into the next epoch
+        self._order = lru_cache(maxsize=2)(self._epoch)  # two epochs, because prefetching reads into the next one
 
     @property
     def batches_per_epoch(self) -> int:
-        """The same in every epoch."""
+        """The number of batches, the same in every epoch."""
         return sum(-(-len(members) // rows) for members, rows in zip(self._members, self.rows, strict=True))
 
     @property
@@ -151,18 +152,18 @@ class TrainingBatches:
         for bucket, (members, rows) in enumerate(zip(self._members, self.rows, strict=True)):
             shuffled = random.permutation(members)
             shuffled = np.concatenate([shuffled, np.full(-len(shuffled) % rows, -1)])
-            # Dealt like cards, so that the empty rows of the last batch spread over its micro-batches.
+            # Rows go to the micro-batches in turn, so that the empty rows of the last batch spread over them.
             for pairs in shuffled.reshape(-1, rows):
                 batches.append((bucket, pairs.reshape(-1, self._accumulate).T.reshape(-1)))
         return [batches[i] for i in random.permutation(len(batches))]
 
 
 def training_iterator(batches: TrainingBatches, start: int) -> grain.DatasetIterator:
-    """The batches from number `start` on, without an end, made ahead in threads; `close()` ends these.
+    """The endless batches from number `start` on, prefetched by threads; `close()` stops the threads.
 
-    The state (get_state, set_state) is the number of the next batch, wherever the iterator was started.
+    The state (get_state, set_state) is the number of the next batch, counted from 0 whatever `start` is.
     """
-    import grain  # here, for it takes memory that translating can do without
+    import grain  # here, because it takes memory that translating does not need
 
     reading = grain.ReadOptions(num_threads=2, prefetch_buffer_size=8)
     iterator = iter(grain.MapDataset.source(batches).to_iter_dataset(reading))
@@ -171,10 +172,10 @@ def training_iterator(batches: TrainingBatches, start: int) -> grain.DatasetIter
 
 
 def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets: int) -> Iterator[Batch]:
-    """Every sentence once, the shortest first (beam search ends with a batch's longest), in few shapes.
+    """Batches with every sentence once, shortest first, in few shapes. A search lasts as long as its longest sentence.
 
-    Yields int32 `source` [rows, width] and `index` [rows], the sentences' places in `source` (-1: an empty row); with `target`
-    also `target_in` and `target`. Rows and width depend on the lengths alone.
+    Yields int32 `source` [rows, width] and `index` [rows], the sentences' positions in `source` (-1 for an empty row); with `target`,
+    also `target_in` and `target`. Rows and width depend only on the lengths.
 
     Raises (when the first batch is asked for): UserError for no sentences, or max_tokens or buckets < 1.
     """
@@ -196,16 +197,18 @@ def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets
             yield batch
 
 
-_NARROWEST = 24  # tokens: the lowest rung of the ladder of widths
-_FIXED = 8  # what a batch costs in a search, beside its rows, in rows: a CPU reads all weights in the time that it needs for so many
+_NARROWEST = 24  # tokens: the smallest width of a search batch
+_FIXED = (
+    8  # the fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows
+)
 
 
 def batches_for_search(source: Ids, max_tokens: int) -> Iterator[Batch]:
-    """Every sentence once, the shortest first, in batches of at most `max_tokens` padded tokens, or of one sentence.
+    """Batches with every sentence once, shortest first, of at most `max_tokens` padded tokens, or of one sentence.
 
-    Widths are 24, 48, 96, ... tokens and rows 1, 8, 32, 128, ..., so that whatever is translated has few shapes, each of which costs a
-    compilation. A sentence stands in the narrowest batch that holds it, or in a wider one where that spares a batch and costs
-    less, so that one long sentence slows no other. Yields `source` and `index` as `evaluation_batches` does.
+    Widths are 24, 48, 96, ... tokens, and rows are 1, 8, 32, 128, .... This gives few shapes for any text, and each shape costs one
+    compilation. A sentence goes into the narrowest width that holds it, so that a long sentence does not slow down shorter ones; or into
+    a wider one if that saves a batch and costs less. Yields `source` and `index` as `evaluation_batches` does.
 
     Raises (when the first batch is asked for): UserError for no sentences, or max_tokens < 1.
     """
@@ -221,13 +224,13 @@ def batches_for_search(source: Ids, max_tokens: int) -> Iterator[Batch]:
 
 
 def _by_width(lengths: Int[np.ndarray, "pairs"], order: Int[np.ndarray, "pairs"]) -> list[tuple[int, np.ndarray]]:
-    """The rungs of the ladder of widths that are needed, rising, each with its sentences in `order`."""
+    """The widths that are needed, ascending, each with its sentences in `order`."""
     widths = _NARROWEST * 2 ** np.ceil(np.log2(np.maximum(lengths[order] / _NARROWEST, 1))).astype(np.int64)
     return [(int(width), order[widths == width]) for width in np.unique(widths)]
 
 
 def _joined(buckets: list[tuple[int, np.ndarray]], max_tokens: int) -> list[tuple[int, np.ndarray]]:
-    """Each bucket, or it and the next wider one together where that is cheaper."""
+    """Joins a bucket with the next wider one if that is cheaper."""
     kept: list[tuple[int, np.ndarray]] = []
     for width, members in buckets:
         if kept:
@@ -242,26 +245,26 @@ def _joined(buckets: list[tuple[int, np.ndarray]], max_tokens: int) -> list[tupl
 
 
 def _cost(members: int, width: int, max_tokens: int) -> int:
-    """Of searching a bucket, in tokens: rows and what a batch costs anyway, for as many steps as it is wide."""
+    """The cost to search a bucket, in tokens: for every batch, its rows and the fixed cost, times its width (the number of steps)."""
     rows = _cheapest_rows(members, width, max_tokens)
     return -(-members // rows) * (rows + _FIXED) * width
 
 
 def _cheapest_rows(members: int, width: int, max_tokens: int) -> int:
-    """The rung of the ladder of rows that costs least."""
+    """The number of rows, of 1, 8, 32, 128, ..., that costs least."""
     most = max(1, max_tokens // width)
     rungs = [1, *(8 * 4**rung for rung in range(20))]
     return min((rung for rung in rungs if rung <= most), key=lambda rows: -(-members // rows) * (rows + _FIXED))
 
 
 def _with_a_key(source: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:
-    """Gives empty rows one eos: a softmax over no key at all is 0/0, and its gradient would spoil the whole batch."""
+    """Gives empty rows one eos, because a softmax over no key is 0/0, and its gradient would spoil the whole batch."""
     source[source[:, 0] == PAD, 0] = EOS
     return source
 
 
 def _shifted(target: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:
-    """What the decoder reads: eos, then the target less its own eos."""
+    """The input of the decoder: eos, then the target without its eos."""
     shifted = np.full_like(target, PAD)
     shifted[:, 0] = EOS
     shifted[:, 1:] = np.where(target[:, 1:] == PAD, PAD, target[:, :-1])

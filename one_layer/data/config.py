@@ -12,20 +12,20 @@ SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where pairs come from and what is done to them.
+    """Where the pairs of a corpus come from, and how they are prepared. configs/common.py comments on every key.
 
-    Text files are `{directory}/{name}.{language}` (or that with .gz) for every name in `train`, `valid`, `tests`; in a folder
-    that fairseq-preprocess left, and in a data set of TFDS under `directory`, the names are its splits'. Files of labelled texts
-    are `{directory}/{name}`, or that with .gz; labels are in no language.
+    Text files are `{directory}/{name}.{language}`, or that with .gz, for every name in `train`, `valid` and `tests`. In the folder of
+    fairseq-preprocess, and in a TFDS data set under `directory`, the names are those of splits. Files of labelled texts are
+    `{directory}/{name}`, or that with .gz; labels have no language.
+
+    Raises: UserError for a value that is missing, out of range, or does not fit the others.
     """
 
-    source: str = "toy"  # "toy": the embedded language; "text": parallel files; "fairseq": a data-bin folder; "tfds"
-    tfds_name: str = ""  # "wmt14_translate/de-en", or, with `labels`, "glue/qqp"
-    labels: str = (
-        ""  # the task of one_layer.tasks.classification.glue whose labelled texts these are; empty: pairs to translate
-    )
-    seed: int = 1  # of the toy language's sentences
-    toy_train: int = 20_000  # pairs
+    source: str = "toy"
+    tfds_name: str = ""
+    labels: str = ""
+    seed: int = 1
+    toy_train: int = 20_000
     toy_valid: int = 500
     toy_test: int = 500
     source_language: str = "de"
@@ -34,21 +34,21 @@ class DataConfig:
     train: str = "train"
     valid: str = "valid"
     tests: tuple[str, ...] = ("test",)
-    store: str = ""  # a folder that keeps the training text as ids, made once from text and options; empty: no
-    tokenize: bool = False  # Moses, on raw text
-    normalize: bool = True  # Moses' normalisation of punctuation, before tokenize
-    split_hyphens: bool = False  # tokenize makes `a @-@ b` of `a-b`
+    store: str = ""
+    tokenize: bool = False
+    normalize: bool = True
+    split_hyphens: bool = False
     lowercase: bool = False
-    bpe_merges: int = 0  # > 0: learn that many on both sides of the training text
-    bpe_codes: str = ""  # a codes file to apply instead
-    bpe_kind: str = BPE_KINDS[0]  # "subword-nmt", or "byte-level": bpe_codes is RoBERTa's (GPT-2's) merges.txt
-    prepared: bool = False  # the files are what tokenize, lowercase and bpe_codes give: apply these to new text only
+    bpe_merges: int = 0
+    bpe_codes: str = ""
+    bpe_kind: str = BPE_KINDS[0]
+    prepared: bool = False
     joined_vocabulary: bool = False
-    vocabulary: str = ""  # a vocab.json (token -> id) to take as the source's vocabulary, and if joined as the target's
-    min_count: int = 1  # rarer tokens of the training text become unk
-    max_length: int = 175  # tokens with eos; training pairs with a longer side are left out and counted
-    max_tokens: int = 4096  # the token budget of an update
-    buckets: int = 6  # how many padded lengths there are
+    vocabulary: str = ""
+    min_count: int = 1
+    max_length: int = 175
+    max_tokens: int = 4096
+    buckets: int = 6
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -63,7 +63,7 @@ class DataConfig:
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
         if self.store and self.source not in ("text", "tfds", "labelled"):
-            raise UserError(f"data.store keeps what is made of text: leave it out where data.source={self.source!r}")
+            raise UserError(f"data.store is for text sources only: leave it out with data.source={self.source!r}")
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
             raise UserError(
                 f"the toy language has the sides 'de' and 'en', not {self.source_language!r} and "
@@ -75,10 +75,12 @@ class DataConfig:
             raise UserError(f"data.bpe_kind={self.bpe_kind!r} is unknown: give {_listed(BPE_KINDS)}")
         if self.bpe_kind == "byte-level" and not self.bpe_codes:
             raise UserError(
-                "data.bpe_kind=byte-level needs merges that are learned already: give their file, data.bpe_codes"
+                "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes"
             )
         if self.vocabulary and self.source == "fairseq":
-            raise UserError("data.vocabulary is of no use where data.source='fairseq': its folder has dictionaries")
+            raise UserError(
+                "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
+            )
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
         for name, least in (floors | {"max_tokens": 1, "buckets": 1}).items():
             if getattr(self, name) < least:
@@ -90,12 +92,12 @@ class DataConfig:
         return self.source_language, self.target_language
 
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
-        """What is done to raw text of a language; `codes`: the text of the BPE codes file, `pairs`: see `Preprocessing`."""
+        """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""
         steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
         return Preprocessing(language, *steps, pairs=pairs)
 
     def describe(self, part: str) -> str:
-        """`train` or `valid` as an error calls it: the kind of text and where it lies."""
+        """A phrase for error messages about the text of `train` or `valid`: the kind of text and its place."""
         if self.source == "toy":
             return f"toy language's {part} text (data.seed={self.seed})"
         name = self.train if part == "train" else self.valid
@@ -103,7 +105,7 @@ class DataConfig:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the corpus holds tokens, so that nothing is done to them."""
+        """Whether the corpus holds tokens already, so that they need no preprocessing."""
         return self.prepared or self.source == "fairseq"
 
 

@@ -1,4 +1,4 @@
-"""A corpus: read, prepared and turned into ids, with the vocabularies and a report of what was done."""
+"""Reads the splits of a corpus, prepares them and turns them into ids, with the vocabularies and a report for people."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ _TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Pairs of one part of a corpus; the training part carries ids only and leaves the texts empty.
+    """The pairs of one split of a corpus. The training split has ids only, and no texts.
 
-    source, target: ids ending in eos, int32 [length] each. source_text: lines as they were read.
-    reference: target tokens, BPE joined, for tokenised BLEU. reference_detokenized: plain text as it was written, for sacreBLEU,
-    which lower-cases it where that is due; only text that is prepared already may come lower-cased.
+    - `source`, `target`: ids ending in eos, each int32 [length].
+    - `source_text`: the lines as they were read.
+    - `reference`: target tokens, BPE joined, for tokenised BLEU.
+    - `reference_detokenized`: plain text with its original case, for sacreBLEU, which lower-cases it if needed. If the files were
+      prepared already, it may be lower-cased.
     """
 
     source: TokenStore = field(default_factory=lambda: TokenStore.of([]))
@@ -50,9 +52,9 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Corpus(TextAssets):
-    """All of a task's text; with a joined vocabulary source and target share one object.
+    """All splits of a task's text. With a joined vocabulary, source and target share one object.
 
-    `valid` is empty where only test sets were asked for, and `tests` has those that were asked for.
+    `tests` has the test sets that were asked for. `valid` is empty if only test sets were asked for.
     """
 
     train: Split
@@ -61,7 +63,7 @@ class Corpus(TextAssets):
     report: list[str]  # lines for people: pairs, tokens, vocabularies, what was left out, unknown share
 
     def fingerprints(self) -> dict[str, str]:
-        """What tells this text from any other: the ids of both sides of `train` and `valid`."""
+        """Fingerprints of the ids of both sides of `train` and `valid`, by which a run recognises its text."""
         parts = {"train": self.train, "valid": self.valid}
         return {name: f"{part.source.fingerprint} {part.target.fingerprint}" for name, part in parts.items()}
 
@@ -72,16 +74,16 @@ def load(
     codes: str | None = None,
     reader: ParallelReader = PARALLEL,
 ) -> Corpus:
-    """Reads the text of all parts, prepares it and turns it into ids, as `reader` does it.
+    """Reads the text of all splits, prepares it and turns it into ids, with `reader`.
 
-    `vocabularies` (source, target) and `codes` are those saved with a run; without them they are built from the training text.
-    Training pairs that the reader finds unfit are left out and counted in the report. Validation and test sets keep every pair,
-    so that hypotheses fit the files line by line.
+    `vocabularies` (source, target) and `codes` are those saved with a run; if they are not given, they are made from the training text.
+    Training pairs that the reader rejects are left out and counted in the report. Validation and test sets keep every pair, so that
+    hypotheses match the files line by line.
 
-    Raises: UserError for files that cannot be used, and where no training pair is left.
+    Raises: UserError for files that cannot be used, and if no training pair is left.
     """
     source = reader.open(config)
-    source.files(source.train)  # are they there? Better said now than when the rest is read
+    source.files(source.train)  # raises for missing files now, before the rest is read
     raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
     prepared = _prepare(config, reader, source, vocabularies, codes)
     assets, train = prepared.assets, Split(prepared.source, prepared.target)
@@ -100,14 +102,14 @@ def load_scored(
     wanted: str = "",
     reader: ParallelReader = PARALLEL,
 ) -> Corpus:
-    """The parts that are scored, read with a run's vocabularies and codes; the training text is not read.
+    """Reads the splits to be scored, with a run's vocabularies and codes. The training text is not read.
 
-    `wanted`: `valid`, the name of a test set, or `test` for all test sets; empty for all parts. Other parts are not read either.
+    `wanted`: `valid`, the name of a test set, or `test` for all test sets; empty for all of these. Other splits are not read.
 
-    Raises: UserError for a part that the config does not have, and for files that cannot be used.
+    Raises: UserError for a split that the config does not have, and for files that cannot be used.
     """
     if config.bpe_merges and codes is None:
-        raise UserError("the BPE codes of the run are needed: without its training text they cannot be learned")
+        raise UserError("the BPE codes of the run are needed: they cannot be learned without its training text")
     source = reader.open(config)
     names = _scored_names(source, wanted)
     assets = _assets(config, reader, vocabularies, _codes(config, codes))
@@ -121,7 +123,7 @@ def load_scored(
 
 
 def _scored_names(source: Source, wanted: str) -> dict[str, str]:
-    """The source's names of the parts that are wanted, by the names that users know them by."""
+    """The source's names of the wanted splits, by the names that users give."""
     known = {"valid": source.valid, **{name: name for name in source.tests}}
     if not wanted:
         return known
@@ -136,14 +138,14 @@ def _scored_names(source: Source, wanted: str) -> dict[str, str]:
 def _prepare(
     config: DataConfig, reader: ParallelReader, source: Source, vocabularies: Vocabularies | None, codes: str | None
 ) -> Prepared:
-    """The training pairs: from the store where there is one that fits, else from the source."""
+    """The training pairs: from the store if it has them, else from the source."""
     if isinstance(source, FairseqFolder):
         return _from_ids(config, reader, source, vocabularies)
     if not config.store:
         return _from_text(config, reader, source, vocabularies, codes)
     options, files = _options(config, reader), source.files(source.train)
     folder = Path(config.store) / content_key(options, files)
-    # A run that goes on finds what it made, unless the text has changed since.
+    # A resumed run finds the store that it made, unless the text has changed since.
     if vocabularies is not None and not _was_made_with(folder, vocabularies, codes):
         options["given"] = [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]
         folder = Path(config.store) / content_key(options, files)
@@ -160,13 +162,13 @@ def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) 
 
 
 def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
-    """What decides, with the text, which ids the training text becomes."""
+    """Everything but the text itself that decides the ids of the training text."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
     names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     if config.source == "tfds":
-        options["split"] = config.train  # a part of a split lies in the same files as the whole
+        options["split"] = config.train  # a slice of a split has the same files as the whole split
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     tools = [version(tool) for tool in _TOOLS]
@@ -180,7 +182,7 @@ def _from_text(
     pairs = source.lines(source.train)
     count, others = streaming.count_lines(pairs)
     if count != others:
-        source.read(source.train)  # says so
+        source.read(source.train)  # raises the error about the counts
     codes = _codes(config, codes)
     if not config.prepared and config.bpe_merges and codes is None:
         pairs, counts = streaming.words(pairs, count, reader.preprocessing(config, None))
@@ -203,8 +205,8 @@ def _from_ids(
 ) -> Prepared:
     if vocabularies not in (None, source.vocabularies):
         raise UserError(
-            f"the dictionaries in {config.directory} are not those that the run began with; restore them, or train into a "
-            "fresh --workdir"
+            f"the dictionaries in {config.directory} are not those that the run began with; restore them, or train in a "
+            "new --workdir"
         )
     assets = _assets(config, reader, source.vocabularies, _codes(config, None))
     return _for_training(config, reader, assets, *source.ids(source.train))
@@ -240,7 +242,7 @@ def _encode(
 def _for_training(
     config: DataConfig, reader: ParallelReader, assets: TextAssets, source: TokenStore, target: TokenStore
 ) -> Prepared:
-    """The pairs that can be used for training, and the report's line on them and on what was left out."""
+    """The pairs that can be used for training, and the report's line about them and about the rejected pairs."""
     kept, left_out = reader.fit(config, source, target)
     if not kept.any():
         raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
@@ -249,7 +251,7 @@ def _for_training(
 
 
 def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets, raw: Pairs) -> Split:
-    """A validation or test part, with the texts that hypotheses are compared with."""
+    """A validation or test split, with the reference texts."""
     steps = assets.source_preprocessing, assets.target_preprocessing
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
     reference = steps[1].join(pairs[1])

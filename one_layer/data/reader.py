@@ -1,4 +1,4 @@
-"""How lines become ids: what a task may do in its own way when a corpus is read."""
+"""How lines become ids. A task overrides the methods of `ParallelReader` to read its corpus in its own way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ParallelReader:
     unit = "pairs"  # what reports count
 
     def open(self, config: DataConfig) -> Source:
-        """Where the lines come from. Raises: UserError for files that cannot be used."""
+        """The source of the lines. Raises: UserError for files that cannot be used."""
         return open_source(config)
 
     def languages(self, config: DataConfig) -> tuple[str, str]:
@@ -35,12 +35,12 @@ class ParallelReader:
         return config.languages
 
     def preprocessing(self, config: DataConfig, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
-        """What is done to raw lines of the source and of the target; `codes`: the text of the BPE codes file."""
+        """The preprocessing of raw lines, for the source and the target; `codes`: the text of the BPE codes file."""
         source, target = (config.preprocessing(codes, language) for language in self.languages(config))
         return source, target
 
     def vocabularies(self, config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
-        """The vocabularies of prepared training lines, source and target; one object where they are joined."""
+        """The vocabularies of prepared training lines (source, target); one object if they are joined."""
         if config.joined_vocabulary:
             joined = self.given_vocabulary(config) or Vocabulary.build(chain(*train), config.min_count)
             return joined, joined
@@ -48,18 +48,18 @@ class ParallelReader:
         return source, Vocabulary.build(train[1], config.min_count)
 
     def given_vocabulary(self, config: DataConfig) -> Vocabulary | None:
-        """That of the file `data.vocabulary`, if the config names one."""
+        """The vocabulary of the file `data.vocabulary`; None if the config names no file."""
         return read_vocabulary_json(config.vocabulary) if config.vocabulary else None
 
     def check_vocabularies(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
-        """Raises: UserError for vocabularies that the config cannot have."""
+        """Raises: UserError for vocabularies that do not fit the config."""
 
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
-        """What makes ids of a prepared line of the source and of the target."""
+        """The functions that turn a prepared line into ids, for the source and the target."""
         return vocabularies[0].encode, vocabularies[1].encode
 
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
-        """Which training pairs can be used, and a phrase for people on those that cannot."""
+        """Which training pairs can be used, and a phrase for people about those that cannot."""
         shorter, longer = np.minimum(source.lengths, target.lengths), np.maximum(source.lengths, target.lengths)
         empty, long = shorter <= 1, (shorter > 1) & (longer > config.max_length)
         return ~(empty | long), (
@@ -67,9 +67,9 @@ class ParallelReader:
         )
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
-        """The plain text of the target of a scored part, from its lines as they were read and as they were prepared.
+        """The plain target text of a scored split, from its raw and its prepared lines.
 
-        It keeps its case where it has one: sacreBLEU is told whether case counts, and its signature says so.
+        It keeps its case if possible: sacreBLEU is told whether to ignore case, and its signature says so.
         """
         if config.is_prepared:
             return target.undo(prepared)
@@ -79,12 +79,12 @@ class ParallelReader:
         return cased.undo(cased.apply(raw[1]))
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
-        """A line for people on the size of a part."""
+        """A line for people about the size of a split."""
         return describe_sides(name, self.unit, dict(zip(assets.languages, (source, target), strict=True)))
 
 
 def describe_sides(name: str, unit: str, sides: dict[str, TokenStore]) -> str:
-    """`train: 3 pairs, 12 de tokens (0.00 % unknown) and ...`, with the sides by their languages."""
+    """A line such as `train: 3 pairs, 12 de tokens (0.00 % unknown) and ...`; `sides` has the ids by language."""
     phrases, count = [], 0
     for language, side in sides.items():
         count, tokens = len(side), int(side.lengths.sum()) - len(side)

@@ -1,7 +1,7 @@
-"""Pre-trained tables from where `model.embedding_source` says, in the order of a model's vocabularies.
+"""Reads pre-trained tables of the kind `model.embedding_source`, and sorts their rows by a model's vocabularies.
 
-Rows are matched by token string, special tokens among them where the source has them. Of a translation model that has a table
-for each language, the one of a side's language serves it, whichever way round that model translates.
+Rows are matched by token string, including special tokens if the source has them. If the source is a translation model with a table for
+each language, each side gets the table of its language, whatever the direction of that model.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Rows = Float32[np.ndarray, "vocab d"]
 
 
 class Side(NamedTuple):
-    """What a table of a model is for: a vocabulary, and its language or, of one table for both sides, languages."""
+    """What a table of a model needs: rows for a vocabulary in a language, or in two if one table is for both sides."""
 
     vocabulary: Vocabulary
     languages: tuple[str, ...]
 
 
 def table_sides(model: ModelConfig, assets: TextAssets) -> dict[str, Side]:
-    """The tables of a model by their names."""
+    """The vocabulary and languages of each table of a model, by the table's name."""
     vocabularies = {"source": assets.source_vocabulary, "target": assets.target_vocabulary}
     languages = dict(zip(("source", "target"), assets.languages, strict=True))
     return {
@@ -54,10 +54,11 @@ def table_sides(model: ModelConfig, assets: TextAssets) -> dict[str, Side]:
 
 
 def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, Rows]:
-    """The rows of `model.embedding_path` for every side, NaN where no token was found, and says how many were; {} without a path.
+    """The rows of `model.embedding_path` for every side, NaN for tokens that were not found; {} without a path. Logs how many were found.
 
-    With frozen `model.positions` also those, under `position_embedding`. Raises: UserError, one sentence that names the file, for
-    what is missing, damaged, not a number, of another dimension than `model.d_model`, or without a single token of the vocabulary.
+    With frozen `model.positions`, also returns the position table, under `position_embedding`. Raises: UserError of one sentence that
+    names the file, if the file is missing or damaged, has values that are not numbers, has another dimension than `model.d_model`, or
+    has no token of the vocabulary.
     """
     if not model.embedding_path:
         return {}
@@ -94,9 +95,9 @@ def _positions(model: ModelConfig) -> Float32[np.ndarray, "positions d"]:
 
 
 def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
-    """The tables that a run's model looks its tokens up in, trained, fixed, or W ⊙ M: the source's and the target's.
+    """The embedding tables of a run's model (trained, fixed, or W ⊙ M): those of the source and of the target.
 
-    Of a classifier the source's alone; where one table serves both, it is there twice.
+    A classifier has only the source's table. A table that both sides share is returned twice.
     """
     tables = {
         collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
@@ -114,7 +115,7 @@ def _path(template: str, side: Side) -> str:
 
 
 def _report(name: str, rows: Rows, where: str) -> None:
-    """Says what was found. Raises: UserError where nothing was: special tokens tell of no vocabulary."""
+    """Logs how many rows were found. Raises: UserError if there are none besides special tokens, which every vocabulary has."""
     found = ~np.isnan(rows[:, 0])
     special = int(found[: len(SPECIALS)].sum())
     if found.sum() == special:
@@ -134,7 +135,7 @@ def _report(name: str, rows: Rows, where: str) -> None:
 
 
 class _Trained(NamedTuple):
-    """What a run has to give: its tables, and what their rows mean."""
+    """The tables of a trained run, with the vocabularies and languages of their rows."""
 
     tables: tuple[Rows, ...]
     vocabularies: tuple[Vocabulary, Vocabulary]
@@ -146,15 +147,15 @@ def _restore(path: str) -> _Trained:
     folder = RunFolder(path)
     if not folder.holds_run:
         raise UserError(
-            f"model.embedding_path is {path}, where there is no run with config.json and a checkpoint; give the folder of a run "
-            "that was trained, or another model.embedding_source"
+            f"model.embedding_path is {path}, where there is no run with config.json and a checkpoint; give the folder of a trained "
+            "run, or another model.embedding_source"
         )
     try:
         restored = restore_run(folder, "best")
     except UserError as error:
         raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
     tables = run_tables(restored)
-    languages = restored.assets.languages[: len(tables)]  # of a classifier its texts' alone
+    languages = restored.assets.languages[: len(tables)]  # a classifier has only the language of its texts
     return _Trained(tables, restored.assets.vocabularies, languages, restored.step)
 
 
@@ -210,12 +211,12 @@ def _masked(
     options: Mapping[str, object],
     name: str,
 ) -> Float32[np.ndarray, "vocab d"]:
-    """W ⊙ M of a table of the paper's code, which is what its model looks tokens up in."""
+    """W ⊙ M for a table of the paper's code: its model looks tokens up in this product."""
     supermask = read_supermask(options)
     if supermask is None or scores.shape != weights.shape:
         raise UserError(
-            f"{name} has scores, but the checkpoint does not say what its masks keep of which weights; import it with "
-            "launch/import_fairseq.py and take the run as model.embedding_source=run"
+            f"{name} has scores, but the checkpoint does not say how its masks are made from them; import it with "
+            "launch/import_fairseq.py and use the run with model.embedding_source=run"
         )
     return weights * np.asarray(supermask(scores, axis=0))
 
@@ -225,14 +226,14 @@ def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side
 
 
 def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> int:
-    """Which of the tables for the languages `theirs` serves a side: the one of its language, or the one that there is."""
+    """The index of the table for a side, among tables for the languages `theirs`: that of its language, or 0 for a shared table."""
     if shared:
         return 0
     missing = [language for language in side.languages if language not in theirs]
     if missing:
         raise UserError(
-            f"{where} has tables for {' and '.join(theirs)}, and none for {missing[0]}; give a model of that language, or set "
-            "data.source_language and data.target_language to what the text is"
+            f"{where} has tables for {' and '.join(theirs)}, but none for {missing[0]}; give a model of that language, or set "
+            "data.source_language and data.target_language to the languages of the text"
         )
     if len(side.languages) > 1:
         raise UserError(

@@ -1,6 +1,6 @@
-"""What a ticket is, and how the tensors and the metadata of its file are made of it and read from a stranger's.
+"""The record of a ticket, and how it is turned into the tensors and metadata of a file, and safely read back from a stranger's file.
 
-In the file, roles name everything, and no module paths: renaming a module leaves old tickets as good as they were.
+The file names everything by role, not by module path, so old tickets stay valid when a module is renamed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ Shape = tuple[int, ...]
 
 METADATA = {"format", "version", "codecs", "task", "seed", "step", "model", "data", "evaluation", "text", "random"}
 
-_FEW = 2**27  # weights that the smallest of files may ask for: 512 MiB
-_MOST = 2**33  # and that none may
-_WEIGHTS_A_BIT = 32  # between the two, so many for every bit of the file: masks that keep 0.4 % need a bit for 27
+_FEW = 2**27  # weights that even the smallest file may describe: 512 MiB
+_MOST = 2**33  # the most weights that any file may describe
+_WEIGHTS_A_BIT = (
+    32  # in between: the most weights per bit of the file; masks that keep 0.4 % take one bit for 27 weights
+)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A random matrix that the seed gives, or those of a stack; `checksum`: BLAKE2b (128 bits, hexadecimal) of its bytes."""
+    """A random matrix that the seed gives, or one per layer of a stack. `checksum`: BLAKE2b (128 bits, hexadecimal) of the bytes."""
 
     recipe: Recipe
     checksum: str
@@ -47,13 +49,13 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Ticket(Settings):
-    """A trained model, with what it takes to translate with it and to score it.
+    """A trained model, with everything that is needed to use and to score it.
 
-    `masks`: packed bits in C order over fan_in and fan_out, the first one lowest in its byte; every layer's start with a byte, so
-    that the shape is [layers, bytes], or [bytes] for a table's and for the one mask of layers that share it. Keys are the module's
-    path and "mask" (set where the mask is not 0) or, under `signed_threshold`, "sign" (set where it is -1).
-    `drawn`, by the module's path: the random weights that the seed gives. `arrays`, by collection and path: all other variables,
-    trained, fixed, or random but of no seed.
+    - `masks`: packed bits in C order over fan_in and fan_out, the lowest bit of each byte first. Every layer starts at a new byte, so the
+      shape is [layers, bytes]; it is [bytes] for a table, and for one mask that the layers share. Keys are the module's path and "mask"
+      (1 where the mask is not 0) or, under `signed_threshold`, "sign" (1 where the mask is -1).
+    - `drawn`, by the module's path: the random weights that the seed gives.
+    - `arrays`, by collection and path: all other variables: trained, fixed, or random but not from the seed.
     """
 
     assets: TextAssets
@@ -63,18 +65,18 @@ class Ticket(Settings):
 
 
 def checksum(weights: Float32[np.ndarray, "..."]) -> str:
-    """BLAKE2b (128 bits, hexadecimal) of the numbers, low byte first, in C order."""
+    """BLAKE2b (128 bits, hexadecimal) of the weights as little-endian float32 in C order."""
     return hashlib.blake2b(np.ascontiguousarray(weights, "<f4").data, digest_size=16).hexdigest()
 
 
 def to_bytes(ticket: Ticket) -> tuple[bytes, dict[str, int]]:
-    """The file, the same for the same ticket, and the bytes of every tensor in it.
+    """The content of the file, and the size in bytes of every tensor in it. Equal tickets give equal files.
 
-    Raises: UserError where `from_file` would not take it back.
+    Raises: UserError if `from_file` would refuse the file.
     """
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
-    levels = dict.fromkeys(tensors, 19)  # they are small, and what repeats itself in them is far apart
+    levels = dict.fromkeys(tensors, 19)  # texts are small, and their repetitions are far apart
     tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
@@ -87,9 +89,9 @@ def to_bytes(ticket: Ticket) -> tuple[bytes, dict[str, int]]:
 
 
 def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticket:
-    """The ticket in a file. Random matrices are taken from `drawn`, by seed and recipe, or drawn and added to it.
+    """The ticket in a file. Random matrices are taken from `drawn`, by seed and recipe, or are drawn and added to it.
 
-    Raises: UserError for whatever in the file does not go together, before anything large is made.
+    Raises: UserError if the parts of the file do not fit together, before any large array is made.
     """
     settings = read_settings(file.metadata)
     check_work(settings)
@@ -119,14 +121,14 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
 
 
 def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:
-    """Refuses a model that is out of proportion to its file."""
+    """Raises: UserError for a model that is too large for its file."""
     weights = sum(math.prod(shape) for shape in known.values())
     if weights > _MOST or weights > max(_FEW, 8 * file.size * _WEIGHTS_A_BIT):
-        raise UserError(f"its model has {weights:,} weights, of which {file.size:,} bytes of data cannot tell")
+        raise UserError(f"its model has {weights:,} weights, too many for {file.size:,} bytes of data")
 
 
 def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:
-    """The packed masks of scores of this shape: bits beyond the last weight are 0, as many are set as the selection says."""
+    """The packed masks for scores of this shape. Checks that bits beyond the last weight are 0, and how many bits are set."""
     size = math.prod(shape[-2:])
     packed = (*shape[:-2], -(-size // 8))
     signed = config.selection == "signed_threshold"
@@ -155,9 +157,7 @@ def _read_recipes(file: TicketFile, names: dict[Path, str], known: dict[Path, Sh
     for entry in entries if isinstance(entries, list) else [None]:
         recipe, checksum = _recipe(entry)
         if recipe.role not in modules or modules[recipe.role] in found:
-            raise damaged(
-                f"its metadata 'random' have {recipe.role!r:.120}, of which its model has no more than one, or none"
-            )
+            raise damaged(f"its metadata 'random' have {recipe.role!r:.120} twice, or its model has no such matrix")
         module = modules[recipe.role]
         if recipe.whole_shape != known["random", *module, "kernel"]:
             wanted = list(known["random", *module, "kernel"])
@@ -167,10 +167,10 @@ def _read_recipes(file: TicketFile, names: dict[Path, str], known: dict[Path, Sh
 
 
 def _recipe(entry: Any) -> tuple[Recipe, str]:
-    """A recipe and the checksum of what it gives. Raises: UserError for one that nothing can be drawn by."""
+    """A recipe, and the checksum of the weights that it draws. Raises: UserError for an invalid recipe."""
     fields = {each.name for each in dataclasses.fields(Recipe)} | {"checksum"}
     if not isinstance(entry, dict) or entry.keys() != fields:
-        raise damaged("its metadata 'random' are no list of recipes")
+        raise damaged("its metadata 'random' are not a list of recipes")
     e = entry
     if e["scheme"] not in SCHEMES:
         raise damaged(f"its recipes have the scheme {e['scheme']!r:.120}; known are {', '.join(SCHEMES)}")
@@ -187,7 +187,7 @@ def _recipe(entry: Any) -> tuple[Recipe, str]:
         and (e["zero_row"] is None or (type(e["zero_row"]) is int and 0 <= e["zero_row"] < e["shape"][0]))
     )
     if not sensible:
-        raise damaged("its metadata 'random' have a recipe that nothing can be drawn by")
+        raise damaged("its metadata 'random' have an invalid recipe")
     return Recipe(**{name: e[name] for name in fields - {"checksum"}} | {"shape": tuple(e["shape"])}), e["checksum"]
 
 
@@ -196,13 +196,13 @@ def _counts(value: Any) -> bool:
 
 
 def _draw(seed: int, recipe: Recipe, expected: str, drawn: dict[tuple[int, Recipe], Drawn]) -> Drawn:
-    """The matrix, which must have the checksum `expected`; from `drawn` where it is there."""
+    """The matrix of a recipe, from `drawn` if it is there. Raises: UserError if its checksum is not `expected`."""
     if (seed, recipe) not in drawn:
         weights = recipe.draw(seed)
         drawn[seed, recipe] = Drawn(recipe, checksum(weights), jnp.asarray(weights))
     if drawn[seed, recipe].checksum != expected:
         raise UserError(
-            f"the seed {seed} does not give the {recipe.role} that it was made with: another generator made this ticket; export it "
+            f"the seed {seed} does not give the {recipe.role} of the model: another generator made this ticket; export it again "
             "from its run with this version"
         )
     return drawn[seed, recipe]

@@ -1,8 +1,8 @@
-"""The container of a ticket: a safetensors file of bytes and float32 arrays, with text about them and a digest over all of it.
+"""The container of a ticket: a safetensors file of byte and float32 arrays, with metadata and a digest over everything.
 
-docs/ticket-format.md has the format. A ticket is a file from a stranger: its header is read here by hand, under limits, and nothing is
-allocated for what the file only claims to have. The digest finds damage, not malice: whoever wants to can make one that fits, so
-that what is read here is well-formed, and still has to be checked for sense.
+docs/ticket-format.md describes the format. A ticket may come from a stranger, so this module parses the header itself, under limits, and
+allocates no memory for data that the file only claims to have. The digest detects damage but not malice: anybody can compute a digest
+that fits. A file that passes here is well-formed; whether its content makes sense must still be checked.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ Tensors = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class TicketFile:
-    """What a file holds: `metadata`, and `tensors` as they are stored, of which some are coded (see `tensor`)."""
+    """The content of a file: `metadata`, and `tensors` as they are stored. Some are coded; `tensor` decodes them."""
 
     size: int  # bytes of data
     total: int  # bytes of the whole file
     metadata: dict[str, str]
     tensors: dict[str, np.ndarray]
-    coded: dict[str, tuple[str, tuple[int, ...]]]  # codec, and the shape of the uint8 tensor before
+    coded: dict[str, tuple[str, tuple[int, ...]]]  # codec, and the shape of the decoded uint8 tensor
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of a tensor, decoded, and None where there is none of this name."""
+        """The shape of a tensor when decoded; None if there is no tensor of this name."""
         if name in self.coded:
             return self.coded[name][1]
         return self.tensors[name].shape if name in self.tensors else None
 
     def tensor(self, name: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-        """A tensor, decoded, read-only. Raises: UserError where there is none, or one of another shape or dtype."""
+        """A tensor, decoded and read-only. Raises: UserError if it is missing or has another shape or dtype."""
         found = self.shape(name)
         if found is None:
             raise damaged(f"it lacks the tensor {name!r}, which its model needs")
@@ -68,14 +68,14 @@ class TicketFile:
 
 
 def damaged(problem: str) -> UserError:
-    """The error that says of a file what is wrong with it."""
-    return UserError(f"{problem}; the file is damaged, or no ticket: copy it again, or export it from its run")
+    """The error for a damaged file; `problem` says what is wrong with it."""
+    return UserError(f"{problem}; the file is damaged or not a ticket: copy it again, or export it again from its run")
 
 
 def coded(tensors: Tensors, levels: Mapping[str, int]) -> tuple[dict[str, np.ndarray], str]:
-    """The tensors as they are stored, and the metadata `codecs` that goes with them.
+    """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
-    uint8 tensors are coded where that saves 5 %, by zstd at level 1 or what `levels` says.
+    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1.
     """
     stored, entries = {}, {}
     for name, tensor in tensors.items():
@@ -88,10 +88,12 @@ def coded(tensors: Tensors, levels: Mapping[str, int]) -> tuple[dict[str, np.nda
 
 
 def to_bytes(metadata: Mapping[str, str], stored: Tensors) -> bytes:
-    """A file, the same for the same content; to the metadata are added the format, its version and the digest."""
+    """The bytes of a file; equal content gives equal bytes. Adds the format, its version and the digest to the metadata."""
     whole = {"format": FORMAT, "version": VERSION, **metadata}
     whole["digest"] = _digest(whole, stored)
-    names = sorted(stored, key=lambda name: (stored[name].dtype == np.uint8, name))  # floats first: they stay aligned
+    names = sorted(
+        stored, key=lambda name: (stored[name].dtype == np.uint8, name)
+    )  # floats first, so that they stay aligned
     header: dict[str, Any] = {"__metadata__": dict(sorted(whole.items()))}
     end = 0
     for name in names:
@@ -103,7 +105,7 @@ def to_bytes(metadata: Mapping[str, str], stored: Tensors) -> bytes:
 
 
 def read(path: Path) -> TicketFile:
-    """Reads and checks a file. Raises: UserError for whatever is not one whole ticket of this version."""
+    """Reads and checks a file. Raises: UserError for anything but one complete ticket of this version."""
     return from_bytes(_content(path))
 
 
@@ -114,30 +116,28 @@ def from_bytes(content: bytes) -> TicketFile:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise damaged("its header has no metadata")
     if metadata.get("format") != FORMAT:
-        raise UserError("it is a safetensors file, but no ticket; give one that one_layer exported")
+        raise UserError("it is a safetensors file, but not a ticket; give one that one_layer exported")
     if metadata.get("version") != VERSION:
         raise UserError(
-            f"it is a ticket of version {metadata.get('version')!r:.20}; this program reads version {VERSION}: use the one that "
+            f"it is a ticket of version {metadata.get('version')!r:.20}; this program reads version {VERSION}: use the program that "
             "wrote it, or a later one"
         )
     tensors = _tensors(header, data)
     digest = metadata.pop("digest", "")
     if digest != _digest(metadata, tensors):
-        raise damaged("its digest is not that of its content")
+        raise damaged("its digest does not match its content")
     return TicketFile(len(data), len(content), metadata, tensors, _coded(metadata, tensors))
 
 
 def parse(text: str | bytes, what: str) -> Any:
-    """The value of a JSON text with every name once; `what` is what an error calls it."""
+    """The value of a JSON text in which no object has a name twice. Errors call the text `what`."""
     try:
         value = json.loads(text, object_pairs_hook=_object)
-        json.dumps(
-            value, ensure_ascii=False, allow_nan=False
-        ).encode()  # fails for NaN, infinity and halves of surrogates
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # fails for NaN, infinity and lone surrogates
     except UserError as error:
         raise damaged(f"{what} {error}") from None
-    except (ValueError, RecursionError):  # also for what is no UTF-8, and whole numbers of thousands of digits
-        raise damaged(f"{what} is no JSON that can be read") from None
+    except (ValueError, RecursionError):  # also for invalid UTF-8, and integers of thousands of digits
+        raise damaged(f"{what} is not valid JSON") from None
     return value
 
 
@@ -150,7 +150,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _content(path: Path) -> bytes:
-    """The whole file, which is no larger than it was when it was opened."""
+    """The whole file, with the size that it had when it was opened."""
     try:
         if not path.is_file():
             raise UserError("there is no such file; give one that --mode=export wrote")
@@ -164,7 +164,7 @@ def _content(path: Path) -> bytes:
 
 
 def _split(content: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Header and data."""
+    """The header and the data."""
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or 8 + length > len(content):
         raise damaged(f"it ends within its header: it has {len(content):,} bytes")
@@ -172,19 +172,19 @@ def _split(content: bytes) -> tuple[dict[str, Any], memoryview]:
         raise damaged(f"its header has {length:,} bytes; no ticket's has more than {_LONGEST_HEADER:,}")
     header = parse(content[8 : 8 + length], "its header")
     if not isinstance(header, dict):
-        raise damaged("its header is no JSON object")
+        raise damaged("its header is not a JSON object")
     return header, memoryview(content)[8 + length :]
 
 
 def _tensors(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray]:
-    """The arrays that the header describes: every byte of the data belongs to exactly one."""
+    """The arrays that the header describes. Checks that every byte of the data belongs to exactly one array."""
     described = sorted((_described(name, entry), name) for name, entry in header.items())
     tensors, place = {}, 0
     for (begin, end, code, shape), name in described:
         if begin != place:
-            raise damaged(f"{name} starts at byte {begin:,} of the data, where {place:,} is next")
+            raise damaged(f"{name} starts at byte {begin:,} of the data instead of {place:,}")
         if end > len(data):
-            raise damaged(f"it ends within {name}: the header speaks of more bytes than there are")
+            raise damaged(f"it ends within {name}: the header describes more bytes than the file has")
         tensors[name] = np.frombuffer(data[begin:end], _DTYPES[code]).reshape(shape)
         place = end
     if place != len(data):
@@ -193,32 +193,32 @@ def _tensors(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray]:
 
 
 def _described(name: str, entry: Any) -> tuple[int, int, str, tuple[int, ...]]:
-    """First and last byte, dtype and shape of an entry of the header, which go together."""
+    """The begin, end, dtype and shape of an entry of the header. Raises: UserError if they do not fit together."""
     if len(name) > _LONGEST_NAME or not _NAMES.fullmatch(name):
-        raise damaged(f"its header names a tensor {name!r:.120}")
+        raise damaged(f"its header has the invalid tensor name {name!r:.120}")
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise damaged(f"its header does not say dtype, shape and data_offsets of {name}")
+        raise damaged(f"its header does not give dtype, shape and data_offsets of {name}")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if code not in ("U8", "F32"):
-        raise damaged(f"{name} is of the dtype {code!r:.20}; a ticket's tensors are U8 and F32")
+        raise damaged(f"{name} has the dtype {code!r:.20}; a ticket's tensors are U8 or F32")
     if not (_is_shape(shape) and _whole(offsets) and len(offsets) == 2):
-        raise damaged(f"its header gives {name} no shape or no place that can be")
+        raise damaged(f"its header gives {name} an impossible shape or place")
     if offsets[1] - offsets[0] != math.prod(shape) * _DTYPES[code].itemsize:
-        raise damaged(f"{name} of the shape {shape} has {offsets[1] - offsets[0]:,} bytes")
+        raise damaged(f"{name} has the shape {shape} but {offsets[1] - offsets[0]:,} bytes")
     return offsets[0], offsets[1], code, tuple(shape)
 
 
 def _coded(metadata: Mapping[str, str], tensors: Tensors) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Which tensors are coded, how, and what shapes they have decoded."""
+    """The coded tensors, with their codecs and their decoded shapes."""
     entries = parse(metadata.get("codecs", ""), "its metadata 'codecs'")
     if not isinstance(entries, dict):
-        raise damaged("its metadata 'codecs' is no JSON object")
+        raise damaged("its metadata 'codecs' is not a JSON object")
     for name, entry in entries.items():
         known = isinstance(entry, dict) and entry.keys() == {"codec", "shape"} and isinstance(entry["codec"], str)
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
-            raise damaged(f"its metadata 'codecs' names {name!r:.120}, which is no coded tensor")
+            raise damaged(f"its metadata 'codecs' names {name!r:.120}, which is not a coded tensor")
         if not known or not _is_shape(entry["shape"]):
-            raise damaged(f"its metadata 'codecs' does not say codec and shape of {name}")
+            raise damaged(f"its metadata 'codecs' does not give codec and shape of {name}")
     return {name: (entry["codec"], tuple(entry["shape"])) for name, entry in entries.items()}
 
 
@@ -228,7 +228,7 @@ def _whole(values: Any) -> bool:
 
 
 def _is_shape(values: Any) -> bool:
-    """Whether this is a shape that arrays can have; NumPy multiplies the other axes even where one is 0."""
+    """Whether this is a shape that arrays can have. NumPy limits the product of the nonzero axes even if another axis is 0."""
     return _whole(values) and len(values) <= _MOST_AXES and math.prod(n for n in values if n) <= _MOST_ENTRIES
 
 
@@ -237,7 +237,7 @@ def _code(tensor: np.ndarray) -> str:
 
 
 def _digest(metadata: Mapping[str, str], tensors: Tensors) -> str:
-    """BLAKE2b (256 bits, hexadecimal) of all that a file holds, in an order and in pieces that leave no room for another reading."""
+    """BLAKE2b (256 bits, hexadecimal) of all content, in a fixed order, with lengths, so that different contents hash different bytes."""
     digest = hashlib.blake2b(digest_size=32)
 
     def add(piece: bytes | np.ndarray) -> None:

@@ -1,7 +1,8 @@
-"""What is inside a ticket: every matrix's recipe, what its masks take and keep, and how much of it they have in common.
+"""Describes what is inside a ticket: the recipe of every matrix, the size and density of its masks, and how much they overlap.
 
-Independent masks that keep p and q of the same weights have pq / (p + q - pq) of what either keeps in common (their Jaccard index),
-and L masks leave none but Π(1 - p_l) of the weights unused. Trained masks that overlap more, or use less, share something.
+The Jaccard index of two masks is the number of weights that both keep, over the number that either keeps. Independent masks that keep p
+and q of the same weights have the index pq / (p + q - pq), and L independent masks leave Π(1 - p_l) of the weights unused. Trained masks
+that overlap more, or use fewer weights, have something in common.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from one_layer.tickets.ticket import read
 
 @dataclass(frozen=True)
 class Overlap:
-    """Of the masks over one matrix: the mean Jaccard index over pairs of them, and the share of the weights that any of them keeps."""
+    """The overlap of the masks over one matrix: the mean Jaccard index over pairs, and the share of weights that any mask keeps."""
 
     jaccard: float
     used: float
@@ -35,7 +36,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix and its masks; none, and no densities, where it is not masked. Sizes in bytes, `bound` is H(density) bits a weight."""
+    """A matrix and its masks; one without masks has no densities. Sizes are in bytes, and `bound` is H(density) bits per weight."""
 
     role: str
     recipe: str
@@ -49,7 +50,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A ticket's matrices; the bytes of the whole file, and of them those of masks, other arrays and text."""
+    """The matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text."""
 
     config: ModelConfig
     seed: int
@@ -61,7 +62,7 @@ class Inspection:
 
 
 def inspect(ticket: Ticket | str | Path) -> Inspection:
-    """Looks into the file of a ticket, whose sizes are told as they are, or into what `save` would write of one.
+    """Inspects a ticket's file, or the file that `save` would write for a `Ticket`.
 
     Raises: UserError as `one_layer.tickets.ticket.load` does.
     """
@@ -86,7 +87,7 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
 
 
 def describe(inspection: Inspection) -> str:
-    """A table for people: a row a matrix, the sums, and what both say."""
+    """A table for people: one row per matrix, the sums, and an explanation of both."""
     config = inspection.config
     head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
     rows = [head]
@@ -119,14 +120,15 @@ def describe(inspection: Inspection) -> str:
             "",
             f"{inspection.total:,} bytes: masks {masks:,} (bound {bound:,.0f}), other arrays {inspection.arrays:,}, vocabularies and "
             f"codes {inspection.text:,}, header {rest:,}",
-            "kept by layer: per cent of the weights. bound: bytes at H(kept) bits a weight, for independent bits. Jaccard: what two",
-            "layers' masks have in common of what either keeps, the mean over pairs. used: by any layer. indep.: of independent masks.",
+            "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
+            "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
+            "independent masks.",
         ]
     )
 
 
 def _kept(density: tuple[float, ...]) -> str:
-    """Per cent by layer, and once where all are alike."""
+    """The per cent of every layer, written once if all layers have the same."""
     each = [f"{100 * share:.1f}" for share in density]
     return " ".join(each) if len(set(each)) > 1 or len(each) < 2 else f"{len(each)} × {each[0]}"
 
@@ -158,12 +160,12 @@ def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], siz
 
 
 def _ones(bits: UInt8[np.ndarray, "*rows bytes"]) -> Any:
-    """The number of bits that are set in every row."""
+    """The number of set bits in every row."""
     return np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
 
 
 def _entropy(*probabilities: float) -> float:
-    """In bits."""
+    """The entropy in bits."""
     return -sum(p * math.log2(p) for p in probabilities if p > 0.0)
 
 

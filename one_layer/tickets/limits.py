@@ -1,7 +1,7 @@
-"""How much memory and time a ticket may ask for, reckoned from its settings before anything is made.
+"""Limits on the memory and time that a ticket may take, checked from its settings before any array is made.
 
-A few kilobytes can describe a model of any depth and a search of any width. What no honest ticket comes near is refused. Bounds that
-depend on the size of the file are in `one_layer.tickets.content`.
+A file of a few kilobytes can describe a model of any depth and a search of any width. Settings far beyond any honest ticket are refused.
+Limits that depend on the size of the file are in `one_layer.tickets.content`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from one_layer.errors import UserError
 from one_layer.tickets.settings import Settings
 
-_MOST_LAYERS = 256  # of a stack: each may have random matrices of its own, and a cache
-_MOST_TYPES = 2**20  # of a vocabulary, whose words are objects of Python
+_MOST_LAYERS = 256  # in a stack: each layer may have random matrices of its own, and a cache
+_MOST_TYPES = 2**20  # in a vocabulary, whose tokens are Python objects
 _LONG_LINE, _SHORT_LINE = 256, 16  # tokens
 # Of a long line; and of as many short lines as a batch has, which the user must give.
 _MOST_BYTES = {"line": 2**31, "batch": 2**39}
@@ -18,7 +18,7 @@ _MOST_OPERATIONS = 2**43  # of a long line
 
 
 def check_work(settings: Settings) -> None:
-    """Raises: UserError that says what is too much."""
+    """Raises: UserError, which names the setting that is too large."""
     config, evaluation, task = settings.config, settings.evaluation, settings.task
     for name, most in (
         *((f"{stack}_layers", _MOST_LAYERS) for stack in ("encoder", "decoder")),
@@ -32,10 +32,10 @@ def check_work(settings: Settings) -> None:
     for what, size in (("line", long.bytes), ("batch", lines * short.bytes)):
         if size > _MOST_BYTES[what]:
             raise UserError(
-                f"its model, with {shown}, would take {size:,} bytes for a {what}, of which a ticket may ask for {_MOST_BYTES[what]:,}"
+                f"its model, with {shown}, would take {size:,} bytes for a {what}; a ticket may take at most {_MOST_BYTES[what]:,}"
             )
     if long.operations > _MOST_OPERATIONS:
         raise UserError(
-            f"its model, with {shown}, would take {long.operations:,} operations for a line, of which a ticket may ask for "
+            f"its model, with {shown}, would take {long.operations:,} operations for a line; a ticket may take at most "
             f"{_MOST_OPERATIONS:,}"
         )

@@ -1,4 +1,4 @@
-"""The part of a ticket that is no array: which model it is, and how text is read, written and scored."""
+"""The settings in a ticket: which model it holds, and how text is read, written and scored."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from one_layer.tickets.file import TicketFile, damaged, parse
 
 Tensors = dict[str, np.ndarray]
 
-NAMES = ("task", "seed", "step", "model", "data", "evaluation")  # of the metadata
+NAMES = ("task", "seed", "step", "model", "data", "evaluation")  # names of metadata
 
 _MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - {"source_vocab", "target_vocab", "family"}
 _LONGEST_TEXT = 2**24  # bytes
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
 _KEY = re.compile("[a-z0-9_]{1,40}")
 _LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
-# The largest data settings that decide what an evaluation takes in memory and time; a task has such limits of its own.
+# Upper limits of the data settings that decide the memory and time of an evaluation; a task has limits for its own settings.
 _DATA_LIMITS = {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A task's model, the seed of its random weights and the update that its masks are of; where its test text is, and how it is scored.
+    """The task and its model, the seed of the random weights, the update (`step`) of the masks, and the settings of text and scoring.
 
     `evaluation` is the task's record of settings.
     """
@@ -52,7 +52,7 @@ class Settings:
 
 
 def write_settings(settings: Settings) -> dict[str, str]:
-    """The metadata: a JSON text a name."""
+    """The metadata: one JSON text per name."""
     sections = {name: dataclasses.asdict(getattr(settings, name)) for name in ("data", "evaluation")}
     model = dataclasses.asdict(settings.config)
     del model["family"]  # the task decides it
@@ -61,7 +61,7 @@ def write_settings(settings: Settings) -> dict[str, str]:
 
 
 def settings_as_run(settings: Settings) -> RunConfig:
-    """The config of a run with these settings. How the model was trained is not known, and stands at its defaults."""
+    """The config of a run with these settings. The settings of training are not known, and have their defaults."""
     model = {name: value for name, value in vars(settings.config).items() if name in _MODEL_KEYS}
     sections = {"model": model, "data": vars(settings.data), "evaluation": vars(settings.evaluation)}
     return _as_run(settings.task, settings.seed, sections)
@@ -72,15 +72,15 @@ def _as_run(task: Task, seed: int, sections: dict[str, Any]) -> RunConfig:
 
 
 def read_settings(metadata: dict[str, str]) -> Settings:
-    """What `write_settings` wrote. Raises: UserError for what is missing, of another type or out of range."""
+    """Reads what `write_settings` wrote. Raises: UserError for a value that is missing, of another type or out of range."""
     sections = {name: read_json(metadata, name) for name in ("model", "data", "evaluation")}
     for name, section in sections.items():
         if not isinstance(section, dict) or not all(_KEY.fullmatch(key) and _plain(section[key]) for key in section):
-            raise damaged(f"its metadata {name!r} is no flat JSON object of short values")
+            raise damaged(f"its metadata {name!r} is not a flat JSON object of short values")
     sizes = [sections["model"].pop(f"{side}_vocab", None) for side in ("source", "target")]
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
-        raise damaged("its seed, its step or the sizes of its vocabularies are no whole numbers")
+        raise damaged("its seed, its step or the sizes of its vocabularies are not valid whole numbers")
     task = _read_task(metadata, sections["model"])
     run = _as_run(task, seed, sections)
     for name, limits in {"data": _DATA_LIMITS, "evaluation": task.limits}.items():
@@ -92,7 +92,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
 
 
 def _read_task(metadata: dict[str, str], model: dict[str, Any]) -> Task:
-    """The ticket's task. Tickets of an earlier version do not name it: it follows from the family of the model."""
+    """The ticket's task. Tickets of an earlier version do not name it; there it follows from the family of the model."""
     if "task" in metadata:
         return task_named(read_json(metadata, "task"))
     layers = model.get("decoder_layers", 0)
@@ -100,14 +100,14 @@ def _read_task(metadata: dict[str, str], model: dict[str, Any]) -> Task:
 
 
 def read_json(metadata: dict[str, str], name: str) -> Any:
-    """The value of the metadata `name`. Raises: UserError where there is none."""
+    """The value of the metadata `name`. Raises: UserError if it is missing."""
     if name not in metadata:
         raise damaged(f"it lacks the metadata {name!r}")
     return parse(metadata[name], f"its metadata {name!r}")
 
 
 def write_text(assets: TextAssets) -> tuple[str, Tensors]:
-    """The metadata `text`, and the tensors of vocabularies and BPE codes: what both sides have in common once."""
+    """The metadata `text`, and the tensors of vocabularies and BPE codes; a text that both sides share is stored once."""
     sides: dict[str, dict[str, Any]] = {}
     texts: dict[str, str] = {}
     for side in ("source", "target"):
@@ -124,7 +124,7 @@ def write_text(assets: TextAssets) -> tuple[str, Tensors]:
 
 
 def read_text(file: TicketFile, config: ModelConfig) -> tuple[TextAssets, set[str]]:
-    """What `write_text` wrote, and the names of its tensors. Raises: UserError for what does not go together."""
+    """Reads what `write_text` wrote; also returns the names of its tensors. Raises: UserError if the parts do not fit together."""
     sides = read_json(file.metadata, "text")
     if not isinstance(sides, dict) or sides.keys() != {"source", "target"}:
         raise damaged("its metadata 'text' does not describe source and target")
@@ -148,17 +148,19 @@ def read_text(file: TicketFile, config: ModelConfig) -> tuple[TextAssets, set[st
 
 def _vocabulary(file: TicketFile, name: Any, types: int) -> Vocabulary:
     text = _text(file, name)
-    lines = text.count("\n") + len(SPECIALS)  # counted before anything is made of them
+    lines = text.count("\n") + len(SPECIALS)  # counted before they are parsed
     vocabulary = Vocabulary.parse(split_lines(text.encode(), name), name) if lines == types else None
     if vocabulary is None or len(vocabulary) != types:
-        raise damaged(f"{name} has {lines:,} types, special ones included, but its model's table {types:,} rows")
+        raise damaged(f"{name} has {lines:,} types, special ones included, but its model's table has {types:,} rows")
     return vocabulary
 
 
 def _text(file: TicketFile, name: Any) -> str:
     shape = file.shape(name) if isinstance(name, str) and name.startswith("text/") else None
     if shape is None or len(shape) != 1 or shape[0] > _LONGEST_TEXT:
-        raise damaged(f"its metadata 'text' names {name!r:.120}, which is no text of at most {_LONGEST_TEXT:,} bytes")
+        raise damaged(
+            f"its metadata 'text' names {name!r:.120}, which is not a text of at most {_LONGEST_TEXT:,} bytes"
+        )
     try:
         return file.tensor(name, "uint8", shape).tobytes().decode()
     except UnicodeDecodeError:
@@ -166,7 +168,7 @@ def _text(file: TicketFile, name: Any) -> str:
 
 
 def _plain(value: Any) -> bool:
-    """Whether this is a value as sections have it, short enough to be spoken of."""
+    """Whether this is a value that sections may have, and short."""
     if isinstance(value, list):
         return len(value) <= _LONGEST_LIST and all(isinstance(each, str) and _plain(each) for each in value)
     if isinstance(value, str):
@@ -175,8 +177,10 @@ def _plain(value: Any) -> bool:
 
 
 def _check_files(data: DataConfig) -> None:
-    """Refuses names of text that lead out of the folder where it is, for hypotheses are written under these names too."""
+    """Refuses names of text files that lead to another folder; hypotheses are written under these names too. Raises: UserError."""
     names = [data.train, data.valid, *data.tests, *(f"x.{language}" for language in data.languages)]
     for name in names:
         if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
-            raise UserError(f"its data have the name {name!r:.120}; in a ticket, names of text lead to no other folder")
+            raise UserError(
+                f"its data have the name {name!r:.120}; in a ticket, names of text must not lead to another folder"
+            )

@@ -1,8 +1,8 @@
-"""The whole trained model as a seed and one bit per weight: a ticket, in one file that needs nothing else.
+"""Tickets: a whole trained model as a seed and one bit per weight, in one file that needs no others.
 
 Frozen random weights "can be characterized using only a random number generator and its seed" (Shen et al. 2021, arXiv 2012.15045,
-section 1), and at inference scores are dropped for the masks made of them (arXiv 2109.03939, section 3). So a matrix of the network
-is a recipe and a mask. A ticket holds these, everything else that the network has, and what it takes to read and write text.
+section 1), and inference needs only the masks, not the scores (arXiv 2109.03939, section 3). So a recipe and a mask describe a matrix
+of the network. A ticket holds these, the other variables of the network, and what is needed to read and write text.
 docs/ticket-format.md describes the file.
 """
 
@@ -47,22 +47,22 @@ Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by "mask" 
 
 
 def from_run(model: TrainedModel) -> Ticket:
-    """The ticket of a checkpoint. Raises: UserError for scores that are no numbers."""
+    """The ticket of a checkpoint. Raises: UserError for scores that are NaN."""
     arguments = (model.config, model.seed, model.variables, model.assets)
     return make(*arguments, task=model.task, data=model.data, evaluation=model.settings, step=model.step)
 
 
 def export(model: TrainedModel, path: Path) -> int:
-    """Writes the ticket of a checkpoint and says how large it is, in bytes, which it returns too. Raises: UserError as `save` does."""
+    """Writes the ticket of a checkpoint. Logs and returns its size in bytes. Raises: UserError as `save` does."""
     sizes = save(path, from_run(model))
     masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
-    bits = f", {8 * sizes['total'] / masked:.3f} bits a masked weight" if masked else ""
+    bits = f", {8 * sizes['total'] / masked:.3f} bits per masked weight" if masked else ""
     log.info("%s: %s bytes%s", path, f"{sizes['total']:,}", bits)
     return sizes["total"]
 
 
 def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
-    """What `one_layer.runs.restore.restore_run` makes of a folder, from a ticket alone. Raises: UserError as `load` does."""
+    """The trained model in a ticket, as `one_layer.runs.restore.restore_run` gives it for a run. Raises: UserError as `load` does."""
     ticket = load(path)
     return ticket.task.model(
         task=ticket.task,
@@ -89,12 +89,12 @@ def make(
     evaluation: Any = None,
     step: int = 0,
 ) -> Ticket:
-    """The ticket of a model's variables as training leaves them, scores and all.
+    """The ticket of a model's variables as training leaves them, with scores.
 
-    Without a `task` it is the one whose networks are of the config's family; `data` and `evaluation` are then its defaults.
+    `task` is by default the task whose networks are of the config's family; `data` and `evaluation` have defaults too.
 
-    Random weights are compared with those that the seed gives, and kept where they are others (an imported model's). Raises:
-    UserError for scores that are no numbers.
+    Random weights are compared with those that the seed gives; if they differ (in an imported model), the ticket stores them.
+    Raises: UserError for scores that are NaN.
     """
     flat, known = _flatten(variables), recipes(config)
     assert {path: leaf.shape for path, leaf in flat.items()} == shapes(config), "variables of another model"
@@ -115,10 +115,10 @@ def make(
 
 
 def variables(ticket: Ticket, packed: bool = False) -> Variables:
-    """The variables of the network, by which it gives the logits that it gave by those that the ticket was made of.
+    """The variables of the network. They give the same logits as the variables that the ticket was made from.
 
-    With `packed` the masks stay bits, in the collection `packed`: memory for one random layer and a bit for every masked weight.
-    Else every W ⊙ M is made, once, into `materialized`, as `one_layer.layers.matrix.materialize` does: memory as of a dense model.
+    With `packed`, the masks stay bits, in the collection `packed`; memory holds one random layer and one bit per masked weight. Otherwise
+    every W ⊙ M is computed once, into `materialized`, as by `one_layer.layers.matrix.materialize`; this takes the memory of a dense model.
     """
     flat: dict[ModulePath, Array] = {path: jnp.asarray(array) for path, array in ticket.arrays.items()}
     flat |= {("random", *module, "kernel"): jnp.asarray(drawn.weights) for module, drawn in ticket.drawn.items()}
@@ -136,9 +136,9 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
 
 
 def save(path: str | Path, ticket: Ticket) -> dict[str, int]:
-    """Writes the ticket. Returns the bytes of every tensor in the file, and of the whole file as `total`.
+    """Writes the ticket. Returns the size in bytes of every tensor in the file, and of the whole file as `total`.
 
-    Raises: UserError for what `load` would refuse, such as vocabularies of other sizes than the model's tables.
+    Raises: UserError for a ticket that `load` would refuse, for instance if a vocabulary does not fit the model's table.
     """
     content, sizes = ticket_content.to_bytes(ticket)
     write_atomically(path, content)
@@ -146,12 +146,12 @@ def save(path: str | Path, ticket: Ticket) -> dict[str, int]:
 
 
 def load(path: str | Path) -> Ticket:
-    """Reads a ticket and draws its random weights. Raises: UserError, one sentence, for a file that is no whole ticket."""
+    """Reads a ticket and draws its random weights. Raises: UserError of one sentence for a file that is not a complete ticket."""
     return load_many([path])[0]
 
 
 def load_many(paths: Iterable[str | Path]) -> list[Ticket]:
-    """Reads several tickets. Those of one seed have the random matrices of equal recipes in common: in memory they are there once.
+    """Reads several tickets. Tickets with the same seed share the random matrices of equal recipes in memory.
 
     Raises: UserError as `load` does.
     """
@@ -160,7 +160,7 @@ def load_many(paths: Iterable[str | Path]) -> list[Ticket]:
 
 
 def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn]) -> tuple[TicketFile, Ticket]:
-    """The file as it is, and the ticket in it. Random matrices are taken from `drawn`, or added to it. Raises: UserError as `load` does."""
+    """The file and the ticket in it. Random matrices are taken from `drawn`, or added to it. Raises: UserError as `load` does."""
     try:
         file = ticket_file.read(Path(path))
         return file, ticket_content.from_file(file, drawn)
@@ -169,15 +169,15 @@ def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn]) -> tuple[Tick
 
 
 def _pack(scores: Float32[Array | np.ndarray, "*layers rows columns"], supermask: Supermask) -> dict[str, np.ndarray]:
-    """The masks of the scores as bits, layer by layer: `mask`, and `sign` where masks have some."""
+    """The masks of the scores as bits, layer by layer: `mask`, and `sign` if masks have signs."""
     plain = Supermask(
         supermask.keep, supermask.selection, supermask.threshold
-    )  # what multiplies a mask follows from it
+    )  # without the dynamic scale, which follows from the mask
     rows: dict[str, list[np.ndarray]] = {"mask": [], "sign": []}
     for layer in scores.reshape(-1, *scores.shape[-2:]):
         mask = np.asarray(plain(layer))
         if np.isnan(mask).any():
-            raise UserError("the scores are not numbers: no mask can be made of this checkpoint; take another")
+            raise UserError("the scores are not numbers: no mask can be made of this checkpoint; use another")
         for kind, chosen in (("mask", mask != 0), ("sign", mask < 0)):
             rows[kind].append(np.packbits(chosen, bitorder="little"))
     kinds = ("mask", "sign") if supermask.selection == "signed_threshold" else ("mask",)
@@ -193,7 +193,7 @@ def _same(ours: Float32[np.ndarray, "..."], theirs: Float32[np.ndarray, "..."]) 
 def _product(
     weights: Float[Array, "*drawn rows columns"], bits: Bits, supermask: Supermask, axis: int
 ) -> Float[Array, "*layers rows columns"]:
-    """W ⊙ M, in every layer where W or M has layers."""
+    """W ⊙ M, for every layer if W or M has a layer axis."""
 
     def product(weights: Array, bits: Bits) -> Array:
         mask = unpack(bits["mask"], weights.shape)
@@ -206,7 +206,7 @@ def _product(
 
 
 def _a_row_each(bits: UInt8[Array, "*rows bytes"], shape: tuple[int, ...]) -> UInt8[Array, "*layers bytes"]:
-    """The bits of weights of this shape, a row for every layer, also where all layers share one mask."""
+    """The bits for weights of this shape, with one row per layer even if all layers share one mask."""
     return jnp.tile(bits, (shape[0], 1)) if len(shape) == 3 and bits.ndim == 1 else bits
 
 

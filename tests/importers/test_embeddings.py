@@ -78,7 +78,7 @@ def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
     refused("vectors of 16 features, but model.d_model is 8", d_model=8)
     refused("none of the 1 types of the model's vocabulary", text=assets(vocabularies={**WORDS, "de": lone("xx")}))
     refused(
-        "tables for de and en, and none for fr; give a model of that language",
+        "tables for de and en, but none for fr; give a model of that language",
         text=assets("fr", vocabularies={**WORDS, "fr": GERMAN}),
     )
     joined = assets(vocabularies=dict.fromkeys(WORDS, GERMAN))

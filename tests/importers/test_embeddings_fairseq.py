@@ -80,7 +80,7 @@ def test_masked_tables_of_the_paper_s_code_are_read_with_their_masks(tmp_path, m
     np.testing.assert_array_equal(found["source_embedding"], state["encoder.embed_tokens.weight"] * kept)
     same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
     for change, message in {
-        "prune_ratio": "does not say what its masks keep",
+        "prune_ratio": "does not say how its masks are made",
         "prune_method": "prune_method is",
     }.items():
         fairseq_files(tmp_path, monkeypatch, state, {**options, change: {"prune_method": "random"}.get(change)})

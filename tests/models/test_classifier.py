@@ -41,6 +41,7 @@ CONFIGS = {
     ),
     "dense": PLAIN.replace(weights="dense", embedding_norm=True),
 }
+FROZEN = {"positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"}
 TEXTS = np.array([[0, 5, 6, 2, 2, 7, 2], [0, 8, 2, 1, 1, 1, 1]], np.int32)
 LABELS = np.array([[5, 2], [4, 2]], np.int32)
 

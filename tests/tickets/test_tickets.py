@@ -202,7 +202,7 @@ def test_tickets_on_one_random_layer_have_it_in_common(tmp_path):
     ("change", "message"),
     [
         ({"scores": jnp.nan}, "the scores are not numbers"),
-        ({"vocabulary": 13}, "text/source_vocabulary has 13 types.*its model's table 12 rows"),
+        ({"vocabulary": 13}, "text/source_vocabulary has 13 types.*its model's table has 12 rows"),
         ({"beam": 5000}, "evaluation.beam is 5000; a ticket's is at most 1000"),
         ({"test": "../../.bashrc"}, "its data have the name '../../.bashrc'"),
     ],

@@ -1,4 +1,4 @@
-"""What a run needs to read and write text, kept in its folder: vocabularies, preprocessing and BPE codes."""
+"""What a run needs to read and write text, and keeps in its folder: vocabularies, preprocessing and BPE codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from one_layer.files import write_atomically
 
 @dataclass(frozen=True)
 class TextAssets:
-    """Both languages' vocabulary and preprocessing."""
+    """The vocabularies and the preprocessing of source and target."""
 
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
@@ -48,9 +48,9 @@ def save_text_assets(assets: TextAssets, folder: str | Path) -> None:
 
 
 def load_text_assets(folder: str | Path) -> TextAssets:
-    """Reads what `save_text_assets` wrote; equal vocabularies become one object.
+    """Reads the files of `save_text_assets`; equal vocabularies become one object.
 
-    Raises UserError for a missing or damaged file.
+    Raises: UserError for a missing or damaged file.
     """
     folder = Path(folder)
     source = Vocabulary.load(folder / "vocabulary.source.txt")

@@ -1,4 +1,4 @@
-"""Lines from a file or stdin, and lines to a file or stdout."""
+"""Reads lines from a file or stdin, and writes lines to a file or stdout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from one_layer.files import write_atomically
 
 
 def read_input(path: str) -> list[str]:
-    """The lines of `path`, or, where it is empty, of stdin. Raises: UserError for an input that cannot be used."""
+    """The lines of `path`, or of stdin if `path` is empty. Raises: UserError for an input that cannot be used."""
     if path:
         return read_lines(path)
     lines = split_lines(sys.stdin.buffer.read(), "stdin")
@@ -22,10 +22,10 @@ def read_input(path: str) -> list[str]:
 
 
 def write_output(path: str, lines: Iterable[str]) -> None:
-    """Writes lines to `path`, or, where it is empty, to stdout, in UTF-8 whatever the terminal's encoding.
+    """Writes lines to `path`, or to stdout if `path` is empty, in UTF-8 whatever the terminal's encoding.
 
-    A file is replaced once all lines are on the disk; devices and pipes are written to. Raises: UserError, which names `path`, for
-    one that cannot be written, and for a folder that does not exist.
+    A file is replaced when all lines are on the disk; devices and pipes are written directly. Raises: UserError, which names `path`, if
+    it cannot be written or its folder does not exist.
     """
     text = "".join(line + "\n" for line in lines)
     if not path:
@@ -37,7 +37,7 @@ def write_output(path: str, lines: Iterable[str]) -> None:
         raise UserError(f"--output={path}: there is no folder {folder}; make it, or give another file")
     try:
         write_atomically(path, text)
-    except BrokenPipeError:  # the reader of a pipe has gone; main.py knows what that means
+    except BrokenPipeError:  # the reader of the pipe has closed it; main.py handles that
         raise
     except OSError as error:
         raise UserError(

@@ -157,5 +157,5 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_the_work(
     monkeypatch.setattr(corpora, "_from_text", None)
     with pytest.raises(UserError, match=r"data\.store: .* cannot be written to .*; give another folder"):
         load(replace(config, store=str(tmp_path / "train.de" / "store")))
-    with pytest.raises(UserError, match=r"data\.store keeps what is made of text"):
+    with pytest.raises(UserError, match=r"data\.store is for text sources only"):
         DataConfig(store="store")

@@ -270,7 +270,7 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
                 "model.embedding_path": "x",
                 "model.max_positions": 8,
             },
-            "data.max_length is 12, but model.max_positions 8",
+            "data.max_length is 12, but model.max_positions is 8",
         ),
     ],
 )
