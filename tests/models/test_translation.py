@@ -197,6 +197,18 @@ def test_what_layers_share_is_shared_in_decoding():
     np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
 
 
+@pytest.mark.parametrize(
+    "changes", [{"init_preset": "reference"}, {"weights": "multi_layer", "sharing": "masks"}], ids=str
+)
+def test_layers_that_share_and_have_nothing_trained_left_can_be_decoded(changes):
+    """Once the masks are multiplied out there is nothing among the parameters of the decoder."""
+    case = make(**changes)
+    made = jit(partial(materialize, mask=case.config.supermask))(case.variables)
+    for variables in (made, packed(case.config, case.variables)):
+        found, tokens = token_by_token(case.config, variables, 4, beams=2)
+        np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
+
+
 def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(one_layer):
     config = one_layer.config.replace(dtype="bfloat16")
     variables = jit(partial(materialize, mask=config.supermask))(one_layer.variables)
