@@ -46,7 +46,7 @@ class Masks:
         one_of("score_init", self.score_init, ("uniform", "constant", "constant_noisy"))
         if not 0.0 < self.keep <= 1.0:
             raise UserError(
-                f"model.keep is {self.keep}; it is the fraction of the weights that masks keep, and must lie in (0, 1]"
+                f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep"
             )
         if self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0:
             raise UserError(

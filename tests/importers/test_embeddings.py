@@ -72,7 +72,9 @@ def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
             rows_from("run", path, text=text, **{"d_model": 16, **changes})
         assert "\n" not in str(caught.value)
 
-    refused(r"where there is no run with config\.json and a checkpoint; give the folder of a run", path=tmp_path)
+    refused(
+        r"where there is no run with config\.json and a checkpoint; give the folder of a trained run", path=tmp_path
+    )
     shutil.copy(dense / "config.json", tmp_path)
     refused("the run of model.embedding_path cannot be used: .*vocabulary.source.txt does not exist", path=tmp_path)
     refused("vectors of 16 features, but model.d_model is 8", d_model=8)
@@ -199,12 +201,12 @@ def test_a_source_that_cannot_be_used_leaves_no_run_behind(tmp_path):
         ({"embedding_source": "run"}, "'run', but model.embedding_path is empty"),
         (
             {"embedding_source": "run", "embedding_path": "x", "embedding_vocabulary": "y"},
-            "leave it out, or give fairseq",
+            "leave it out, or give model.embedding_source=fairseq",
         ),
-        ({"embedding_vocabulary": "y"}, "leave it out, or give fairseq"),
+        ({"embedding_vocabulary": "y"}, "leave it out, or give model.embedding_source=fairseq"),
         (
             {"embedding_source": "run", "embedding_path": "x", "embedding": "trained"},
-            "tables from elsewhere stay fixed",
+            "pre-trained tables stay fixed",
         ),
     ],
 )

@@ -101,7 +101,11 @@ def test_a_value_of_another_type_is_refused(section, name):
         ("model.keep", 0.0, r"model.keep is 0.0; it must lie in \(0, 1\]"),
         ("model.keep", 1.5, r"model.keep is 1.5; it must lie in \(0, 1\]"),
         ("model.keep", float("nan"), "model.keep is nan"),
-        ("model.keep", 1.0, "nothing is left to train; give a keep below 1, or model.embedding=trained"),
+        (
+            "model.keep",
+            1.0,
+            "there are no masks and nothing to train; give a model.keep below 1, or model.embedding=trained",
+        ),
         ("model.heads", 3, "model.heads is 3, which does not divide model.d_model 16"),
         ("model.weights", "sparse", "model.weights is 'sparse'; known are dense, one_layer, multi_layer"),
         ("data.source", "web", "data.source='web'"),
