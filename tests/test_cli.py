@@ -96,11 +96,11 @@ def refused(cli, tmp_path):
         ([TOY, "--config.train.updates=many"], "--config.train.updates=many: invalid literal for int()"),
         (
             [TOY, "--config.model.keep=0"],
-            "model.keep is 0.0; it is the fraction of the weights that masks keep, and must lie in (0, 1]",
+            "model.keep is 0.0; it must lie in (0, 1]",
         ),
         (
             [TOY, "--config.model.keep=1.5"],
-            "model.keep is 1.5; it is the fraction of the weights that masks keep, and must lie in (0, 1]",
+            "model.keep is 1.5; it must lie in (0, 1]",
         ),
         ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model"),
         ([TOY, "--config.seed=-1"], "seed is -1"),

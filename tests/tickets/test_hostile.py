@@ -179,14 +179,7 @@ def settings_of(**changes):
 
 FORGED = {
     "half a billion weights": (settings_of(d_model=2048, ffn=16384), "its model has [0-9,]+ weights"),
-<<<<<<< HEAD
     "a trillion weights": (settings_of(d_model=10**6, ffn=10**6), "its model, .* would take [0-9,]+ bytes for a line"),
-=======
-    "a trillion weights": (
-        settings_of(d_model=10**6, ffn=10**6),
-        "its model, with .*, would take [0-9,]+ bytes for a line",
-    ),
->>>>>>> 66093ae
     "a trillion layers": (
         settings_of(encoder_layers=10**12),
         "model.encoder_layers is 1,000,000,000,000; a ticket's is at most 256",
