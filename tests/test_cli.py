@@ -104,7 +104,10 @@ def refused(cli, tmp_path):
         ),
         ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model"),
         ([TOY, "--config.seed=-1"], "seed is -1"),
-        ([TOY, "--config.model.embedding_path=nowhere.txt"], "nowhere.txt does not exist"),
+        (
+            [TOY, "--config.model.embedding_path=nowhere.txt", "--config.data.toy_train=60"],
+            "nowhere.txt does not exist",
+        ),
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         (["--mode=evaluate"], "holds no run: there is no config.json"),
         (["--mode=translate"], "holds no run: there is no config.json"),
@@ -240,6 +243,7 @@ def test_a_reader_that_stops_reading_ends_it_in_silence(cli, finished, monkeypat
     sys.stdout.close()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli, finished, tmp_path, monkeypatch):
     def made(*given):
         step = train_step(*given)

@@ -11,6 +11,8 @@ from configs.common import SIZES
 from launch.benchmark import BENCHMARKS
 from one_layer.runs.records import flatten
 
+pytestmark = pytest.mark.slow  # each compiles several models
+
 
 @pytest.fixture
 def measured(request, monkeypatch):

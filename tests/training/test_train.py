@@ -128,7 +128,7 @@ def test_a_finished_run_does_not_train_again(workdir):
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
     """In the middle of an interval, and of a line of metrics."""
 
@@ -167,6 +167,7 @@ def test_every_update_is_in_a_line_of_metrics(tmp_path):
     assert trained == [3, 4, 6, 8, 9, 12]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog):
     """And the one before it is taken: the run ends as if nothing had happened."""
     train(tiny.run({"train.updates": 2 * tiny.EVERY}), tmp_path, [])
@@ -276,6 +277,7 @@ def test_random_is_not_moved_by_an_update(tmp_path):
     assert same_bits(trainer.fixed, before)
 
 
+@pytest.mark.slow
 def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
     run = tiny.run({"train.updates": tiny.EVERY})
     train(run, tmp_path, [])
