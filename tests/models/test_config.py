@@ -75,6 +75,14 @@ def test_a_config_is_a_frozen_value():
     assert optional == {field.name for field in dataclasses.fields(ModelConfig)} - {"source_vocab", "target_vocab"}
 
 
+def test_a_copy_keeps_what_was_given_and_follows_in_the_rest():
+    """Also where the value that was given equals the default."""
+    assert ModelConfig(11, 13, norm="plain").replace(weights="dense").norm == "plain"
+    assert ModelConfig(11, 13).replace(weights="dense") == ModelConfig(11, 13, weights="dense")
+    with pytest.raises(UserError, match="model.embedding is 'masked' in a dense model"):
+        ModelConfig(11, 13, embedding="masked").replace(weights="dense")
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_every_size_builds_and_has_the_published_count(size):
     d, ffn, heads, layers = SIZES[size]
