@@ -79,7 +79,7 @@ def test_a_copy_keeps_what_was_given_and_follows_in_the_rest():
     """Also where the value that was given equals the default."""
     assert ModelConfig(11, 13, norm="plain").replace(weights="dense").norm == "plain"
     assert ModelConfig(11, 13).replace(weights="dense") == ModelConfig(11, 13, weights="dense")
-    with pytest.raises(UserError, match="model.embedding is 'masked' in a dense model"):
+    with pytest.raises(UserError, match=r"model\.embedding is 'masked' in a dense model"):
         ModelConfig(11, 13, embedding="masked").replace(weights="dense")
 
 
