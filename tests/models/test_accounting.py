@@ -102,7 +102,9 @@ def test_counts_are_those_of_the_real_arrays(changes):
 
 
 def test_the_masks_of_a_threshold_cannot_be_counted_without_scores():
-    with pytest.raises(UserError, match=r"model\.selection is 'threshold', so only the scores tell how much the masks keep"):
+    with pytest.raises(
+        UserError, match=r"model\.selection is 'threshold', so only the scores tell how much the masks keep"
+    ):
         account(TINY.replace(selection="threshold"))
 
 
