@@ -1,6 +1,6 @@
 """Declares every config key once, with its default. Other configs start from this one."""
 
-from ml_collections import ConfigDict
+from ml_collections import ConfigDict, FieldReference
 from ml_collections.config_dict import placeholder
 
 # name: (d_model, ffn, heads, layers of each stack), from paper A (arXiv 2109.03939), section 4, and its code. `tiny` is for Multi30k.
@@ -57,6 +57,19 @@ def get_config() -> ConfigDict:
     model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep)
     model.zero_pad_row = placeholder(bool)  # the row of pad is zero in all tables
     model.init_qk_gain = placeholder(float)  # gain of the query and key matrices
+    # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
+    # updated), S (the shared random layer under a mask of its own), for instance LRLRL. 4L+3R puts 3 reservoirs between 4 layers: LRLRLRL.
+    # A number stands for L in a dense model and for S in a masked one.
+    model.encoder_layers = FieldReference(6, field_type=object)
+    model.decoder_layers = FieldReference(6, field_type=object)
+    model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
+    model.reservoir = "transformer"  # what a reservoir is: transformer (a whole layer), ffn, gru or conv
+    model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)
+    model.reservoir_width = 7  # positions that a kernel of conv covers
+    model.reservoir_direction = (
+        "auto"  # gru and conv read both ways, or the past alone; auto: both, but past in decoders
+    )
+    model.layerdrop = 0.0  # in training, the probability that a layer is left out for a whole batch
     set_size(config, "small")
 
     config.data = data = ConfigDict()
@@ -113,6 +126,8 @@ def get_config() -> ConfigDict:
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"
     train.log_every = 50  # updates
+    # Gradients through reservoirs: off (computed) or identity (passed on unchanged, which skips the reservoir's backward pass).
+    train.backskip = "off"
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted

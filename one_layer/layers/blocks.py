@@ -1,4 +1,7 @@
-"""The encoder layer and the decoder layer, post-LN: LayerNorm(input + block(input)) after every block (Vaswani et al. 2017)."""
+"""The encoder layer and the decoder layer: blocks, each with a residual connection and a LayerNorm.
+
+Post-LN is LayerNorm(x + block(x)) (Vaswani et al. 2017; paper A). Pre-LN is x + block(LayerNorm(x)) (arXiv 2012.15045, section 2).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from functools import partial
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.errors import UserError
 from one_layer.layers.attention import Attention
 from one_layer.layers.matrix import NORMS, Drop, Norm, Projection
+from one_layer.layers.reservoirs import BLOCKS, Convolution, Recurrence
 from one_layer.supermask import Supermask
+
+Block = Callable[[Array], Array]
 
 # gelu in its exact form, with the error function.
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -24,11 +31,16 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class LayerSettings:
-    """The settings of one Transformer layer.
+    """The settings of one layer.
 
-    `kind`: the matrices are `masked` (random, under `mask`) or `trained`. `norm`: LayerNorm is `plain`, `affine` (trained scale and
-    shift) or `frozen` (fixed scale and shift). `dropout` acts after every block, `attention_dropout` on attention weights, and
-    `activation_dropout` inside the feed-forward network. `dtype` is the type that the layer computes in.
+    `kind`: the matrices are `masked` (random, under `mask`), `trained` or `fixed` (random, never trained). `norm`: LayerNorm is `plain`,
+    `affine` (trained scale and shift) or `frozen` (fixed scale and shift); `norm_position` is `post` or `pre`. `dropout` acts after
+    every block, `attention_dropout` on attention weights, and `activation_dropout` inside the feed-forward network. `dtype` is the type
+    that the layer computes in.
+
+    `block` says what the layer is made of: a `transformer` layer has attention and a feed-forward network. Reservoirs may be another
+    block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv` with the `convolution` `lightweight` or `dynamic` over
+    `width` positions. `both_ways`: a `gru` or `conv` also sees later positions.
 
     Raises: UserError for an invalid value; it names the config key.
     """
@@ -45,12 +57,27 @@ class LayerSettings:
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
     dtype: str = "float32"
+    norm_position: str = "post"
+    block: str = "transformer"
+    convolution: str = "dynamic"
+    width: int = 7
+    both_ways: bool = True
 
     def __post_init__(self) -> None:
         known = {"norm": NORMS, "activation": tuple(_ACTIVATIONS), "dtype": ("float32", "bfloat16")}
+        known |= {"norm_position": ("post", "pre")}
         for name, values in known.items():
             if getattr(self, name) not in values:
                 raise UserError(f"model.{name} is {getattr(self, name)!r}; known are {', '.join(values)}")
+        if self.block not in BLOCKS or self.convolution not in ("lightweight", "dynamic"):
+            raise UserError(
+                f"model.reservoir is {self.block!r} and model.reservoir_conv is {self.convolution!r}; known are {', '.join(BLOCKS)}, and "
+                "lightweight and dynamic"
+            )
+        if self.width < 1 or (self.both_ways and self.width % 2 == 0):
+            raise UserError(
+                f"model.reservoir_width is {self.width}; it must be at least 1, and odd where a convolution sees both sides"
+            )
         for name in ("d_model", "ffn", "heads"):
             if getattr(self, name) < 1:
                 raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
@@ -82,19 +109,30 @@ class Layer(nn.Module):
         hidden = Drop(s.activation_dropout)(hidden)
         return projection(s.d_model, "ffn_out")(hidden)
 
-    def _add(
-        self,
-        name: str,
-        x: Float[Array, "batch length d"],
-        y: Float[Array, "batch length d"],
+    def _add(self, name: str, x: Float[Array, "batch length d"], block: Block) -> Float[Array, "batch length d"]:
+        """`block` with dropout, its residual connection and its LayerNorm, whose module is `name`."""
+        s = self.settings
+        norm = Norm(s.norm, s.dtype, name=name)
+        y = block(norm(x) if s.norm_position == "pre" else x)
+        y = x + Drop(s.dropout)(y)  # made after the modules of the block: its random stream depends on their number
+        return y if s.norm_position == "pre" else norm(y)
+
+    def _reservoir(
+        self, x: Float[Array, "batch length d"], real: Bool[Array, "#batch length"], stepping: bool = False
     ) -> Float[Array, "batch length d"]:
-        """LayerNorm(x + dropout(y))."""
-        y = Drop(self.settings.dropout)(y)
-        return Norm(self.settings.norm, self.settings.dtype, name=name)(x + y)
+        """A layer without attention. `real` is false at pads. `stepping`: the axis `length` runs over the beams of one position."""
+        s = self.settings
+        if s.block == "gru":
+            gru = Recurrence(s.kind, s.mask, s.dtype, s.both_ways, name="gru")
+            return self._add("gru_norm", x, lambda x: gru(x, real, stepping))
+        if s.block == "conv":
+            conv = Convolution(s.kind, s.mask, s.dtype, s.heads, s.convolution, s.width, s.both_ways, name="conv")
+            return self._add("conv_norm", x, lambda x: conv(x, real, stepping))
+        return self._add("ffn_norm", x, self._feed_forward)
 
 
 class EncoderLayer(Layer):
-    """Self-attention, then the feed-forward network."""
+    """Self-attention, then the feed-forward network; or another block."""
 
     @nn.compact
     def __call__(
@@ -103,12 +141,15 @@ class EncoderLayer(Layer):
         visible: Bool[Array, "batch 1 1 length"],
     ) -> Float[Array, "batch length d"]:
         """`visible` is false at the pads: their outputs are computed, but no query attends to them."""
-        x = self._add("self_attention_norm", x, self._attention("self_attention")(x, x, visible))
-        return self._add("ffn_norm", x, self._feed_forward(x))
+        if self.settings.block != "transformer":
+            return self._reservoir(x, visible[:, 0, 0])
+        attention = self._attention("self_attention")
+        x = self._add("self_attention_norm", x, lambda x: attention(x, x, visible))
+        return self._add("ffn_norm", x, self._feed_forward)
 
 
 class DecoderLayer(Layer):
-    """Self-attention to the past, attention to the encoded source, then the feed-forward network."""
+    """Self-attention to the past, attention to the encoded source, then the feed-forward network; or another block."""
 
     @nn.compact
     def __call__(
@@ -120,7 +161,12 @@ class DecoderLayer(Layer):
         position: Int[Array, ""] | None,
     ) -> Float[Array, "rows length d"]:
         """`past` says which target positions a query sees, and `visible` which source positions; see `Attention` for the rest."""
-        attended = self._attention("self_attention")(x, x, past, position)
-        x = self._add("self_attention_norm", x, attended)
-        x = self._add("cross_attention_norm", x, self._attention("cross_attention")(x, encoded, visible))
-        return self._add("ffn_norm", x, self._feed_forward(x))
+        if self.settings.block != "transformer":
+            real = (
+                past[:, 0, -1] if position is None else jnp.ones((1, x.shape[1]), bool)
+            )  # the last query sees all but pads
+            return self._reservoir(x, real, stepping=position is not None)
+        to_itself, to_source = self._attention("self_attention"), self._attention("cross_attention")
+        x = self._add("self_attention_norm", x, lambda x: to_itself(x, x, past, position))
+        x = self._add("cross_attention_norm", x, lambda x: to_source(x, encoded, visible))
+        return self._add("ffn_norm", x, self._feed_forward)

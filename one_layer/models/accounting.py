@@ -139,8 +139,9 @@ def _size(shapes: Mapping[Path, Shape]) -> int:
 
 def _dense(config: ModelConfig) -> ModelConfig:
     """A dense model of the same shape: every layer has matrices of its own, biases and affine norms."""
-    names = ("source_vocab", "target_vocab", "d_model", "ffn", "heads", "encoder_layers", "decoder_layers")
-    shape = {name: getattr(config, name) for name in (*names, "shared_embedding")}
+    names = ("source_vocab", "target_vocab", "d_model", "ffn", "heads", "shared_embedding")
+    shape: dict[str, Any] = {name: getattr(config, name) for name in names}
+    shape |= {f"{stack}_layers": config.depth(stack) for stack in ("encoder", "decoder")}
     return ModelConfig(**shape, weights="dense", family=config.family)
 
 

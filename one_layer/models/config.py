@@ -8,22 +8,25 @@ from functools import cached_property
 
 from one_layer.errors import UserError
 from one_layer.layers.blocks import LayerSettings
-from one_layer.layers.stack import StackSettings
+from one_layer.layers.groups import StackSettings
 from one_layer.models.families import Family, default_family, family_named
-from one_layer.models.records import Embeddings, Initialization, Masks, at_least, one_of
+from one_layer.models.layers import Layers
+from one_layer.models.records import Embeddings, Initialization, Masks, Reservoirs, at_least, at_most, one_of
 from one_layer.special_tokens import UNK
 from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
 _SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
+_DEEPEST = 2**12  # layers in a stack
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The settings of a network (post-LN Transformer layers; paper A, section 4). configs/common.py comments on every key.
+    """The settings of a network (paper A, section 4; arXiv 2012.15045). configs/common.py comments on every key.
 
     The record is flat because users type these keys. Smaller records are made from it and check their own values: `masks`,
-    `initialization`, `embeddings`, `layer` and the `stack`s. `family` (see `one_layer.models.families`) says which network this is. By
+    `initialization`, `embeddings`, `reservoirs`, `layers` and the `stack`s. `encoder_layers` and `decoder_layers` are numbers or layer
+    strings (see `one_layer.layers.pattern`). `family` (see `one_layer.models.families`) says which network this is. By
     default it is a translation model, or a classifier if `decoder_layers` is 0. A classifier's `target_vocab` counts the four special
     types and the labels.
 
@@ -40,8 +43,8 @@ class ModelConfig:
     d_model: int = 512
     ffn: int = 1024
     heads: int = 4
-    encoder_layers: int = 6
-    decoder_layers: int = 6
+    encoder_layers: int | str = 6
+    decoder_layers: int | str = 6
     weights: str = "one_layer"
     sharing: str | None = None
     selection: str = "magnitude"
@@ -63,6 +66,12 @@ class ModelConfig:
     bias: bool | None = None
     share_bias: bool = False
     share_norm_scale: bool | None = None
+    norm_position: str = "post"
+    reservoir: str = "transformer"
+    reservoir_conv: str = "dynamic"
+    reservoir_width: int = 7
+    reservoir_direction: str = "auto"
+    layerdrop: float = 0.0
     dropout: float = 0.0
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
@@ -75,6 +84,7 @@ class ModelConfig:
     zero_pad_row: bool | None = None
     init_qk_gain: float | None = None
     family: str | None = None
+    backskip: str = "off"
 
     def __post_init__(self) -> None:
         followed = {name: value for name, value in self._follows().items() if getattr(self, name) is None}
@@ -101,8 +111,11 @@ class ModelConfig:
 
     def _check(self) -> None:
         one_of("weights", self.weights, tuple(_SHARING))
-        at_least("encoder_layers", self.encoder_layers, 1)
-        at_least("decoder_layers", self.decoder_layers, 0)
+        one_of("norm_position", self.norm_position, ("post", "pre"))
+        for stack, least in (("encoder", 1), ("decoder", 0)):
+            if isinstance(number := getattr(self, f"{stack}_layers"), int):
+                at_least(f"{stack}_layers", number, least)
+                at_most(f"{stack}_layers", number, _DEEPEST)
         for name in ("source_vocab", "target_vocab"):
             if getattr(self, name) <= UNK:
                 raise UserError(
@@ -117,7 +130,7 @@ class ModelConfig:
             raise UserError(
                 "model.embedding is 'masked' in a dense model; use 'trained' or 'frozen', or mask the layers too"
             )
-        _ = self.masks, self.initialization, self.embeddings, self.layer  # each checks itself
+        _ = self.masks, self.initialization, self.embeddings, self.reservoirs, self.layers  # each checks itself
         self.network_family.check(self)
 
     @property
@@ -157,32 +170,34 @@ class ModelConfig:
         )
 
     @cached_property
-    def layer(self) -> LayerSettings:
-        """One Transformer layer."""
-        return LayerSettings(
-            d_model=self.d_model,
-            ffn=self.ffn,
-            heads=self.heads,
-            kind="masked" if self.masked else "trained",
-            mask=self.supermask,
-            bias=bool(self.bias),
-            norm=str(self.norm),
-            activation=self.activation,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            dtype=self.dtype,
+    def reservoirs(self) -> Reservoirs:
+        """What reservoirs are, and how layers are left out in training."""
+        return Reservoirs(
+            self.reservoir,
+            self.reservoir_conv,
+            self.reservoir_width,
+            self.reservoir_direction,
+            self.layerdrop,
+            self.backskip,
         )
+
+    @cached_property
+    def layers(self) -> Layers:
+        """The kinds of layers, and their order in each stack."""
+        return Layers.of(self)
+
+    @property
+    def layer(self) -> LayerSettings:
+        """One layer of the kind that a number of layers stands for."""
+        return self.layers.main
 
     def stack(self, name: str) -> StackSettings:
         """The stack `encoder` or `decoder`."""
-        return StackSettings(
-            layer=self.layer,
-            length={"encoder": self.encoder_layers, "decoder": self.decoder_layers}[name],
-            one_weight=self.sharing == "weights",
-            shared_params=self.sharing == "masks" or self.share_bias or bool(self.share_norm_scale),
-            remat=self.remat,
-        )
+        return self.layers.stack(name)
+
+    def depth(self, name: str) -> int:
+        """The number of layers of the stack `encoder` or `decoder`."""
+        return len(self.layers.patterns[name])
 
     @property
     def masked(self) -> bool:

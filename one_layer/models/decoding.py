@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.attention import BLOCK, empty_cache
-from one_layer.layers.blocks import DecoderLayer
-from one_layer.layers.matrix import embed
-from one_layer.layers.stack import layers_apart
+from one_layer.layers.blocks import DecoderLayer, LayerSettings
+from one_layer.layers.groups import layers_apart
+from one_layer.layers.matrix import Norm, embed
+from one_layer.layers.reservoirs import empty_state
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, position_table
 from one_layer.models.translation import Transformer
@@ -23,8 +24,9 @@ Variables = dict[str, Any]
 class Cache(NamedTuple):
     """The state of the decoder between two steps of a search.
 
-    `layers` has the keys and values of all tokens of all beams, for each layer (see `layers.attention.empty_cache`); they are written
-    in place and never moved. `ancestors` says, for each beam and position, which beam its ancestor was; -1 if nothing is written yet.
+    `layers` has, for each layer with attention, the keys and values of all tokens of all beams (see `layers.attention.empty_cache`);
+    they are written in place and never moved. `ancestors` says, for each beam and position, which beam its ancestor was; -1 if nothing is
+    written yet. A layer with a state of its own (see `layers.reservoirs.empty_state`) has one state for each beam, which moves with it.
     """
 
     layers: tuple[Variables, ...]
@@ -43,15 +45,16 @@ class Decoder:
         self._network, self._variables = Transformer(config), variables
         _, memory = self._network.apply(variables, source, method="remember", mutable=["memory"])
         stacks = {name: tree["decoder"] for name, tree in {**variables, **memory}.items() if "decoder" in tree}
-        self._layers = [_cast(layer, config.dtype) for layer in layers_apart(stacks, self._settings)]
+        self._layers = [
+            (settings, _cast(layer, config.dtype)) for settings, layer in layers_apart(stacks, self._settings)
+        ]
+        self._final_norm = {name: tree["final_norm"] for name, tree in stacks.items() if "final_norm" in tree}
         self._visible = keys_that_count(source)
         self._tables = None if "packed" in variables else self._made_tables()
 
     def start(self, beam: int, length: int) -> Cache:
         """An empty cache for at most `length` tokens per beam, including the eos that is fed first."""
-        c = self.config
-        shape = self._batch, beam, length, c.heads, c.d_model // c.heads
-        layers = tuple({"self_attention": empty_cache(*shape, c.dtype)} for _ in range(c.decoder_layers))
+        layers = tuple(_empty(settings, self._batch, beam, length) for settings, _ in self._layers)
         positions = -(-length // BLOCK) * BLOCK
         return Cache(layers, jnp.full((self._batch, beam, positions), -1, jnp.int32))
 
@@ -74,10 +77,12 @@ class Decoder:
         x = embed(table, jnp.asarray(tokens).reshape(self._batch, beam)) + places[position + PAD + 1]
         x = x.astype(self.config.dtype)
         kept = []
-        for variables, keys_and_values in zip(self._layers, cache.layers, strict=True):
-            state, arguments = {**variables, "cache": keys_and_values}, (x, None, past, self._visible, position)
-            x, changed = DecoderLayer(self._settings.layer).apply(state, *arguments, mutable=["cache"])
-            kept.append(changed["cache"])
+        for (settings, variables), cached in zip(self._layers, cache.layers, strict=True):
+            state, arguments = {**variables, "cache": cached}, (x, None, past, self._visible, position)
+            x, changed = DecoderLayer(settings).apply(state, *arguments, mutable=["cache"])
+            kept.append(changed.get("cache", {}))
+        if self._settings.final_norm is not None:
+            x = Norm(self._settings.final_norm, self.config.dtype).apply(self._final_norm, x)
         logits = jnp.dot(x.reshape(-1, x.shape[-1]), projection.T, preferred_element_type=jnp.float32)
         return logits, Cache(tuple(kept), ancestors)
 
@@ -88,8 +93,23 @@ class Decoder:
 
 
 def reorder(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
-    """The cache after every beam was replaced by a continuation of its parent. Only `ancestors` changes."""
-    return cache._replace(ancestors=jnp.take_along_axis(cache.ancestors, parents[..., None], axis=1))
+    """The cache after every beam was replaced by a continuation of its parent: `ancestors` and the states of layers follow the beams."""
+
+    def follow(leaf: Array) -> Array:
+        return jnp.take_along_axis(leaf, parents.reshape(*parents.shape, *[1] * (leaf.ndim - 2)), axis=1)
+
+    def moved(path: tuple[Any, ...], leaf: Array) -> Array:
+        return follow(leaf) if path[-1].key == "state" else leaf
+
+    return Cache(jax.tree_util.tree_map_with_path(moved, cache.layers), follow(cache.ancestors))
+
+
+def _empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Variables:
+    """The cache of one layer before the first token."""
+    s = settings
+    if s.block == "transformer":
+        return {"self_attention": empty_cache(batch, beam, length, s.heads, s.d_model // s.heads, s.dtype)}
+    return empty_state(s.block, batch, beam, s.d_model, s.width, s.dtype)
 
 
 def _cast(layer: Variables, dtype: str) -> Variables:

@@ -52,7 +52,7 @@ class Family:
     describe: Callable[[ModelConfig], str]
 
 
-def default_family(decoder_layers: int) -> str:
+def default_family(decoder_layers: int | str) -> str:
     """The family of a model whose config names none: a classifier if it has no decoder layers, else a translation model."""
     return "translation" if decoder_layers else "classifier"
 
@@ -77,7 +77,7 @@ def _no_heads(config: ModelConfig) -> Iterator[Head]:
 
 
 def _check_translation(config: ModelConfig) -> None:
-    if config.decoder_layers < 1:
+    if not config.depth("decoder"):
         raise UserError(f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1")
     if config.positions != "sinusoidal" or config.embedding_norm:
         raise UserError(
@@ -112,7 +112,7 @@ def _classifier_heads(config: ModelConfig) -> Iterator[Head]:
 
 
 def _check_classifier(config: ModelConfig) -> None:
-    if config.decoder_layers:
+    if config.depth("decoder"):
         raise UserError(f"model.decoder_layers is {config.decoder_layers}; a classifier has only an encoder: give 0")
     if label_count(config) < 2:
         raise UserError(

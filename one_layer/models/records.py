@@ -11,6 +11,7 @@ from typing import Any
 
 from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES
+from one_layer.layers.reservoirs import BLOCKS
 from one_layer.supermask import SELECTIONS, Supermask
 
 
@@ -24,6 +25,12 @@ def at_least(key: str, value: float, least: float) -> None:
     """Raises: UserError for a smaller value."""
     if value < least:
         raise UserError(f"model.{key} is {value}; it must be at least {least}")
+
+
+def at_most(key: str, value: float, most: float) -> None:
+    """Raises: UserError for a larger value."""
+    if value > most:
+        raise UserError(f"model.{key} is {value}; it must be at most {most}")
 
 
 @dataclass(frozen=True)
@@ -119,3 +126,40 @@ class Embeddings:
                 f"model.embedding_vocabulary is {self.vocabulary!r}, but with model.embedding_source={self.source} the tokens are "
                 "stored with the vectors; leave it out, or give model.embedding_source=fairseq or roberta"
             )
+
+
+@dataclass(frozen=True)
+class Reservoirs:
+    """What a reservoir is made of, and what training may leave out (see `one_layer.layers.reservoirs` and `.mixed`).
+
+    `direction` says what a `gru` or `conv` sees: `both` sides, the `past` alone, or `auto`: both in encoders, the past in decoders.
+    """
+
+    block: str
+    convolution: str
+    width: int
+    direction: str
+    layerdrop: float
+    backskip: str
+
+    def __post_init__(self) -> None:
+        one_of("reservoir", self.block, BLOCKS)
+        one_of("reservoir_direction", self.direction, ("auto", "both", "past"))
+        one_of("reservoir_conv", self.convolution, ("lightweight", "dynamic"))
+        if not 1 <= self.width < 2**10:
+            raise UserError(f"model.reservoir_width is {self.width}; it must be a number of positions from 1 to 1023")
+        if not 0.0 <= self.layerdrop < 1.0:
+            raise UserError(
+                f"model.layerdrop is {self.layerdrop}; it must lie in [0, 1), as the probability that a layer is left out"
+            )
+        if self.backskip not in ("off", "identity"):
+            raise UserError(f"train.backskip is {self.backskip!r}; known are off and identity")
+
+    def sees_both_ways(self, stack: str) -> bool:
+        """Whether reservoirs of the stack `encoder` or `decoder` see later positions. Raises: UserError if a decoder's would."""
+        if stack == "decoder" and self.direction == "both":
+            raise UserError(
+                "model.reservoir_direction is 'both', but model.decoder_layers has a reservoir, and a decoder must not see later tokens; "
+                "give auto or past"
+            )
+        return stack == "encoder" and self.direction != "past"

@@ -16,12 +16,11 @@ import numpy as np
 from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
-from one_layer.initializers import Recipe
+from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.models.config import ModelConfig
+from one_layer.models.parts import Part, final_norms, group_size, matrices, norms
 from one_layer.special_tokens import PAD
 
-# The attentions of one layer of each stack, by the names of their modules.
-_ATTENTIONS = {"encoder": ("self_attention",), "decoder": ("self_attention", "cross_attention")}
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 
 Path = tuple[str, ...]
@@ -84,8 +83,9 @@ class _Constant:
 def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
     """How every variable is made, by collection and path."""
     parts: dict[Path, Recipe | _Constant] = {}
+    kinds = _kinds(config)
     for path, recipe in recipes(config).items():
-        kind, elsewhere = _kind(config, path), bool(config.embedding_path) and path[-1].endswith("embedding")
+        kind, elsewhere = kinds[path], bool(config.embedding_path) and path[-1].endswith("embedding")
         if kind == "trained":
             parts["params", *path, "kernel"] = recipe
         elif elsewhere:
@@ -107,16 +107,18 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
 
     Preset `paper` draws all matrices with `init_scheme`, and scales them by √(1/keep) if `scale_by_keep` (paper A, section 4). Preset
     `reference` does what the paper's code does. Whatever the scheme, q, k and v are Xavier uniform with gain 1/√2, and the output
-    projection of attention is Xavier uniform. The other matrices are not scaled by keep, and embeddings have a zero row at pad. Dense
-    models are initialised as in fairseq.
+    projection of attention is Xavier uniform. The other matrices are not scaled by keep, and embeddings have a zero row at pad.
+
+    Dense models, and trained layers beside masked ones, are initialised as in fairseq. Matrices of reservoirs are orthogonal (arXiv
+    2012.15045, section 2).
     """
     found: dict[Path, Recipe] = {}
     for path, role, shape in _heads(config):
         found[path] = Recipe(role, shape, "xavier_uniform")
-    for path, role, shape in _projections(config):
-        scheme, scale = _scheme(config, path)
-        layers = None if config.sharing == "weights" else _depth(config, path)
-        found[path] = Recipe(role, shape, scheme, scale, layers=layers)
+    for part in matrices(config):
+        scheme, scale = _scheme(config, part)
+        layers = None if part.group.one_weight else part.per_layer(config)
+        found[part.path] = Recipe(part.role, part.shape, scheme, scale, layers=layers)
     for table in config.network_family.tables(config):
         path, role, shape = (table.name,), table.role, (table.rows, config.d_model)
         if config.embedding == "trained" or not config.masked:
@@ -131,22 +133,12 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
 def roles(config: ModelConfig) -> dict[Path, str]:
     """The role of every module that has variables, by its path. A role does not change when a module is renamed."""
     found = {path: recipe.role for path, recipe in recipes(config).items()}
-    found |= {path: f"{path[0]}/{path[2].removesuffix('_norm')}/norm" for path in _norm_paths(config)}
+    found |= {norm.path: norm.role for norm in norms(config)}
+    found |= dict(final_norms(config))
     return found | {
         ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
         ("position_embedding",): "encoder/position",
     }
-
-
-def _projections(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
-    """Path, role and shape of the projections of one layer of each stack."""
-    d, ffn = config.d_model, config.ffn
-    for stack in config.network_family.stacks:
-        for attention in _ATTENTIONS[stack]:
-            for name in ("query", "key", "value", "output"):
-                yield (stack, "layers", attention, name), f"{stack}/{attention}/{name}", (d, d)
-        yield (stack, "layers", "ffn_in"), f"{stack}/ffn/in", (d, ffn)
-        yield (stack, "layers", "ffn_out"), f"{stack}/ffn/out", (ffn, d)
 
 
 def _heads(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
@@ -155,25 +147,27 @@ def _heads(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
         yield (head.name,), head.role, head.shape
 
 
-def _kind(config: ModelConfig, path: Path) -> str:
-    """Whether the matrix at `path` is `trained`, `masked` or `fixed`."""
-    if path[-1].endswith("embedding"):
-        return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
-    in_stack = path[0] in config.network_family.stacks
-    return config.layer.kind if in_stack else "trained"
+def _kinds(config: ModelConfig) -> dict[Path, str]:
+    """Whether each matrix is `trained`, `masked` or `fixed`."""
+    of_tables = {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
+    found = {path: "trained" for path, _, _ in _heads(config)}
+    found |= {(table.name,): of_tables for table in config.network_family.tables(config)}
+    return found | {part.path: part.group.layer.kind for part in matrices(config)}
 
 
-def _depth(config: ModelConfig, path: Path) -> int:
-    return config.stack(path[0]).length
-
-
-def _scheme(config: ModelConfig, path: Path) -> tuple[str, float]:
-    """Scheme and scale of a projection."""
-    gain = float(config.init_qk_gain or 1.0) if path[-1] in ("query", "key") and config.masked else 1.0
-    if config.init_attention == "xavier" or not config.masked:
-        if path[-1] in ("query", "key", "value"):
+def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
+    """Scheme and scale of a matrix of a layer."""
+    kind, name = part.group.layer.kind, part.path[-1]
+    if kind == "fixed":
+        # The kernels of a lightweight convolution are no projection; the code of Wu et al. 2019 draws them so.
+        kernels = name == "kernels" and part.group.layer.convolution == "lightweight"
+        return ("xavier_uniform" if kernels else ORTHOGONAL), 1.0
+    masked = kind == "masked"
+    gain = float(config.init_qk_gain or 1.0) if name in ("query", "key") and masked else 1.0
+    if config.init_attention == "xavier" or not masked:
+        if name in ("query", "key", "value"):
             return "xavier_uniform", math.sqrt(0.5) * gain
-        if path[-1] == "output" or not config.masked:
+        if name == "output" or not masked:
             return "xavier_uniform", 1.0
     return config.init_scheme, _keep_scale(config) * gain
 
@@ -187,7 +181,10 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
 
     U(±1/√fan_in) is Kaiming uniform with a = √5, which has 1/√6 of the usual bound.
     """
-    layers = None if path[-1].endswith("embedding") or config.sharing == "masks" else _depth(config, path)
+    layers = None
+    if not path[-1].endswith("embedding") and config.sharing != "masks":
+        group = next(part.group for part in matrices(config) if part.path == path)
+        layers = group_size(config, path[0], group)
     role = f"{recipe.role}/scores"
     if config.score_init == "uniform":
         scale = math.sqrt(1 / 6)
@@ -199,36 +196,38 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
 def _biases(config: ModelConfig) -> dict[Path, _Constant]:
     """The biases of heads and projections, all 0. In stacks the layer axis is first, unless the layers share them."""
     found = {("params", *path, "bias"): _Constant(shape[1:], 0.0) for path, _, shape in _heads(config)}
-    for path, _, shape in _projections(config) if config.bias else ():
-        found["params", *path, "bias"] = _Constant(_per_layer(config, path, shape[1], config.share_bias), 0.0)
+    for part in matrices(config):
+        if part.group.layer.bias:
+            shared = part.group.shared_params and config.share_bias
+            layers = () if shared else (part.per_layer(config),)
+            found["params", *part.path, "bias"] = _Constant((*layers, part.shape[1]), 0.0)
     return found
 
 
 def _norms(config: ModelConfig) -> dict[Path, _Constant]:
-    """The scales (1) and shifts (0) of the norms. The layer axis is first, unless the layers share trained ones."""
+    """The scales (1) and shifts (0) of the norms. In layers the layer axis is first, unless the layers share trained ones."""
     found: dict[Path, _Constant] = {}
-    if config.norm == "plain":
-        return found
-    trained = config.norm == "affine"
-    if config.embedding_norm:
-        for leaf, value in (("scale", 1.0), ("bias", 0.0)):
-            collection = "params" if trained else "frozen"
-            found[collection, "embedding_norm", "layer_norm", leaf] = _Constant((config.d_model,), value)
-    for path in _norm_paths(config):
-        norm = ("params" if trained else "frozen", *path)
-        scale = _per_layer(config, path, config.d_model, trained and bool(config.share_norm_scale))
-        shift = _per_layer(config, path, config.d_model, trained and config.share_bias)
-        found[(*norm, "scale")] = _Constant(scale, 1.0)
-        found[(*norm, "bias")] = _Constant(shift, 0.0)
+    ends = [("embedding_norm", "layer_norm")] if config.embedding_norm else []
+    for path in (*ends, *(path for path, _ in final_norms(config))):
+        found |= _norm(path, str(config.norm), config.d_model)
+    for path, _, stack, group in norms(config):
+        layers = (group_size(config, stack, group),)
+        shares = group.shared_params and group.layer.norm == "affine"
+        scale, shift = (
+            () if shares and shared else layers for shared in (bool(config.share_norm_scale), config.share_bias)
+        )
+        found |= _norm(path, group.layer.norm, config.d_model, scale, shift)
     return found
 
 
-def _norm_paths(config: ModelConfig) -> Iterator[Path]:
-    """The modules of the norms in one layer of each stack: one after every attention, one after the feed-forward network."""
-    for stack in config.network_family.stacks:
-        for block in (*_ATTENTIONS[stack], "ffn"):
-            yield stack, "layers", f"{block}_norm", "layer_norm"
-
-
-def _per_layer(config: ModelConfig, path: Path, features: int, shared: bool) -> tuple[int, ...]:
-    return (features,) if shared else (_depth(config, path), features)
+def _norm(
+    path: Path, kind: str, features: int, scale: tuple[int, ...] = (), shift: tuple[int, ...] = ()
+) -> dict[Path, _Constant]:
+    """The scale and shift of one norm, with these axes before the features."""
+    if kind == "plain":
+        return {}
+    collection = "params" if kind == "affine" else "frozen"
+    return {
+        (collection, *path, "scale"): _Constant((*scale, features), 1.0),
+        (collection, *path, "bias"): _Constant((*shift, features), 0.0),
+    }

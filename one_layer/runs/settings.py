@@ -17,7 +17,8 @@ from one_layer.tasks.protocol import Task
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
-_OF_THE_TASK = ("source_vocab", "target_vocab", "family")  # not given by users: the text and the task decide them
+# Not given by users in the section `model`: the text, the task and the section `train` decide them.
+_DECIDED = ("source_vocab", "target_vocab", "family", "backskip")
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,13 @@ class TrainConfig:
     keep_last: int = 1
     keep_best: int = 1
     keep_every: int = 0
+    backskip: str = "off"
 
     def __post_init__(self) -> None:
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
-        for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
+        for name in (each.name for each in dataclasses.fields(self) if each.name not in ("select", "backskip")):
             if getattr(self, name) < least.get(name, 0):
                 raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
 
@@ -96,6 +98,7 @@ class RunConfig:
     def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
         """The model for vocabularies of these sizes."""
         given = {"source_vocab": source_vocab, "target_vocab": target_vocab, "family": self.task.family}
+        given["backskip"] = self.train.backskip
         return record(ModelConfig, "model", {**self.model, **given})
 
 
@@ -139,9 +142,9 @@ def task_settings(task: Task, values: dict[str, Any]) -> Any:
 
 def _resolved_model(task: Task, values: dict[str, Any]) -> dict[str, Any]:
     """The section `model` for config.json, with the values that follow from others filled in, including those of a preset."""
-    refuse_unknown("model.", values, {each.name for each in dataclasses.fields(ModelConfig)} - set(_OF_THE_TASK))
+    refuse_unknown("model.", values, {each.name for each in dataclasses.fields(ModelConfig)} - set(_DECIDED))
     model = record(ModelConfig, "model", {**values, "source_vocab": 10, "target_vocab": 10, "family": task.family})
-    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name not in _OF_THE_TASK}
+    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name not in _DECIDED}
 
 
 def _check_together(run: RunConfig) -> None:

@@ -19,15 +19,15 @@ def encoder_work(config: ModelConfig, tokens: int) -> Work:
     c = config
     kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens)
     layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
-    return Work(4 * kept, 2 * tokens * c.encoder_layers * layer)
+    return Work(4 * kept, 2 * tokens * c.depth("encoder") * layer)
 
 
 def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Work:
     """The work of an encoder and of a beam search to `longest` tokens, for a line of `tokens` tokens."""
     c, encoder = config, encoder_work(config, tokens)
-    memory, cache = (places * 2 * c.decoder_layers * c.d_model for places in (tokens, longest))
+    memory, cache = (places * 2 * c.depth("decoder") * c.d_model for places in (tokens, longest))
     step = 2 * c.target_vocab + c.ffn + c.heads * (longest + tokens)
     kept = memory + longest * c.d_model + beam * (2 * cache + step)
     layer = 8 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * (longest + tokens) * c.d_model
-    multiplied = 2 * longest * beam * (c.decoder_layers * layer + c.target_vocab * c.d_model)
+    multiplied = 2 * longest * beam * (c.depth("decoder") * layer + c.target_vocab * c.d_model)
     return Work(encoder.bytes + 4 * kept, encoder.operations + multiplied)

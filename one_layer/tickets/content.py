@@ -18,7 +18,7 @@ from jaxtyping import Array, Float32, UInt8
 
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
-from one_layer.initializers import SCHEMES, Recipe
+from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.models import ModelConfig, roles, shapes
 from one_layer.supermask import kept_count
 from one_layer.tickets import file as ticket_file
@@ -172,8 +172,8 @@ def _recipe(entry: Any) -> tuple[Recipe, str]:
     if not isinstance(entry, dict) or entry.keys() != fields:
         raise damaged("its metadata 'random' are not a list of recipes")
     e = entry
-    if e["scheme"] not in SCHEMES:
-        raise damaged(f"its recipes have the scheme {e['scheme']!r:.120}; known are {', '.join(SCHEMES)}")
+    if e["scheme"] not in (known := (*SCHEMES, ORTHOGONAL)):
+        raise damaged(f"its recipes have the scheme {e['scheme']!r:.120}; known are {', '.join(known)}")
     sensible = (
         isinstance(e["role"], str)
         and isinstance(e["checksum"], str)

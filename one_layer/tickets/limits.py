@@ -20,11 +20,10 @@ _MOST_OPERATIONS = 2**43  # of a long line
 def check_work(settings: Settings) -> None:
     """Raises: UserError, which names the setting that is too large."""
     config, evaluation, task = settings.config, settings.evaluation, settings.task
-    for name, most in (
-        *((f"{stack}_layers", _MOST_LAYERS) for stack in ("encoder", "decoder")),
-        *((f"{side}_vocab", _MOST_TYPES) for side in ("source", "target")),
-    ):
-        if (value := getattr(config, name)) > most:
+    sizes = {f"{stack}_layers": (config.depth(stack), _MOST_LAYERS) for stack in ("encoder", "decoder")}
+    sizes |= {f"{side}_vocab": (getattr(config, f"{side}_vocab"), _MOST_TYPES) for side in ("source", "target")}
+    for name, (value, most) in sizes.items():
+        if value > most:
             raise UserError(f"model.{name} is {value:,}; a ticket's is at most {most:,}")
     long, short = (task.line_work(config, evaluation, tokens) for tokens in (_LONG_LINE, _SHORT_LINE))
     lines = max(1, evaluation.max_tokens // _SHORT_LINE)

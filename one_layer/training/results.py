@@ -14,10 +14,13 @@ import jax
 from one_layer import tickets
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
+from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.training.convergence import summary
+from one_layer.training.metrics import read_metrics
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ class Spent(Protocol):
     step: int
     seconds: float
     tokens: int
+    flops: int
     best: float | None
     started: str
 
@@ -43,7 +47,7 @@ def write(
         tests[name], hypotheses = best.score(split, name)
         folder.write_hypotheses(name, best.source, hypotheses)
     counted = account(best.config, best.variables)
-    if best.config.masked:
+    if any(path[0] == "random" for path in shapes(best.config)):
         try:
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
         except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
@@ -59,6 +63,8 @@ def write(
         "epochs": spent.step / epoch_updates,
         "train_seconds": spent.seconds,
         "train_tokens": spent.tokens,
+        "train_flops": spent.flops,
+        "convergence": summary(read_metrics(folder.metrics_file), run.train.select),
         "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),

@@ -22,6 +22,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
+from one_layer.models.flops import update_flops
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import metrics, results
@@ -71,6 +72,7 @@ class Progress:
     step: int = 0
     seconds: float = 0.0
     tokens: int = 0
+    flops: int = 0
     best: float | None = None
     since_best: int = 0
     vocabularies: list[str] = field(default_factory=list)  # fingerprints, source and target
@@ -178,7 +180,9 @@ class Trainer:
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter)
         pending: tuple[int, dict[str, Array]] | None = None
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
-            self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, next(batches), step)
+            batch = next(batches)
+            self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, batch, step)
+            progress.flops += self._flops(batch)
             if pending:
                 meter.add(*pending)
             pending = step + 1, sums
@@ -204,6 +208,7 @@ class Trainer:
             masks = self._packed(self.params)
             values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
             self.masks = masks
+        values["train/flops"] = progress.flops
         select = self.run.train.select
         score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]
         better = progress.best is None or score > progress.best
@@ -221,6 +226,12 @@ class Trainer:
         if interruption.signal:
             self.checkpoints.wait()
             raise Interrupted(interruption.signal, self.progress.step)
+
+    def _flops(self, batch: Batch) -> int:
+        """The operations of an update, from the padded shapes of its batch."""
+        micro_batches, rows, source = batch["source"].shape
+        target = batch["target_in"].shape[-1] if "target_in" in batch else None
+        return update_flops(self.model, micro_batches * rows, source, target)
 
     def _packed(self, params: Any) -> metrics.Masks:
         return self._pack(params) if self.model.masked else {}

@@ -1,0 +1,95 @@
+"""The settings of a stack, and its variables by layer.
+
+Layers with the same letter (see `one_layer.layers.pattern`) have the same settings and form a group. A group's variables are stored
+together, with the layer axis first, so the variables do not depend on how a stack is cut into scans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from one_layer.layers.blocks import LayerSettings
+
+Variables = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The layers of one letter in a stack; `name` is the name of their module.
+
+    `one_weight`: they share one random layer; else each has its own. `shared_params`: they share some trained parameters (one mask,
+    biases, or the scales of norms).
+    """
+
+    letter: str
+    name: str
+    layer: LayerSettings
+    one_weight: bool = False
+    shared_params: bool = False
+
+
+@dataclass(frozen=True)
+class StackSettings:
+    """`pattern` has a letter for each layer, and `groups` the settings of each letter.
+
+    `remat`: the backward pass recomputes a layer's inner values instead of storing them. `final_norm`: the kind of a LayerNorm after
+    the last layer, which pre-LN needs, or None. In training, `layerdrop` is the probability that a layer is left out for a whole batch,
+    and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`).
+    """
+
+    pattern: str
+    groups: tuple[Group, ...]
+    remat: bool = False
+    final_norm: str | None = None
+    layerdrop: float = 0.0
+    backskip: str = "off"
+
+    @property
+    def alike(self) -> bool:
+        """Whether one scan over one kind of layer computes the stack."""
+        return len(self.groups) == 1 and not self.layerdrop and (self.backskip == "off" or "R" not in self.pattern)
+
+    def group(self, letter: str) -> Group:
+        """The group with this letter."""
+        return next(group for group in self.groups if group.letter == letter)
+
+
+def group_variables(variables: Variables, group: Group, count: int) -> tuple[Variables, Variables]:
+    """The variables of a group of `count` layers: those that all its layers share, and the others, with the layer axis first."""
+    stacked = {name: tree[group.name] for name, tree in variables.items() if group.name in tree}
+    if group.shared_params and "params" in stacked:
+        stacked["params"] = one_each(stacked["params"], count)
+    shared = {"random": stacked.pop("random")} if group.one_weight and "random" in stacked else {}
+    return shared, stacked
+
+
+def layers_apart(variables: Variables, settings: StackSettings) -> list[tuple[LayerSettings, Variables]]:
+    """Splits the variables of a stack into the settings and variables of each layer, for a loop that calls the layers one by one.
+
+    Decoding uses such a loop: a scan inside its loop over the tokens would copy every layer's matrices, keys and values at every token.
+    """
+    found, seen = [], dict.fromkeys(settings.pattern, 0)
+    groups = {
+        letter: group_variables(variables, settings.group(letter), settings.pattern.count(letter)) for letter in seen
+    }
+    for letter in settings.pattern:
+        shared, stacked = groups[letter]
+        own = jax.tree.map(lambda leaf, number=seen[letter]: leaf[number], stacked)
+        found.append((settings.group(letter).layer, {**shared, **own}))
+        seen[letter] += 1
+    return found
+
+
+def one_each(params: Any, length: int) -> Any:
+    """`params` with the shared leaves repeated for every layer; the gradient of a shared leaf is the sum over the layers."""
+
+    def repeat(path: tuple[Any, ...], leaf: Array) -> Array:
+        axes = 2 if path[-1].key in ("scores", "kernel") else 1
+        return jnp.broadcast_to(leaf, (length, *leaf.shape)) if leaf.ndim == axes else leaf
+
+    return jax.tree_util.tree_map_with_path(repeat, params)

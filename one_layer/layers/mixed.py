@@ -1,0 +1,128 @@
+"""Stacks of unlike layers: updatable layers, reservoirs and masked layers in any order (arXiv 2012.15045, section 2).
+
+The pattern is cut into segments, each a unit of layers that is repeated (see `one_layer.layers.pattern.segments`). A segment is one
+scan, so the program does not grow with the number of repetitions.
+
+Two things happen in training alone, that is, when the stack has a random stream:
+
+- LayerDrop (Fan et al. 2020, arXiv 1909.11556): each layer is left out for the whole batch with a given probability. Nothing is rescaled.
+- Backskipping (arXiv 2012.15045, abstract and introduction: "the backward pass can be entirely skipped by approximating top-layer
+  gradients"): the backward pass through a reservoir is not computed. With `identity`, which is this project's reading, the gradient
+  of its output is passed on unchanged as the gradient of its input; the residual connection makes this plausible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from one_layer.layers.blocks import Layer
+from one_layer.layers.groups import Group, StackSettings, group_variables
+from one_layer.layers.pattern import segments
+
+Variables = dict[str, Any]
+Made = dict[str, Variables]  # new values of mutable collections, by collection and group
+
+
+def run_mixed(
+    layer: type[Layer],
+    settings: StackSettings,
+    variables: Variables,
+    x: Float[Array, "batch length d"],
+    rest: Sequence[Any],
+    key: Array | None,
+    mutable: list[str],
+) -> tuple[Float[Array, "batch length d"], Made]:
+    """The output of the last layer, and what the layers wrote into the collections in `mutable`, with each group's layer axis first.
+
+    `variables` are the stack's. `key` is the random stream of training, or None.
+    """
+    counts = Counter(settings.pattern)
+    parts = {letter: group_variables(variables, settings.group(letter), count) for letter, count in counts.items()}
+    keys = None if key is None else jax.random.split(key, len(settings.pattern))
+    depth: Counter[str] = Counter()
+    made: dict[str, list[Variables]] = {letter: [] for letter in counts}
+
+    for unit, repetitions in segments(settings.pattern):
+        inside = Counter(unit)
+
+        def of_segment(
+            letter: str, leaf: Array, inside: Counter[str] = inside, repetitions: int = repetitions
+        ) -> Array:
+            first, number = depth[letter], repetitions * inside[letter]
+            return leaf[first : first + number].reshape(repetitions, inside[letter], *leaf.shape[1:])
+
+        own = {
+            letter: jax.tree.map(lambda leaf, letter=letter: of_segment(letter, leaf), parts[letter][1])
+            for letter in inside
+        }
+        start = depth.total()
+        items = own, None if keys is None else keys[start : start + repetitions * len(unit)].reshape(repetitions, -1)
+
+        def body(x: Array, item: tuple[Any, Array | None], unit: str = unit) -> tuple[Array, dict[str, Variables]]:
+            own, keys = item
+            seen: Counter[str] = Counter()
+            written: dict[str, list[Variables]] = {letter: [] for letter in own}
+            for place, letter in enumerate(unit):
+                of_layer = jax.tree.map(lambda leaf, number=seen[letter]: leaf[number], own[letter])
+                call = _call(layer, settings, settings.group(letter), rest, mutable)
+                x, changed = call({**parts[letter][0], **of_layer}, x, None if keys is None else keys[place])
+                written[letter].append(changed)
+                seen[letter] += 1
+            return x, {
+                letter: jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for letter, each in written.items()
+            }
+
+        x, written = jax.lax.scan(body, x, items)
+        for letter, tree in written.items():
+            made[letter].append(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree))
+            depth[letter] += repetitions * inside[letter]
+
+    whole = {letter: jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees) for letter, trees in made.items()}
+    return x, {
+        name: {settings.group(letter).name: tree[name] for letter, tree in whole.items() if name in tree}
+        for name in mutable
+    }
+
+
+def _call(
+    layer: type[Layer], settings: StackSettings, group: Group, rest: Sequence[Any], mutable: list[str]
+) -> Callable[[Variables, Array, Array | None], tuple[Array, Variables]]:
+    """The function of one layer: (variables, x, key) -> (output, new values of the mutable collections)."""
+
+    def compute(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
+        module = layer(group.layer, parent=None)
+        y, changed = module.apply(variables, x, *rest, rngs={} if key is None else {"dropout": key}, mutable=mutable)
+        return y, {**changed, **({"intermediates": {"output": y}} if "intermediates" in mutable else {})}
+
+    if settings.remat:
+        compute = jax.checkpoint(compute, prevent_cse=False)
+
+    def forward(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
+        if key is None or group.letter != "R" or settings.backskip == "off":
+            return compute(variables, x, key)
+        y, changed = compute(variables, jax.lax.stop_gradient(x), key)
+        return _replace(x, jax.lax.stop_gradient(y)), changed
+
+    def dropped_or_not(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
+        if key is None or not settings.layerdrop:
+            return forward(variables, x, key)
+        dropping, inner = jax.random.split(key)
+        dropped = jax.random.bernoulli(dropping, settings.layerdrop)
+        return jax.lax.cond(dropped, lambda x: x, lambda x: forward(variables, x, inner)[0], x), {}
+
+    return dropped_or_not
+
+
+@jax.custom_vjp
+def _replace(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`y`; but the gradient goes to `x`, as if the output were `x`. With a `y` that has no gradient, none is computed for it."""
+    return y
+
+
+_replace.defvjp(lambda x, y: (y, None), lambda _, gradient: (gradient, jnp.zeros_like(gradient)))

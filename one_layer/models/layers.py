@@ -1,0 +1,123 @@
+"""The kinds of layers of a model, one for each letter of its layer strings, and their order in each stack."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from one_layer.errors import UserError
+from one_layer.layers.blocks import LayerSettings
+from one_layer.layers.groups import Group, StackSettings
+from one_layer.layers.pattern import expand
+
+if TYPE_CHECKING:
+    from one_layer.models.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Layers:
+    """`main` is a layer for which a number of layers stands. `patterns` has the letters of each stack, and `stacks` its settings.
+
+    A number of layers stands for `L` in a dense model, and for `S` in a masked one. The variables of these layers are in the module
+    `layers` of their stack; those of updatable layers beside them are in `trained`, and those of reservoirs in `reservoir`.
+
+    - `L` is the layer of a dense model. Beside masked layers, it always has biases and affine norms.
+    - `S` is the layer of a masked model.
+    - `R` has fixed matrices, no biases and plain norms, whose scale is 1 and whose shift is 0 (arXiv 2012.15045, section 2).
+    """
+
+    main: LayerSettings
+    patterns: dict[str, str]
+    stacks: dict[str, StackSettings]
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> Layers:
+        """The layers of `config`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
+        patterns = {
+            stack: expand(f"{stack}_layers", getattr(config, f"{stack}_layers"), _main(config))
+            for stack in ("encoder", "decoder")
+        }
+        for stack, pattern in patterns.items():
+            if "S" in pattern and not config.masked:
+                given = getattr(config, f"{stack}_layers")
+                raise UserError(
+                    f"model.{stack}_layers is {given!r}, but model.weights is 'dense', which has no masks; give model.weights=one_layer, "
+                    "or L instead of S"
+                )
+        if config.backskip != "off" and not any("R" in pattern for pattern in patterns.values()):
+            raise UserError(
+                f"train.backskip is {config.backskip!r}, but neither model.encoder_layers nor model.decoder_layers has a reservoir (R); "
+                "give a layer string with R, or train.backskip=off"
+            )
+        main = _layer(config, _main(config), "encoder")
+        return cls(main, patterns, {stack: _stack(config, stack, pattern) for stack, pattern in patterns.items()})
+
+    def stack(self, name: str) -> StackSettings:
+        """The settings of the stack `encoder` or `decoder`."""
+        return self.stacks[name]
+
+
+def _main(config: ModelConfig) -> str:
+    """The letter that a number of layers stands for."""
+    return "S" if config.masked else "L"
+
+
+def _stack(config: ModelConfig, stack: str, pattern: str) -> StackSettings:
+    main = _main(config)
+    groups = []
+    for letter in sorted(set(pattern)):
+        name = "layers" if letter == main else {"L": "trained", "R": "reservoir"}[letter]
+        shares = letter == main
+        groups.append(
+            Group(
+                letter,
+                name,
+                _layer(config, letter, stack),
+                one_weight=shares and config.sharing == "weights",
+                shared_params=shares
+                and (config.sharing == "masks" or config.share_bias or bool(config.share_norm_scale)),
+            )
+        )
+    return StackSettings(
+        pattern,
+        tuple(groups),
+        remat=config.remat,
+        final_norm=str(config.norm) if config.norm_position == "pre" else None,
+        layerdrop=config.layerdrop,
+        backskip=config.backskip,
+    )
+
+
+def _layer(config: ModelConfig, letter: str, stack: str) -> LayerSettings:
+    """One layer of the kind `letter`."""
+    main = LayerSettings(
+        d_model=config.d_model,
+        ffn=config.ffn,
+        heads=config.heads,
+        kind="masked" if config.masked else "trained",
+        mask=config.supermask,
+        bias=bool(config.bias),
+        norm=str(config.norm),
+        activation=config.activation,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        activation_dropout=config.activation_dropout,
+        dtype=config.dtype,
+        norm_position=config.norm_position,
+    )
+    if letter == _main(config):
+        return main
+    if letter == "L":
+        return dataclasses.replace(main, kind="trained", bias=True, norm="affine")
+    reservoirs = config.reservoirs
+    return dataclasses.replace(
+        main,
+        kind="fixed",
+        bias=False,
+        norm="plain",
+        block=reservoirs.block,
+        convolution=reservoirs.convolution,
+        width=reservoirs.width,
+        both_ways=reservoirs.sees_both_ways(stack),
+    )

@@ -1,0 +1,132 @@
+"""AUCC, the area under the convergence curve (arXiv 2012.15045, abstract and section 2), from a run's evaluations.
+
+The paper's form, which this project could not verify, is the integral of a validation score over wall-clock time from 0 to T. Here it
+is computed over three axes: seconds of training, updates, and operations (FLOPs). Seconds depend on the machine; the others do not.
+
+Conventions, where the paper says none:
+
+- The curve joins the evaluations by straight lines (the trapezoid rule).
+- A score of which more is better is 0 at the beginning. Of a score of which less is better (`nll`), the first value also holds before.
+- A curve that ends before T keeps its last value; one that ends after T is cut there.
+- The area divided by T is the mean score up to T. It has the unit of the score, and is what tables show.
+
+This module needs no JAX.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from one_layer.errors import UserError
+
+AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis: its name in metrics.jsonl
+LESS_IS_BETTER = ("nll",)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The evaluations of a run: at `x` (rising), the score `y`."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    less_is_better: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.x or len(self.x) != len(self.y):
+            raise UserError("a convergence curve needs at least one evaluation")
+
+    def area(self, until: float) -> float:
+        """The integral from 0 to `until`, in units of x times y."""
+        start = self.y[0] if self.less_is_better else 0.0
+        points = [(0.0, start), *zip(self.x, self.y, strict=True), (max(until, self.x[-1]), self.y[-1])]
+        total = 0.0
+        for (x0, y0), (x1, y1) in pairwise(points):
+            if x0 >= until:
+                break
+            if x1 > until:
+                x1, y1 = until, y0 + (y1 - y0) * (until - x0) / (x1 - x0)
+            total += (x1 - x0) * (y0 + y1) / 2
+        return total
+
+    def mean(self, until: float) -> float:
+        """The area up to `until`, divided by it."""
+        return self.area(until) / until
+
+    def best(self) -> float:
+        """The best score."""
+        return min(self.y) if self.less_is_better else max(self.y)
+
+    def reaches(self, score: float) -> float | None:
+        """The x of the first evaluation that is at least as good as `score`, or None."""
+        for x, y in zip(self.x, self.y, strict=True):
+            if y <= score if self.less_is_better else y >= score:
+                return x
+        return None
+
+
+def curve(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
+    """The curve of `score` (for instance `bleu`) over `axis` (a key of `AXES`) from the lines of a `metrics.jsonl`.
+
+    Raises: UserError if the score or the axis is unknown or was not recorded.
+    """
+    if axis not in AXES:
+        raise UserError(f"the axis {axis!r} is unknown; known are {', '.join(AXES)}")
+    lines = [line for line in metrics if f"valid/{score}" in line]
+    if not lines:
+        known = sorted({name.removeprefix("valid/") for line in metrics for name in line if name.startswith("valid/")})
+        raise UserError(f"the run has no validation score {score!r}; it has {', '.join(known) or 'none'}")
+    if any(AXES[axis] not in line for line in lines):
+        raise UserError(f"the metrics of the run do not have {AXES[axis]!r}; it was trained with an earlier version")
+    x = tuple(float(line[AXES[axis]]) for line in lines)
+    return Curve(x, tuple(float(line[f"valid/{score}"]) for line in lines), score in LESS_IS_BETTER)
+
+
+def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
+    """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`."""
+    found = {}
+    for axis in AXES:
+        each = curve(metrics, score, axis)
+        until = each.x[-1]
+        found[axis] = {"area": each.area(until), "until": until, "mean": each.mean(until)}
+    return found
+
+
+def compare(
+    runs: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, score: str, until: float | None = None
+) -> str:
+    """A table of runs for people: for each axis, the mean score up to T, and what is saved until the baseline's best score is reached.
+
+    T is `until` on every axis for which it is given in units of the axis (only seconds), else the end of the shortest run. A saving is
+    1 - x / x(baseline), with x the place of the first evaluation that is at least as good as the baseline's best one.
+
+    Raises: UserError for a baseline that is not among the runs, and as `curve` does.
+    """
+    if baseline not in runs:
+        raise UserError(f"the baseline {baseline!r} is none of the runs; give one of {', '.join(runs)}")
+    rows = [["run", f"best {score}"]]
+    rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
+    for axis in AXES:
+        curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
+        end = until if until and axis == "seconds" else min(each.x[-1] for each in curves.values())
+        goal = curves[baseline].best()
+        needed = curves[baseline].reaches(goal)
+        rows[0] += [f"AUCC/T by {axis} (T {end:.4g})", "saved"]
+        for row, each in zip(rows[1:], curves.values(), strict=True):
+            reached = each.reaches(goal)
+            row += [
+                f"{each.mean(end):.4g}",
+                "never" if reached is None or not needed else f"{1 - reached / needed:.1%}",
+            ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    """The lines of a `metrics.jsonl`, without a last line that is cut short."""
+    return [json.loads(line) for line in text.split("\n")[:-1]]
