@@ -55,13 +55,13 @@ def _layer(
         for part in parts
         if not (part.path[-1] == "kernels" and s.convolution == "lightweight")
     )
-    between = 0  # products of activations, each of which has two gradients
+    between, gradients = 0, 2  # products of activations, and the number of their factors that have a gradient
     if s.block == "transformer":
         keys = own + (length["encoder"] if stack == "decoder" else 0)
         between = 2 * 2 * rows * own * keys * s.d_model
     elif s.block == "conv":
-        between = 2 * rows * own * s.width * s.d_model
-    backward = to_input * (products + 2 * between) + (s.kind != "fixed") * products
+        between, gradients = 2 * rows * own * s.width * s.d_model, 1 + (s.convolution == "dynamic")
+    backward = to_input * (products + gradients * between) + (s.kind != "fixed") * products
     again = remat and bool(backward)
     return (1 + again) * (products + between) + backward
 

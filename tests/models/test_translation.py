@@ -160,10 +160,12 @@ def token_by_token(config: ModelConfig, variables: dict[str, Any], length: int, 
     # A decoder is made once and lives in one program with its steps: here as many programs as there are steps.
     step = jit(lambda cache, *rest: Decoder(config, variables, SOURCE).step(*rest, cache))
     cache = jax.eval_shape(lambda: Decoder(config, variables, SOURCE).start(beams, length + 2))
-    cache = Cache(
-        jax.tree.map(lambda x: jnp.full(x.shape, 9.0, x.dtype), cache.layers),  # what nobody wrote must not be seen
-        jnp.full(cache.ancestors.shape, -1),
-    )
+
+    def unwritten(path: tuple[Any, ...], x: Any) -> jax.Array:
+        """Keys and values that nobody wrote must not be seen; a state is one that somebody wrote."""
+        return jnp.full(x.shape, 0.0 if path[-1].key == "state" else 9.0, x.dtype)
+
+    cache = Cache(jax.tree_util.tree_map_with_path(unwritten, cache.layers), jnp.full(cache.ancestors.shape, -1))
     found: list[Any] = []
     for position in range(length):
         if position % 3 == 2:  # as a search does: beams change places, and one of them ends
