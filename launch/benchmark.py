@@ -8,6 +8,7 @@ NAME is one of:
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
+- `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
 - `startup`: the time from the start of a process to the first translated line.
 
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
@@ -28,11 +29,12 @@ import jax
 
 from configs.common import SIZES
 from launch import command
-from launch.benchmarks import data, decode, select, startup, ticket, train
+from launch.benchmarks import data, decode, reservoirs, select, startup, ticket, train
 from one_layer.runs.settings import flatten
 from one_layer.training.results import commit
 
-BENCHMARKS = {"select": select, "train": train, "decode": decode, "ticket": ticket, "data": data, "startup": startup}
+BENCHMARKS = {"select": select, "train": train, "decode": decode, "ticket": ticket, "data": data}
+BENCHMARKS |= {"reservoirs": reservoirs, "startup": startup}
 _ABOUT = ("benchmark", "size", "device", "jax", "commit")
 
 

@@ -29,12 +29,12 @@ PAIRS, LENGTH = 32, 24
 class Training:
     """A model in training. Each call is one update."""
 
-    def __init__(self, weights: str, size: str, batch: dict[str, np.ndarray]) -> None:
-        config = model_of(weights, size)
+    def __init__(self, config: ModelConfig, batch: dict[str, np.ndarray]) -> None:
         adam = optimizer(OptimConfig(), 1)
         variables = initialize(config, 0)
         params = variables.pop("params")
         self._state = params, adam.init(params)
+        self.optimizer_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(self._state[1]))
         self._fixed, self._batch, self._number = variables, batch, 0
         self._step = train_step(TASKS["translation"], config, adam, 0.1, 0)
 
@@ -69,9 +69,9 @@ def made_up_words(count: int) -> list[str]:
     return ["".join(letters[number // 20**place % 20] for place in range(5)) for number in range(count)]
 
 
-def random_batch() -> dict[str, np.ndarray]:
+def random_batch(vocabulary: int = min(IWSLT14_VOCABULARIES)) -> dict[str, np.ndarray]:
     """Returns `source`, `target_in` and `target` of one micro-batch: random ids without pads, int32 [1, PAIRS, LENGTH]."""
-    tokens = np.random.default_rng(0).integers(4, min(IWSLT14_VOCABULARIES), (3, 1, PAIRS, LENGTH)).astype(np.int32)
+    tokens = np.random.default_rng(0).integers(4, vocabulary, (3, 1, PAIRS, LENGTH)).astype(np.int32)
     return dict(zip(("source", "target_in", "target"), tokens, strict=True))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from launch.benchmarks.common import IWSLT14_VOCABULARIES, PAIRS, Training, in_turn, random_batch
+from launch.benchmarks.common import IWSLT14_VOCABULARIES, PAIRS, Training, in_turn, model_of, random_batch
 from launch.benchmarks.preparation import prepare
 from one_layer.data.batches import TrainingBatches
 from one_layer.data.tokens import TokenStore
@@ -41,7 +41,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
             batches[number]
         private = _private_bytes() - before
         numbers, some = itertools.count(batches.batches_per_epoch), batches.batches_per_epoch // 10
-        update = Training("one_layer", size, random_batch())
+        update = Training(model_of("one_layer", size), random_batch())
         sides: dict[str, Callable[[], Any]] = {
             "batching": lambda: [batches[next(numbers)] for _ in range(some)],
             "update": update,

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from configs.common import SIZES
-from launch.benchmarks.common import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, random_batch
+from launch.benchmarks.common import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.training.results import peak_memory_bytes
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
     """Measures the seconds of one update on 32 pairs of 24+24 tokens: one-layer masked at keep 0.5, and dense; float32, no dropout."""
     batch = random_batch()
-    masked = Training("one_layer", size, batch)
+    masked = Training(model_of("one_layer", size), batch)
     masked()
     peak = peak_memory_bytes()  # before the dense model allocates memory
     sides: dict[str, Callable[[], Any]] = {
         "masked_seconds": masked,
-        "dense_seconds": Training("dense", size, batch),
+        "dense_seconds": Training(model_of("dense", size), batch),
         **_peers(size, batch),
     }
     seconds = in_turn(sides, 2 if quick else 7)

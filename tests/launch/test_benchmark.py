@@ -54,6 +54,16 @@ def test_ticket(measured):
     assert measured["bound_bytes"] + measured["text_bytes"] < measured["bytes"]
 
 
+@pytest.mark.parametrize("measured", ["reservoirs"], indirect=True)
+def test_reservoirs(measured):
+    """Reservoirs have no optimiser state, and skipping their backward pass leaves out operations."""
+    rows = {row["reservoirs"]: row for row in measured["steps"]}
+    assert len({row["optimizer_bytes"] for row in rows.values()}) == 1
+    for kind in ("transformer", "ffn", "gru", "conv"):
+        flops = [rows[name]["gigaflops"] for name in ("none", f"3 {kind}, skipped", f"3 {kind}")]
+        assert flops == sorted(set(flops))
+
+
 @pytest.mark.parametrize("measured", ["data"], indirect=True)
 def test_data(measured):
     assert [row["step"] for row in measured["preparation"]][:4] == ["tokenize", "learn", "split", "load"]

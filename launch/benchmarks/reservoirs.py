@@ -1,0 +1,45 @@
+"""What reservoirs cost: operations, bytes of optimiser state and seconds of a training step, beside the same updatable layers alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from configs.common import SIZES
+from launch.benchmarks.common import LENGTH, PAIRS, Training, in_turn, random_batch
+from one_layer.layers.reservoirs import BLOCKS
+from one_layer.models import ModelConfig
+from one_layer.models.flops import update_flops
+
+_VOCABULARY = 500  # small, so that the layers take most of the time
+
+
+def measure(size: str, quick: bool) -> dict[str, Any]:
+    """Measures updates on 32 pairs of 24+24 tokens, with 4 updatable layers in the encoder and 1 in the decoder; float32, pre-LN.
+
+    Reservoirs are in the encoder, as in arXiv 2012.15045. Backskipping is `identity`.
+    """
+    cases = {"none": _config(size, "LLLL")}
+    for kind in BLOCKS:
+        for number in (3,) if quick else (1, 2, 3):
+            cases[f"{number} {kind}"] = _config(size, f"4L+{number}R", reservoir=kind)
+        cases[f"3 {kind}, skipped"] = _config(size, "4L+3R", reservoir=kind, backskip="identity")
+    sides = {name: Training(config, random_batch(_VOCABULARY)) for name, config in cases.items()}
+    seconds = in_turn(sides, 2 if quick else 7)
+    rows = [
+        {
+            "reservoirs": name,
+            "gigaflops": update_flops(config, PAIRS, LENGTH, LENGTH) / 1e9,
+            "optimizer_bytes": sides[name].optimizer_bytes,
+            "seconds": seconds[name],
+            "ratio": seconds[name] / seconds["none"],
+        }
+        for name, config in cases.items()
+    ]
+    return {"pairs": PAIRS, "tokens": 2 * PAIRS * LENGTH, "steps": rows}
+
+
+def _config(size: str, layers: str, **changes: Any) -> ModelConfig:
+    d, ffn, heads, _ = SIZES[size]
+    sizes = {"d_model": d, "ffn": ffn, "heads": heads}
+    model: dict[str, Any] = {"weights": "dense", "norm_position": "pre", "shared_embedding": True, "decoder_layers": 1}
+    return ModelConfig(_VOCABULARY, _VOCABULARY, encoder_layers=layers, **sizes, **model, **changes)

@@ -1,0 +1,96 @@
+"""The area under the convergence curve, by hand and by its properties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.errors import UserError
+from one_layer.training.convergence import Curve, compare, curve, summary
+
+RISING = Curve((10.0, 20.0, 30.0), (4.0, 8.0, 6.0))
+
+
+@pytest.mark.parametrize(
+    ("until", "area"),
+    [(10, 20.0), (20, 20.0 + 60.0), (30, 20.0 + 60.0 + 70.0), (15, 20.0 + 25.0), (40, 150.0 + 60.0), (5, 5.0)],
+)
+def test_areas_by_hand(until, area):
+    """A score starts at 0, straight lines join the evaluations, and the last value is kept."""
+    assert RISING.area(until) == pytest.approx(area)
+
+
+def test_a_score_of_which_less_is_better_holds_its_first_value_before():
+    falling = Curve((10.0, 20.0), (6.0, 2.0), less_is_better=True)
+    assert falling.area(20) == pytest.approx(60.0 + 40.0)
+    assert (falling.best(), falling.reaches(4.0), falling.reaches(1.0)) == (2.0, 20.0, None)
+
+
+points = st.lists(st.tuples(st.floats(0.01, 100), st.floats(0, 50)), min_size=1, max_size=8)
+
+
+@given(points, st.floats(0.1, 1000), st.booleans())
+def test_the_area_is_numpys_integral_of_the_curve(steps, until, less):
+    x = np.cumsum([step for step, _ in steps])
+    y = np.array([value for _, value in steps])
+    xs = np.concatenate([[0.0], x])
+    ys = np.concatenate([[y[0] if less else 0.0], y])
+    at = np.unique(np.concatenate([xs[xs < until], [until]]))
+    expected = np.trapezoid(np.interp(at, xs, ys), at)
+    assert Curve(tuple(x), tuple(y), less).area(until) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@given(points, st.floats(0.1, 500))
+def test_a_better_curve_has_a_larger_area(steps, until):
+    x = tuple(np.cumsum([step for step, _ in steps]))
+    y = tuple(value for _, value in steps)
+    better = tuple(value + 1.0 for value in y)
+    assert Curve(x, better).area(until) > Curve(x, y).area(until)
+
+
+def lines(*scores: float, flops: float = 1.0) -> list[dict[str, float]]:
+    """The metrics of a run with an evaluation every 100 updates and 50 seconds; other lines lie between."""
+    found: list[dict[str, float]] = []
+    for number, score in enumerate(scores, 1):
+        found.append({"step": 100 * number - 50, "seconds": 1.0, "train/loss": 1.0})
+        evaluated = {"valid/bleu": score, "valid/nll": 9.0 - score, "train/flops": flops * number}
+        found.append({"step": 100 * number, "seconds": 50.0 * number, **evaluated})
+    return found
+
+
+def test_the_summary_has_every_axis():
+    found = summary(lines(2.0, 4.0, flops=10.0), "bleu")
+    assert {axis: part["until"] for axis, part in found.items()} == {"seconds": 100.0, "updates": 200.0, "flops": 20.0}
+    assert all(part["mean"] == pytest.approx(part["area"] / part["until"]) for part in found.values())
+    assert len({round(part["mean"], 6) for part in found.values()}) == 1  # evenly spaced on every axis
+
+
+def test_the_table_says_what_is_saved():
+    table = compare(
+        {"all": lines(1.0, 2.0, 3.0, 4.0), "fast": lines(3.0, 4.5, flops=1.5), "slow": lines(0.5, 1.0, 1.5)},
+        "all",
+        "bleu",
+    )
+    header, every, fast, slow = table.splitlines()
+    assert (
+        "T 2" in header and "seconds" in header and "flops" in header
+    )  # the end of the shortest run in operations: 3 x 1.0
+    assert every.split()[0] == "all" and every.count("0.0%") == 3
+    assert fast.count("50.0%") == 2 and "25.0%" in fast  # half the time and updates, three quarters of the operations
+    assert slow.count("never") == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: curve(lines(1.0), "f1", "updates"), r"no validation score 'f1'; it has bleu, nll"),
+        (lambda: curve(lines(1.0), "bleu", "epochs"), r"the axis 'epochs' is unknown"),
+        (lambda: curve([{"step": 1, "valid/bleu": 1.0}], "bleu", "flops"), r"do not have 'train/flops'"),
+        (lambda: compare({"a": lines(1.0)}, "b", "bleu"), r"the baseline 'b' is none of the runs"),
+    ],
+)
+def test_what_a_run_does_not_have(call, message):
+    with pytest.raises(UserError, match=message):
+        call()
