@@ -10,6 +10,8 @@ As in the paper: pre-LN, a decoder of one updatable layer, reservoirs in the enc
 runs have in common. One table for both languages and the output, as in configs/multi30k.py. The other settings suit a small CPU.
 """
 
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from configs import multi30k
@@ -29,10 +31,10 @@ def get_config(arg: str = "4L+3R_ffn") -> ConfigDict:
     return config
 
 
-def sweep() -> list[dict[str, object]]:
+def sweep() -> list[dict[str, Any]]:
     """The runs of docs/reservoirs.md: four updatable layers alone, with LayerDrop, and with three reservoirs of each kind."""
-    alone = {"model.encoder_layers": "LLLL"}
-    kinds = [
+    alone: dict[str, Any] = {"model.encoder_layers": "LLLL"}
+    kinds: list[dict[str, Any]] = [
         {"model.encoder_layers": "4L+3R", "model.reservoir": kind} for kind in ("transformer", "ffn", "gru", "conv")
     ]
     return [alone, {**alone, "model.layerdrop": 0.1}, *kinds, {**kinds[1], "train.backskip": "identity"}]

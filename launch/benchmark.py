@@ -33,8 +33,15 @@ from launch.benchmarks import data, decode, reservoirs, select, startup, ticket,
 from one_layer.runs.settings import flatten
 from one_layer.training.results import commit
 
-BENCHMARKS = {"select": select, "train": train, "decode": decode, "ticket": ticket, "data": data}
-BENCHMARKS |= {"reservoirs": reservoirs, "startup": startup}
+BENCHMARKS = {
+    "select": select,
+    "train": train,
+    "decode": decode,
+    "ticket": ticket,
+    "data": data,
+    "reservoirs": reservoirs,
+    "startup": startup,
+}
 _ABOUT = ("benchmark", "size", "device", "jax", "commit")
 
 

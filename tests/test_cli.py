@@ -26,6 +26,7 @@ FILES |= {"test.de": "drei\n", "test.en": "three\n"}
 
 # ml_collections loads a config in a way that Python is about to drop.
 pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:coroutine")
+PARTS = ("train", "valid", "test")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def refused(cli, tmp_path):
         ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model"),
         ([TOY, "--config.seed=-1"], "seed is -1"),
         (
-            [TOY, "--config.model.embedding_path=nowhere.txt", "--config.data.toy_train=60"],
+            [TOY, "--config.model.embedding_path=nowhere.txt", *(f"--config.data.toy_{part}=9" for part in PARTS)],
             "nowhere.txt does not exist",
         ),
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),

@@ -16,7 +16,8 @@ _VOCABULARY = 500  # small, so that the layers take most of the time
 def measure(size: str, quick: bool) -> dict[str, Any]:
     """Measures updates on 32 pairs of 24+24 tokens, with 4 updatable layers in the encoder and 1 in the decoder; float32, pre-LN.
 
-    Reservoirs are in the encoder, as in arXiv 2012.15045. Backskipping is `identity`.
+    Also measures the time to compile encoders of growing depth. Reservoirs are in the encoder, as in arXiv 2012.15045; backskipping is
+    `identity`.
     """
     cases = {"none": _config(size, "LLLL")}
     for kind in BLOCKS:
@@ -35,11 +36,17 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         }
         for name, config in cases.items()
     ]
-    return {"pairs": PAIRS, "tokens": 2 * PAIRS * LENGTH, "steps": rows}
+    compiling = [
+        {
+            "layers": layers,
+            "compile_seconds": Training(_config(size, layers), random_batch(_VOCABULARY)).compile_seconds(),
+        }
+        for layers in ("LLLL", "LLLLLLLL", "LRLR", "LRLRLRLR", "LRLRLRLRLRLRLRLR")
+    ]
+    return {"pairs": PAIRS, "tokens": 2 * PAIRS * LENGTH, "steps": rows, "compiling": compiling}
 
 
 def _config(size: str, layers: str, **changes: Any) -> ModelConfig:
     d, ffn, heads, _ = SIZES[size]
-    sizes = {"d_model": d, "ffn": ffn, "heads": heads}
     model: dict[str, Any] = {"weights": "dense", "norm_position": "pre", "shared_embedding": True, "decoder_layers": 1}
-    return ModelConfig(_VOCABULARY, _VOCABULARY, encoder_layers=layers, **sizes, **model, **changes)
+    return ModelConfig(_VOCABULARY, _VOCABULARY, d, ffn, heads, layers, **model, **changes)

@@ -96,6 +96,12 @@ def _check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"this model is of the family {config.family}; only translation models can be converted from and to fairseq"
         )
+    groups = [group for stack in ("encoder", "decoder") for group in config.stack(stack).groups]
+    if config.norm_position != "post" or any(group.name != "layers" for group in groups):
+        raise UserError(
+            f"this model has the layers {config.encoder_layers} and {config.decoder_layers}, with model.norm_position="
+            f"{config.norm_position}; only post-LN models whose layers are alike can be converted from and to fairseq"
+        )
 
 
 @dataclass(frozen=True)
@@ -146,8 +152,7 @@ def _names(path: Path, config: ModelConfig) -> list[str]:
     if module in _TABLES:
         return [f"{table}.{kind}" for table in _TABLES[module]]
     within = ".".join(_MODULES[name] for name in inner if name in _MODULES)
-    depth = config.encoder_layers if module == "encoder" else config.decoder_layers
-    return [f"{module}.layers.{layer}.{within}.{kind}" for layer in range(depth)]
+    return [f"{module}.layers.{layer}.{within}.{kind}" for layer in range(config.depth(module))]
 
 
 def _constants(leaves: list[_Leaf], config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:

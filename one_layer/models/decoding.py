@@ -82,7 +82,7 @@ class Decoder:
             x, changed = DecoderLayer(settings).apply(state, *arguments, mutable=["cache"])
             kept.append(changed.get("cache", {}))
         if self._settings.final_norm is not None:
-            x = Norm(self._settings.final_norm, self.config.dtype).apply(self._final_norm, x)
+            x = jnp.asarray(Norm(self._settings.final_norm, self.config.dtype).apply(self._final_norm, x))
         logits = jnp.dot(x.reshape(-1, x.shape[-1]), projection.T, preferred_element_type=jnp.float32)
         return logits, Cache(tuple(kept), ancestors)
 

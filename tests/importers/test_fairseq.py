@@ -115,6 +115,12 @@ def test_a_classifier_is_refused():
             convert_it()
 
 
+@pytest.mark.parametrize("changes", [{"encoder_layers": "RR"}, {"decoder_layers": "SL"}, {"norm_position": "pre"}])
+def test_layers_that_fairseq_does_not_have_are_refused(changes):
+    with pytest.raises(UserError, match="only post-LN models whose layers are alike"):
+        convert({}, TINY.replace(**changes))
+
+
 def test_the_names_and_shapes_are_those_of_fairseq():
     state = export(drawn(of("biases and affine norms")), of("biases and affine norms"))
     linear = [f"{a}.{p}_proj" for a in ("self_attn", "encoder_attn") for p in ("q", "k", "v", "out")] + ["fc1", "fc2"]
