@@ -217,12 +217,16 @@ def test_overrides_are_kept_with_the_result(cli, workdir):
 
 
 def test_evaluate_uses_the_runs_search_unless_a_config_is_given(cli, workdir):
-    report = workdir / "evaluation-valid.json"
+    """The files of another search have names of their own, so that the run's stay."""
     assert not cli("--mode=evaluate", f"--workdir={workdir}", "--split=valid")[0]
-    assert '"beam": 2' in report.read_text("utf-8")
+    assert '"beam": 2' in (workdir / "evaluation-valid.json").read_text("utf-8")
+    before = tiny.contents(workdir)
     search = ["--config.evaluation.beam=1", "--config.evaluation.max_length_a=0", "--config.evaluation.max_length_b=12"]
     assert not cli("--mode=evaluate", f"--workdir={workdir}", "--split=valid", TOY, *search)[0]
+    after = tiny.contents(workdir)
+    (report,) = workdir.glob("evaluation-valid-best-beam-1*.json")
     assert '"beam": 1' in report.read_text("utf-8")
+    assert {name: after[name] for name in before} == before
 
 
 def test_translate_from_stdin(cli, workdir, monkeypatch):

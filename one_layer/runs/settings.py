@@ -66,11 +66,12 @@ class TrainConfig:
     keep_last: int = 1
     keep_best: int = 1
     keep_every: int = 0
+    max_nonfinite: int = 10
 
     def __post_init__(self) -> None:
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
-        least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
+        least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
             if getattr(self, name) < least.get(name, 0):
                 raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
@@ -191,4 +192,4 @@ def may_change(name: str, run: RunConfig) -> bool:
     section, _, key = name.partition(".")
     if section == "evaluation":
         return key not in run.task.validated_by
-    return name in ("train.patience", "train.log_every", "data.store")
+    return name in ("train.patience", "train.log_every", "train.max_nonfinite", "data.store")
