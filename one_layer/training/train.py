@@ -24,6 +24,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import metrics, results
 from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.memory import check_memory
 from one_layer.training.meter import Meter
 from one_layer.training.optimizer import learning_rate, optimizer
 from one_layer.training.progress import Progress
@@ -31,6 +32,8 @@ from one_layer.training.skipping import MEND, diverged, report
 from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
+
+_FEWEST = 10  # types of a vocabulary that is not known yet
 
 
 def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str, Any]:
@@ -43,10 +46,12 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
     with folder.locked():
         resumed = folder.claim(run)
+        check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
         for line in corpus.report:
             log.info(line)
         model = run.model_config(*map(len, corpus.vocabularies))
+        check_memory(run, model, corpus)
         if not resumed:
             tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
             folder.begin(corpus, {"frozen": tables}, corpus.fingerprints())
