@@ -71,6 +71,7 @@ def text(tmp_path_factory):
             lines = [line for pair in zip(friendly, friendly[::-1], strict=True) for line in pair] + hostile_lines[
                 :: 1 - 2 * side
             ]
+            lines.append(friendly[0])  # an empty last line without a line end would be no line
             lines = [line.replace("\n", " ").rstrip("\r") for line in lines]
             end = "\r\n" if name == "valid" else "\n"
             (folder / f"{name}.{language}").write_bytes(("\ufeff" + end.join(lines) + end * (name != "test")).encode())

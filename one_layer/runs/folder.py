@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.files import remove_leftovers, write_atomically
 from one_layer.runs import frozen
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
@@ -125,6 +125,7 @@ class RunFolder:
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
             file.flush()
+            remove_leftovers(self.path)
             yield
         finally:
             with suppress(OSError):  # the folder may be gone, and whatever ended the training matters more
