@@ -208,12 +208,12 @@ def test_a_flipped_or_missing_byte_in_any_file_is_noticed_or_harmless(tmp_path, 
         else:  # its score could not be read
             (tmp_path / "checkpoints" / "damaged-7").rename(newest)
             path.write_bytes(content)
-    assert len(sentences) >= len(files) // 3
+    assert len(sentences) >= 5  # most files hold nothing that is read back
     assert all("damaged" in each and "\n" not in each for each in sentences)
 
 
 def test_a_checkpoint_with_a_damaged_score_is_set_aside(tmp_path, caplog):
-    save(tmp_path, {1: 0.5, 2: 0.6})
+    save(tmp_path, {1: 0.5, 2: 0.6}, keep_last=2)
     (tmp_path / "checkpoints" / "2" / "metrics" / "metrics").write_bytes(b'{"sc')
     with pytest.raises(UserError, match=r"metrics.* damaged"):
         Checkpoints(tmp_path / "checkpoints", read_only=True)
