@@ -16,7 +16,7 @@ $(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 # Nearly all the time of the tests is compilation, and these flags halve it. `XLA_FLAGS= make test-all` compiles as users do.
 $(TESTS): export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
-.PHONY: help demo $(TESTS) lint format
+.PHONY: help demo $(TESTS) lint audit format
 
 help:
 	@echo "make demo    train, score and translate the toy language (into runs/demo)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-all  run all tests"
 	@echo "make coverage  run all tests and say which lines and branches of one_layer/ none of them reaches"
 	@echo "make lint    check style (ruff) and types (mypy)"
+	@echo "make audit   compare the installed packages with the published vulnerabilities (pip-audit; asks pypi.org)"
 	@echo "make format  format the code (ruff)"
 	@echo
 	@echo "Each first installs requirements.txt into $(VENV) where that has not been done yet;"
@@ -48,6 +49,12 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# In a virtual environment of its own, because pip-audit is no part of the program. It needs pypi.org. --strict, because otherwise a
+# package for which no answer came is passed over, and the audit of nothing succeeds.
+audit: $(INSTALLED)
+	test -x .cache/audit/bin/pip-audit || ($(PYTHON) -m venv .cache/audit && .cache/audit/bin/python -m pip install --quiet pip-audit)
+	.cache/audit/bin/pip-audit --strict --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 
 format: $(INSTALLED)
 	$(BIN)/ruff format .

@@ -9,6 +9,7 @@ import errno
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import warnings
@@ -86,6 +87,7 @@ def _folder() -> RunFolder:
 
 def _train() -> None:
     from one_layer.runs.settings import resolve
+    from one_layer.training.skipping import Diverged
     from one_layer.training.train import train
 
     folder = _folder()
@@ -93,7 +95,10 @@ def _train() -> None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     values = config_flags.get_override_values(flags.FLAGS["config"])
     overrides = [f"config.{name}={value}" for name, value in values.items()]
-    train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
+    try:
+        train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
+    except Diverged as error:
+        raise UserError(f"{error}: {shlex.join([sys.executable, *sys.argv])}") from None
 
 
 def _ticket() -> None:

@@ -128,6 +128,8 @@ def get_config() -> ConfigDict:
     train.log_every = 50  # updates
     # Gradients through reservoirs: off (computed) or identity (passed on unchanged, which skips the reservoir's backward pass).
     train.backskip = "off"
+    # An update whose loss or gradient is not finite is never applied; so many of them in a row end the run.
+    train.max_nonfinite = 10
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted

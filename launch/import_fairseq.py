@@ -45,7 +45,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.training.optimizer import optimizer
-from one_layer.training.train import Progress
+from one_layer.training.progress import Progress
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ def _run(
 def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:
     """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run."""
     params = variables["params"]
-    folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"})
+    folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"}, text={})
     progress = Progress(**folder.identity(assets), evaluated=[0])
     with closing(folder.checkpoints(run.train)) as checkpoints:
         checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_TEMPORARY = re.compile(
+    r"\..+\.(json|jsonl|txt|npz|safetensors)\.[a-z0-9_]{8}"
+)  # the names that `replacing` gives them
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
@@ -34,6 +41,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name:.100}.")
     try:
         with os.fdopen(handle, "wb") as file:
+            lock(file.fileno())
             yield file
             file.flush()
             os.fchmod(file.fileno(), mode)
@@ -43,6 +51,34 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def lock(handle: int) -> bool:
+    """Locks an open file or folder until it is closed or its process ends. Returns False if another one has locked it.
+
+    Nothing is locked on a file system without locks; there, the answer is False too.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remove_leftovers(folder: Path, pattern: re.Pattern[str] = _TEMPORARY) -> None:
+    """Removes temporary files and folders whose names fit `pattern` and whose writers were killed. A living writer holds a lock."""
+    for path in folder.iterdir():
+        if not pattern.fullmatch(path.name) or path.is_symlink():
+            continue
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError:  # another process has just removed it
+            continue
+        try:
+            if lock(handle):
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
 
 
 def _replaceable(path: str | Path) -> Path | None:

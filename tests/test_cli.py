@@ -218,12 +218,16 @@ def test_overrides_are_kept_with_the_result(cli, workdir):
 
 
 def test_evaluate_uses_the_runs_search_unless_a_config_is_given(cli, workdir):
-    report = workdir / "evaluation-valid.json"
+    """The files of another search have names of their own, so that the run's stay."""
     assert not cli("--mode=evaluate", f"--workdir={workdir}", "--split=valid")[0]
-    assert '"beam": 2' in report.read_text("utf-8")
+    assert '"beam": 2' in (workdir / "evaluation-valid.json").read_text("utf-8")
+    before = tiny.contents(workdir)
     search = ["--config.evaluation.beam=1", "--config.evaluation.max_length_a=0", "--config.evaluation.max_length_b=12"]
     assert not cli("--mode=evaluate", f"--workdir={workdir}", "--split=valid", TOY, *search)[0]
+    after = tiny.contents(workdir)
+    (report,) = workdir.glob("evaluation-valid-best-beam-1*.json")
     assert '"beam": 1' in report.read_text("utf-8")
+    assert {name: after[name] for name in before} == before
 
 
 def test_translate_from_stdin(cli, workdir, monkeypatch):
@@ -264,6 +268,18 @@ def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli
     assert err.endswith("interrupted after update 6, which is saved; the same command goes on from there\n")
     assert not cli(*tiny.arguments(tmp_path))[0]
     assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
+
+
+def test_a_run_that_diverges_ends_with_the_command_that_repeats_it(cli, tmp_path):
+    """The rate of the first update leaves weights for which no loss is finite."""
+    wild = {"model.weights": "dense", "optim.lr": 1e18, "optim.warmup": 0, "train.max_nonfinite": 2}
+    for _ in range(2):
+        code, out, err = cli(*tiny.arguments(tmp_path, wild))
+        assert code == 2 and out == "" and "Traceback" not in err
+        sentence = err.rstrip("\n").rpartition("\n")[2]
+        assert "not finite in 2 updates in a row (2 to 3), and none of these was applied" in sentence
+        assert "The checkpoint of update 1 is kept, and repeats them: " in sentence
+        assert sentence.endswith(f"--workdir={tmp_path} " + " ".join(tiny.arguments(tmp_path, wild)[2:]))
 
 
 @pytest.mark.parametrize("damaged", [False, True])

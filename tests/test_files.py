@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from one_layer.files import replacing, write_atomically
+from one_layer.files import remove_leftovers, replacing, write_atomically
 
 
 def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path):
@@ -96,3 +96,16 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_it_returns(t
     monkeypatch.setattr(os, "replace", renamed)
     write_atomically(tmp_path / "file", "x")
     assert calls == ["file", "rename", "folder"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_stays(tmp_path):
+    """A temporary file is locked as long as its writer lives. Files with other names are nobody's leftovers."""
+    others = {".hidden", ".result.json", "a.json.abcdefgh", ".notes.md.abcdefgh"}
+    for name in (*others, ".result.json.abcdefgh", ".ticket.safetensors.a_1b2c3d"):
+        (tmp_path / name).write_text("half")
+    with replacing(tmp_path / "config.json") as file:
+        file.write(b"whole")
+        remove_leftovers(tmp_path)
+        assert len(list(tmp_path.iterdir())) == len(others) + 1
+    assert {path.name for path in tmp_path.iterdir()} == others | {"config.json"}
+    assert (tmp_path / "config.json").read_bytes() == b"whole"

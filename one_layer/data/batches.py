@@ -158,14 +158,14 @@ class TrainingBatches:
         return [batches[i] for i in random.permutation(len(batches))]
 
 
-def training_iterator(batches: TrainingBatches, start: int) -> grain.DatasetIterator:
-    """The endless batches from number `start` on, prefetched by threads; `close()` stops the threads.
+def training_iterator(batches: TrainingBatches, start: int, threads: int = 2) -> grain.DatasetIterator:
+    """The endless batches from number `start` on, prefetched by `threads`, on which they do not depend; `close()` stops the threads.
 
     The state (get_state, set_state) is the number of the next batch, counted from 0 whatever `start` is.
     """
     import grain  # here, because it takes memory that translating does not need
 
-    reading = grain.ReadOptions(num_threads=2, prefetch_buffer_size=8)
+    reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=8 if threads else 0)
     iterator = iter(grain.MapDataset.source(batches).to_iter_dataset(reading))
     grain.experimental.set_next_index(iterator, start)
     return iterator

@@ -9,6 +9,8 @@ from one_layer.errors import UserError
 
 SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
 
+_MOST_TOY_PAIRS = 10_000_000
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -52,7 +54,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
-            raise UserError(f"data.source={self.source!r} is unknown: give {_listed(SOURCES)}")
+            raise UserError(f"data.source={self.source!r:.200} is unknown: give {_listed(SOURCES)}")
         what = {
             "text": "the parallel text files",
             "fairseq": "dict.*.txt, .bin and .idx files",
@@ -63,16 +65,16 @@ class DataConfig:
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
         if self.store and self.source not in ("text", "tfds", "labelled"):
-            raise UserError(f"data.store is for text sources only: leave it out with data.source={self.source!r}")
+            raise UserError(f"data.store is for text sources only: leave it out with data.source={self.source!r:.200}")
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
             raise UserError(
-                f"the toy language has the sides 'de' and 'en', not {self.source_language!r} and "
-                f"{self.target_language!r}: set data.source_language and data.target_language to these two"
+                f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
+                f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
             )
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
         if self.bpe_kind not in BPE_KINDS:
-            raise UserError(f"data.bpe_kind={self.bpe_kind!r} is unknown: give {_listed(BPE_KINDS)}")
+            raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {_listed(BPE_KINDS)}")
         if self.bpe_kind == "byte-level" and not self.bpe_codes:
             raise UserError(
                 "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes"
@@ -85,6 +87,12 @@ class DataConfig:
         for name, least in (floors | {"max_tokens": 1, "buckets": 1}).items():
             if getattr(self, name) < least:
                 raise UserError(f"data.{name}={getattr(self, name)} is too small: give {least} or more")
+        for name in ("toy_train", "toy_valid", "toy_test"):
+            if getattr(self, name) > _MOST_TOY_PAIRS:
+                raise UserError(
+                    f"data.{name}={getattr(self, name)} is too large: the toy language is made in memory; give at most "
+                    f"{_MOST_TOY_PAIRS:,}"
+                )
 
     @property
     def languages(self) -> tuple[str, str]:

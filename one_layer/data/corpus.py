@@ -256,11 +256,14 @@ def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
     reference = steps[1].join(pairs[1])
     plain = reader.plain_reference(config, raw, pairs[1], steps[1])
-    return Split(*_encode(config, reader, assets, pairs), raw[0], reference, plain)
+    source, target = map(reader.cut, _encode(config, reader, assets, pairs))
+    return Split(source, target, raw[0], reference, plain)
 
 
 def _describe(reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
-    return reader.describe(assets, name, split.source, split.target)
+    cut = sum(int((side.lengths == reader.longest).sum()) for side in (split.source, split.target))
+    said = f"; {cut:,} lines have {reader.longest:,} tokens: longer ones were cut to that" if cut else ""
+    return reader.describe(assets, name, split.source, split.target) + said
 
 
 def _describe_vocabularies(assets: TextAssets) -> str:

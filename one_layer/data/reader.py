@@ -16,15 +16,18 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
-from one_layer.special_tokens import UNK
+from one_layer.special_tokens import EOS, UNK
 
 Encode = Callable[[str], Int32[np.ndarray, " length"]]
+
+LONGEST = 1024  # tokens of a line that is scored or translated; attention's memory grows with the square of the length
 
 
 class ParallelReader:
     """Reads pairs of lines in two languages. A task with another corpus overrides the methods where it differs."""
 
     unit = "pairs"  # what reports count
+    longest: int | None = LONGEST  # tokens of a scored line, for each side; longer ones are cut
 
     def open(self, config: DataConfig) -> Source:
         """The source of the lines. Raises: UserError for files that cannot be used."""
@@ -66,6 +69,12 @@ class ParallelReader:
             f"left out: {empty.sum():,} pairs with an empty side, {long.sum():,} with more than {config.max_length} tokens on a side"
         )
 
+    def cut(self, side: TokenStore) -> TokenStore:
+        """The lines of a scored side, those with more than `longest` tokens cut to that."""
+        if self.longest is None or not (side.lengths > self.longest).any():
+            return side
+        return TokenStore.of([cut(ids, self.longest) for ids in side])
+
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
         """The plain target text of a scored split, from its raw and its prepared lines.
 
@@ -81,6 +90,11 @@ class ParallelReader:
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         """A line for people about the size of a split."""
         return describe_sides(name, self.unit, dict(zip(assets.languages, (source, target), strict=True)))
+
+
+def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.ndarray, " shorter"]:
+    """At most `longest` ids, the last of which is eos."""
+    return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
 
 
 def describe_sides(name: str, unit: str, sides: dict[str, TokenStore]) -> str:

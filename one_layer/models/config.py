@@ -123,7 +123,7 @@ class ModelConfig:
                 )
         if self.sharing not in _SHARING[self.weights]:
             raise UserError(
-                f"model.sharing is {self.sharing!r}, which does not fit model.weights={self.weights}; give "
+                f"model.sharing is {self.sharing!r:.200}, which does not fit model.weights={self.weights}; give "
                 f"{' or '.join(_SHARING[self.weights])}"
             )
         if self.weights == "dense" and self.embedding == "masked":

@@ -18,7 +18,7 @@ from one_layer.supermask import SELECTIONS, Supermask
 def one_of(key: str, value: Any, known: Sequence[str]) -> None:
     """Raises: UserError, which lists the known values, for an unknown value."""
     if value not in known:
-        raise UserError(f"model.{key} is {value!r}; known are {', '.join(known)}")
+        raise UserError(f"model.{key} is {value!r:.200}; known are {', '.join(known)}")
 
 
 def at_least(key: str, value: float, least: float) -> None:
@@ -108,22 +108,22 @@ class Embeddings:
         at_least("max_positions", self.max_positions, 1)
         if self.path and self.kind == "trained":
             raise UserError(
-                f"model.embedding_path is {self.path!r}, but model.embedding is 'trained'; pre-trained tables stay fixed: give "
+                f"model.embedding_path is {self.path!r:.200}, but model.embedding is 'trained'; pre-trained tables stay fixed: give "
                 "frozen or masked"
             )
         if self.source != "text" and not self.path:
             raise UserError(
-                f"model.embedding_source is {self.source!r}, but model.embedding_path is empty; give the file or folder, or leave "
+                f"model.embedding_source is {self.source!r:.200}, but model.embedding_path is empty; give the file or folder, or leave "
                 "model.embedding_source out"
             )
         if self.positions == "frozen" and self.source != "roberta":
             raise UserError(
-                f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {self.source!r}); give that and its "
+                f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {self.source!r:.200}); give that and its "
                 "model.embedding_path, or sinusoidal positions"
             )
         if self.vocabulary and self.source not in ("fairseq", "roberta"):
             raise UserError(
-                f"model.embedding_vocabulary is {self.vocabulary!r}, but with model.embedding_source={self.source} the tokens are "
+                f"model.embedding_vocabulary is {self.vocabulary!r:.200}, but with model.embedding_source={self.source} the tokens are "
                 "stored with the vectors; leave it out, or give model.embedding_source=fairseq or roberta"
             )
 

@@ -1,11 +1,14 @@
 """Checkpoints, with Orbax: the last ones, the best ones and every N-th. They are written in the background, and atomically.
 
 A checkpoint holds `params`, the optimiser's state and the run's progress. It does not hold the random layer, which can be drawn
-again from the seed.
+again from the seed. Beside the progress it stores digests of everything, because not every flipped byte makes Orbax fail.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_SAVED = "saved"  # beside the keys of a progress: digests, and the score
 
 
 @dataclass
@@ -51,6 +59,8 @@ class Checkpoints:
     ) -> None:
         """Keeps the `keep_last` newest, the `keep_best` with the highest scores, and those whose update is a multiple of `keep_every`."""
         self.folder = folder.resolve()
+        if not read_only:
+            self._set_aside_damaged_scores()
         options = ocp.CheckpointManagerOptions(
             preservation_policy=_Kept(keep_last, keep_every, keep_best),
             best_fn=_score,
@@ -76,15 +86,15 @@ class Checkpoints:
 
         Raises: UserError if this checkpoint, or the one before it, cannot be written.
         """
+        digests = {"params": _digest(params), "optimizer": _digest(optimizer), "progress": _digest_of_text(progress)}
         with self._writing():
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
                     params=ocp.args.StandardSave(params),
                     optimizer=ocp.args.StandardSave(optimizer),
-                    progress=ocp.args.JsonSave(
-                        dict(progress)
-                    ),  # a copy: it is written later, when the caller may have changed its own
+                    # A copy: it is written later, when the caller may have changed its own.
+                    progress=ocp.args.JsonSave({**progress, _SAVED: {**digests, "score": score}}),
                 ),
                 metrics=None if score is None else {"score": score},
             )
@@ -112,11 +122,26 @@ class Checkpoints:
 
     def set_aside(self, step: int) -> Path:
         """Renames the folder of a damaged checkpoint, so that its update can be saved again. Returns the new path."""
+        aside = self._rename(step)
+        self._manager.reload()
+        return aside
+
+    def _rename(self, step: int) -> Path:
         aside = self.folder / f"damaged-{step}"
         shutil.rmtree(aside, ignore_errors=True)
         (self.folder / str(step)).rename(aside)
-        self._manager.reload()
         return aside
+
+    def _set_aside_damaged_scores(self) -> None:
+        """Sets checkpoints aside whose score cannot be read, unless no other is left. Orbax reads all scores before anything else."""
+        steps = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
+        damaged = [step for step in steps if not _readable(self.folder / str(step) / "metrics" / "metrics")]
+        for step in damaged if len(damaged) < len(steps) else ():
+            log.warning(
+                "the score of the checkpoint %s is damaged; it is kept as %s",
+                self.folder / str(step),
+                self._rename(step),
+            )
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints, in ascending order."""
@@ -124,7 +149,18 @@ class Checkpoints:
 
     def progress(self, step: int) -> dict[str, Any]:
         """The `progress` that was saved with the checkpoint of `step`. Raises: UserError for a missing or damaged checkpoint."""
-        return self._restore(step, ocp.args.Composite(progress=ocp.args.JsonRestore())).progress
+        return self._progress(step)[0]
+
+    def _progress(self, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The progress, and what was stored beside it; earlier versions stored nothing. The progress and the score are checked."""
+        progress = self._restore(step, ocp.args.Composite(progress=ocp.args.JsonRestore())).progress
+        if not isinstance(progress, dict):
+            raise self._damaged(step, "its progress is not a JSON object")
+        saved = progress.pop(_SAVED, {})
+        if saved:
+            self._compare(step, "progress", saved, _digest_of_text(progress))
+            self._compare(step, "score", saved, (self._manager.metrics(step) or {}).get("score"))
+        return progress, saved
 
     def restore(self, step: int, **like: Any) -> dict[str, Any]:
         """The items `params`, `optimizer` or both of the checkpoint of `step`, in the shapes of the given trees.
@@ -132,7 +168,21 @@ class Checkpoints:
         Raises: UserError for a checkpoint that is missing, damaged or of another model.
         """
         items = {name: ocp.args.StandardRestore(_abstract(tree)) for name, tree in like.items()}
-        return dict(self._restore(step, ocp.args.Composite(**items)).items())
+        found = dict(self._restore(step, ocp.args.Composite(**items)).items())
+        saved = self._progress(step)[1]
+        for name in found if saved else ():
+            self._compare(step, name, saved, _digest(found[name]))
+        return found
+
+    def _compare(self, step: int, name: str, saved: Any, found: Any) -> None:
+        if not isinstance(saved, dict) or saved.get(name) != found:
+            raise self._damaged(step, f"its {name} is not what was saved")
+
+    def _damaged(self, step: int, reason: str) -> UserError:
+        return UserError(
+            f"the checkpoint {self.folder / str(step)} cannot be restored ({reason}); it is damaged or of another model: remove that "
+            "folder to continue from an earlier one, or give a new --workdir"
+        )
 
     def close(self) -> None:
         """Waits until everything is written, and closes the folder. Raises: UserError if it cannot be written."""
@@ -162,10 +212,7 @@ class Checkpoints:
             return self._manager.restore(step, args=items)
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
             reason = str(error).strip().split("\n")[0][:300]
-            raise UserError(
-                f"the checkpoint {self.folder / str(step)} cannot be restored ({type(error).__name__}: {reason}); it is "
-                "damaged or of another model: remove that folder to continue from an earlier one, or give a new --workdir"
-            ) from None
+            raise self._damaged(step, f"{type(error).__name__}: {reason}") from None
 
 
 def _score(metrics: dict[str, float]) -> float:
@@ -174,3 +221,27 @@ def _score(metrics: dict[str, float]) -> float:
 
 def _abstract(tree: Any) -> Any:
     return jax.tree.map(ocp.utils.to_shape_dtype_struct, tree)
+
+
+def _digest(tree: Any) -> str:
+    """BLAKE2b (128 bits, hexadecimal) of the names, types, shapes and bits of all arrays."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        array = np.asarray(leaf)
+        digest.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _digest_of_text(progress: dict[str, Any]) -> str:
+    """The same of what JSON makes of a progress."""
+    plain = json.loads(json.dumps(progress))
+    return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _readable(path: Path) -> bool:
+    """Whether a file of scores is missing, as for checkpoints without a score, or holds a number."""
+    try:
+        return not path.exists() or isinstance(json.loads(path.read_bytes())["score"], (int, float))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -7,6 +7,7 @@ from typing import Any
 
 from one_layer.models.accounting import account, describe
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import flatten
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -16,7 +17,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     """Scores a model on a split: `valid`, the name of a test set, or `test` for all test sets. Other splits are not read.
 
     If `folder` is given, writes `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised text, or labels) into it for every
-    split. Raises: UserError for an unknown split or missing files.
+    split. Their names say what differs from the run's own evaluation: the checkpoint, settings, or another text. Raises: UserError for an
+    unknown split or missing files.
     """
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         stored = account(model.config, model.variables)
@@ -28,7 +30,16 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
         scores, hypotheses = model.score(split, name)
         scores = {"split": name, "checkpoint": model.source, "step": model.step, **vars(model.settings), **scores}
         if folder:
-            folder.write_scores(name, model.source, scores)
-            folder.write_hypotheses(name, model.source, hypotheses)
+            folder.write_scores(name, _scored(model), scores)
+            folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
     return found
+
+
+def _scored(model: TrainedModel) -> str:
+    """The checkpoint, and every setting and place of text that differs from the run's own: `best beam=1 directory=data/new`."""
+    trained = flatten(model.trained_with)
+    now = {f"evaluation.{name}": value for name, value in vars(model.settings).items()}
+    now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
+    changed = (f"{name.partition('.')[2]}={value}" for name, value in now.items() if trained.get(name, value) != value)
+    return " ".join([model.source, *changed])

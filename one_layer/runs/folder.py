@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.files import remove_leftovers, write_atomically
 from one_layer.runs import frozen
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
@@ -36,10 +37,10 @@ class RunFolder:
 
     | when | what |
     |---|---|
-    | the run begins | vocabulary.*.txt, preprocessing.json, frozen.npz (only for fixed arrays that no seed gives), config.json |
+    | the run begins | vocabulary.*.txt, preprocessing.json, text.json, frozen.npz (only for fixed arrays that no seed gives), config.json |
     | it trains | checkpoints/, metrics.jsonl, tensorboard/ |
     | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
-    | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say the checkpoint unless it is the best |
+    | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say what differs from result.json |
 
     When a run begins, config.json is written last: a folder without it holds no run.
     """
@@ -84,6 +85,10 @@ class RunFolder:
     def _config_file(self) -> Path:
         return self.path / "config.json"
 
+    @property
+    def _text_file(self) -> Path:
+        return self.path / "text.json"
+
     def claim(self, run: RunConfig) -> bool:
         """Checks that the folder is new or holds a run with this config. Writes nothing.
 
@@ -120,6 +125,7 @@ class RunFolder:
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
             file.flush()
+            remove_leftovers(self.path)
             yield
         finally:
             with suppress(OSError):  # the folder may be gone, and whatever ended the training matters more
@@ -156,10 +162,26 @@ class RunFolder:
         path = self.path / _LOCK
         return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
-    def begin(self, assets: TextAssets, fixed: Variables) -> None:
-        """Writes the files of a new run except config.json: text assets, and fixed arrays by collection."""
+    def begin(self, assets: TextAssets, fixed: Variables, text: Mapping[str, str]) -> None:
+        """Writes the files of a new run except config.json: text assets, fixed arrays by collection, and the text's fingerprints."""
         save_text_assets(assets, self.path)
         frozen.write_frozen(self.frozen_file, fixed)
+        write_atomically(self._text_file, json.dumps(text, indent=1) + "\n")
+
+    def text(self) -> dict[str, str]:
+        """The fingerprints of the text that the run began with; empty where an earlier version began it.
+
+        Raises: UserError for a damaged file.
+        """
+        try:
+            found = json.loads(self._text_file.read_bytes()) if self._text_file.exists() else {}
+            if not isinstance(found, dict):
+                raise ValueError("it is not a JSON object")
+            return found
+        except ValueError as error:
+            raise UserError(
+                f"{self._text_file} is damaged ({error}); restore it, or train in a new --workdir"
+            ) from None
 
     def write_config(self, run: RunConfig) -> None:
         """Writes `config.json`. From then on, the folder holds this run."""
@@ -220,24 +242,25 @@ class RunFolder:
         keep_every = kept.keep_every * evaluate_every
         return Checkpoints(self.checkpoints_folder, kept.keep_last, keep_every, kept.keep_best)
 
-    def write_scores(self, split: str, checkpoint: str, scores: dict[str, Any]) -> None:
-        """Writes `evaluation-SPLIT.json`; the name says the checkpoint unless it is the best."""
-        path = self.path / f"evaluation-{split}{self._suffix(checkpoint)}.json"
+    def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:
+        """Writes `evaluation-SPLIT.json`; the name says what was `scored` unless that is the best checkpoint with the run's settings."""
+        path = self.path / f"evaluation-{split}{self._suffix(scored)}.json"
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
-    def write_hypotheses(self, split: str, checkpoint: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
+    def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
             ending = ".txt" if kind == "plain" else f".{kind}.txt"
-            path = self.path / f"hypotheses-{split}{self._suffix(checkpoint)}{ending}"
+            path = self.path / f"hypotheses-{split}{self._suffix(scored)}{ending}"
             write_atomically(path, "".join(line + "\n" for line in lines))
 
-    def _suffix(self, checkpoint: str) -> str:
-        """The part of a file's name that says the checkpoint. It is empty for the best one, which result.json describes, and in a
-        folder without a run."""
-        if checkpoint == "best" or not self.holds_run:
+    def _suffix(self, scored: str) -> str:
+        """The part of a file's name that says what was scored. It is empty for `best`, which result.json describes, and in a folder
+        without a run. A long one is cut, and its end is a digest."""
+        if scored == "best" or not self.holds_run:
             return ""
-        return "-" + re.sub(r"[^\w.]+", "-", checkpoint).strip("-.")
+        name = "-" + re.sub(r"[^\w.]+", "-", scored).strip("-.")
+        return name if len(name.encode()) <= 100 else f"{name[:40]}-{hashlib.sha256(scored.encode()).hexdigest()[:12]}"
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""

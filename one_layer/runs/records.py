@@ -11,6 +11,10 @@ from one_layer.errors import UserError
 
 Record = TypeVar("Record")
 
+_LARGEST = (
+    10**18
+)  # of any number: larger ones mean nothing, and do not fit the integers and floats that compute with them
+
 
 def record(kind: type[Record], section: str, values: dict[str, Any], ignored: Iterable[str] = ()) -> Record:
     """The record of a config's section; unknown keys that are in `ignored` are left out.
@@ -23,7 +27,12 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
     for name, value in values.items():
         if not fits(value, hints[name]):
             expected = str(hints[name]) if get_args(hints[name]) else hints[name].__name__
-            raise UserError(f"{section}.{name} is {value!r}; it takes a value of type {expected}")
+            raise UserError(f"{section}.{name} is {value!r:.200}; it takes a value of type {expected}")
+        if isinstance(value, str) and "\0" in value:
+            raise UserError(f"{section}.{name} is {value!r:.200}; it takes text without the character NUL")
+        if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # also refuses nan
+            shown = f"{value!r}" if isinstance(value, float) else "a number of more than 18 digits"
+            raise UserError(f"{section}.{name} is {shown}; it takes a number from -10**18 to 10**18")
     return kind(**values)
 
 

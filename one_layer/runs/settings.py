@@ -39,7 +39,7 @@ class OptimConfig:
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
-            raise UserError(f"optim.schedule is {self.schedule!r}; known are {', '.join(SCHEDULES)}")
+            raise UserError(f"optim.schedule is {self.schedule!r:.200}; known are {', '.join(SCHEDULES)}")
         for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
             if not getattr(self, name) >= 0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
@@ -68,11 +68,12 @@ class TrainConfig:
     keep_best: int = 1
     keep_every: int = 0
     backskip: str = "off"
+    max_nonfinite: int = 10
 
     def __post_init__(self) -> None:
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
-        least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
+        least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name not in ("select", "backskip")):
             if getattr(self, name) < least.get(name, 0):
                 raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
@@ -113,10 +114,10 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     task = task_named(config.get("task", "translation"))
     for name in _SECTIONS:
         if not isinstance(config[name], dict):
-            raise UserError(f"{name} is {config[name]!r} in the config; it must be a section with keys")
+            raise UserError(f"{name} is {config[name]!r:.200} in the config; it must be a section with keys")
     seed = config.get("seed", 1)
     if not fits(seed, int) or not 0 <= seed < 2**32:
-        raise UserError(f"seed is {seed!r}; it must be a whole number from 0 to 2**32 - 1")
+        raise UserError(f"seed is {seed!r:.200}; it must be a whole number from 0 to 2**32 - 1")
     data = {name: tuple(v) if isinstance(v, list) else v for name, v in config["data"].items()}
     model = _resolved_model(task, config["model"])
     records: dict[str, Any] = {
@@ -159,7 +160,7 @@ def _check_together(run: RunConfig) -> None:
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         raise UserError(
-            f"train.select is {run.train.select!r}, but the validation set is measured by {' and '.join(known)}; give one of "
+            f"train.select is {run.train.select!r:.200}, but the validation set is measured by {' and '.join(known)}; give one of "
             "these (bleu needs an evaluation.valid_beam of at least 1)"
         )
 
@@ -176,7 +177,7 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
         elif not name.startswith("evaluation.") and trained.get(name) != value:
             raise UserError(
-                f"--config.{name}={value!r}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
+                f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
                 f"evaluation.* and {', '.join(_WHERE_TEXT_IS)} can have other values"
             )
     settings = task_settings(model.task, config["evaluation"])
@@ -194,4 +195,4 @@ def may_change(name: str, run: RunConfig) -> bool:
     section, _, key = name.partition(".")
     if section == "evaluation":
         return key not in run.task.validated_by
-    return name in ("train.patience", "train.log_every", "data.store")
+    return name in ("train.patience", "train.log_every", "train.max_nonfinite", "data.store")

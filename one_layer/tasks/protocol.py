@@ -19,7 +19,8 @@ from one_layer.tasks.work import Work, encoder_work
 Variables = dict[str, Any]
 Batch = dict[str, Array]
 Sums = dict[str, Float[Array, ""]]
-Validator = Callable[[Variables, dict[str, Variables]], dict[str, float]]
+Between = Callable[[], None]
+Validator = Callable[[Variables, dict[str, Variables], Between], dict[str, float]]
 
 
 class Task(ABC):
@@ -73,7 +74,10 @@ class Task(ABC):
 
     @abstractmethod
     def validator(self, model: ModelConfig, data: DataConfig, settings: Any, corpus: Corpus) -> Validator:
-        """A function that measures the validation set: (params, fixed collections) -> values, with `valid/nll` in nats per target."""
+        """A function that measures the validation set: (params, fixed collections, between) -> values, with `valid/nll` in nats per target.
+
+        It calls `between` before every batch: an exception from it ends the evaluation, for instance after Ctrl-C.
+        """
 
     def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
         """An approximate upper bound of the work for a line of `tokens` tokens; by default the work of the encoder."""

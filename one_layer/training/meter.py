@@ -1,4 +1,4 @@
-"""Averages the sums that updates report, and writes a line of metrics every `log_every` updates."""
+"""Averages the sums that updates report, and writes a line of metrics every `log_every` updates. Counts updates that were skipped."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
-from one_layer.errors import UserError
 from one_layer.training.metrics import MetricsLog
-
-NOT_A_NUMBER = (
-    "the {what} is {value} at update {step}: training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip. "
-    "The checkpoints before that update are good"
-)
 
 
 class Meter:
     """Adds up what updates report. Writes a line of means every `log_every` updates and at each evaluation.
 
-    A checkpoint stores `state`, so that a resumed run continues an unfinished line. A loss that is not finite stops the run.
+    An update whose loss or gradient is not finite was skipped: it is counted, and is in no mean. `skipped` counts these of the whole
+    run, `in_a_row` those since the last update that was applied. A checkpoint stores `state`, so that a resumed run continues an
+    unfinished line.
     """
 
     def __init__(
@@ -33,29 +29,38 @@ class Meter:
         self._sums: dict[str, float] = dict(state.get("sums", {}))
         self._updates, self._spent = int(state.get("updates", 0)), float(state.get("spent", 0.0))
         self._since = seconds
+        self.skipped, self.in_a_row = int(state.get("skipped", 0)), int(state.get("in_a_row", 0))
+        self.before_row: dict[str, Any] | None = None  # `state` before the first of the updates in a row, if added here
         self.tokens = 0
 
     @property
     def state(self) -> dict[str, Any]:
-        """The sums of the unfinished line."""
-        return {"sums": self._sums, "updates": self._updates, "spent": self._spent + self.seconds() - self._since}
+        """The sums of the unfinished line, and the counts of skipped updates."""
+        spent = self._spent + self.seconds() - self._since
+        counts = {"skipped": self.skipped, "in_a_row": self.in_a_row}
+        return {"sums": dict(self._sums), "updates": self._updates, "spent": spent, **counts}
 
     def seconds(self) -> float:
         """Seconds of training so far, including earlier intervals and resumed runs, without evaluations."""
         return self._before + time.perf_counter() - self._start
 
-    def add(self, step: int, sums: dict[str, Array]) -> None:
-        """Adds the sums of one update, and waits until it is computed. Raises: UserError for a loss or gradient that is not finite."""
+    def add(self, step: int, sums: dict[str, Array]) -> dict[str, float]:
+        """Adds the sums of one update, and waits until it is computed. Returns its sums as numbers; `skipped` and `in_a_row` change."""
         read = {name: float(value) for name, value in jax.device_get(sums).items()}
-        for name, what in {"loss": "loss", "norm": "gradient's norm"}.items():
-            if not math.isfinite(read[name]):
-                raise UserError(NOT_A_NUMBER.format(what=what, value=read[name], step=step))
-        for name, value in read.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-        self._updates += 1
-        self.tokens += int(read["tokens"])
+        if math.isfinite(read["loss"]) and math.isfinite(read["norm"]):  # as the step decides
+            self.in_a_row = 0
+            for name, value in read.items():
+                self._sums[name] = self._sums.get(name, 0.0) + value
+            self._updates += 1
+            self.tokens += int(read["tokens"])
+        else:
+            if not self.in_a_row:
+                self.before_row = self.state
+            self.in_a_row += 1
+            self.skipped += 1
         if step % self._log_every == 0:
             self.write(step)
+        return read
 
     def write(self, step: int) -> None:
         """Writes the unfinished line if it has any updates, and begins a new one."""
@@ -66,7 +71,7 @@ class Meter:
             "train/loss": sums["loss"] / sums["targets"],
             "train/nll": sums["nll"] / sums["targets"],
             "train/gradient_norm": sums["norm"] / self._updates,
-            "train/learning_rate": float(self._schedule(step - 1)),
+            "train/learning_rate": float(self._schedule(step - 1 - self.skipped)),  # skipped updates do not move it
             "train/tokens_per_second": sums["tokens"] / (self._spent + now - self._since),
         }
         self._log.write(step, now, means)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from dataclasses import dataclass
@@ -37,8 +38,12 @@ class MetricsLog:
         self._board = _Board(folder.tensorboard, step + 1)
 
     def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
-        """Appends one line. `seconds`: the training time so far, including the time before a resumption."""
-        self._file.write(json.dumps({"step": step, "seconds": round(seconds, 3), **values}) + "\n")
+        """Appends one line. `seconds`: the training time so far, including the time before a resumption.
+
+        JSON has no numbers that are not finite; they are written as the strings "nan", "inf" and "-inf", which float() reads.
+        """
+        plain = {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
+        self._file.write(json.dumps({"step": step, "seconds": round(seconds, 3), **plain}) + "\n")
         self._file.flush()
         self._board.write(step, values)
 
@@ -79,15 +84,24 @@ class _Board:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`; an empty list if there is no file. A last line that a kill cut short is left out."""
-    if not path.exists():
-        return []
-    text = path.read_text("utf-8")
-    lines = text.split("\n")[:-1] if text else []
+    """The lines of a `metrics.jsonl`; an empty list if there is no file. A last line that a kill cut short is left out.
+
+    Raises: UserError, which names the line, for a file that is damaged.
+    """
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [_read_line(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        return [json.loads(line) for line in lines]
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}); remove the line, or the file, and run again") from None
+        values = json.loads(line)
+        if not isinstance(values, dict) or not isinstance(values.get("step"), int):
+            raise ValueError("it has no step")
+        return values
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}, line {number} is damaged ({' '.join(str(error).split())}); remove the line, or the file, and run again"
+        ) from None
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])

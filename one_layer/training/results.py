@@ -36,6 +36,9 @@ class Spent(Protocol):
     best: float | None
     started: str
 
+    @property
+    def skipped(self) -> int: ...
+
 
 def write(
     run: RunConfig, corpus: Corpus, folder: RunFolder, spent: Spent, epoch_updates: int, overrides: list[str]
@@ -61,6 +64,7 @@ def write(
         "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
         "steps": spent.step,
         "epochs": spent.step / epoch_updates,
+        "skipped_updates": spent.skipped,
         "train_seconds": spent.seconds,
         "train_tokens": spent.tokens,
         "train_flops": spent.flops,

@@ -1,4 +1,7 @@
-"""One update: sum the gradient of the loss over the micro-batches, divide it by the number of targets, and apply the optimiser."""
+"""One update: sum the gradient of the loss over the micro-batches, divide it by the number of targets, and apply the optimiser.
+
+An update whose loss or gradient is not finite changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def train_step(
 
     `fixed` has the other collections of the model: `random` and, if it exists, `frozen`. A batch is an item of the task's batches:
     arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
-    `sums` has the sums of the task's loss over the update, and the `norm` of the gradient.
+    `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
+    params and moments stay as they were.
     """
     model = build(config)
 
@@ -48,6 +52,10 @@ def train_step(
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
 
+    def apply(gradients: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
+        changes, moments = optimizer.update(gradients, moments, params)
+        return optax.apply_updates(params, changes), moments
+
     def step(
         params: Tree, moments: Tree, fixed: dict[str, Tree], batch: dict[str, Array], number: Int[Array, ""]
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
@@ -62,7 +70,10 @@ def train_step(
         gradients, sums = gradient(trained, rest, batch, key)
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
-        changes, moments = optimizer.update(gradients, moments, params)
-        return optax.apply_updates(params, changes), moments, {**sums, "norm": optax.tree.norm(gradients)}
+        norm = optax.tree.norm(gradients)
+        finite = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm)
+        # A condition and not jnp.where, whose fusion with the update would change the last bits of runs without such updates.
+        params, moments = jax.lax.cond(finite, apply, lambda _, *unchanged: unchanged, gradients, params, moments)
+        return params, moments, {**sums, "norm": norm}
 
     return jax.jit(step, donate_argnums=(0, 1))

@@ -7,8 +7,6 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,16 +20,20 @@ from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
-from one_layer.models.flops import update_flops
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import metrics, results
 from one_layer.training.interruption import Interrupted, Interruption
-from one_layer.training.meter import NOT_A_NUMBER, Meter
+from one_layer.training.memory import check_memory
+from one_layer.training.meter import Meter
 from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.progress import Progress
+from one_layer.training.skipping import MEND, diverged, report
 from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
+
+_FEWEST = 10  # types of a vocabulary that is not known yet
 
 
 def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str, Any]:
@@ -44,13 +46,15 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
     with folder.locked():
         resumed = folder.claim(run)
+        check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
         for line in corpus.report:
             log.info(line)
         model = run.model_config(*map(len, corpus.vocabularies))
+        check_memory(run, model, corpus)
         if not resumed:
             tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
-            folder.begin(corpus, {"frozen": tables})
+            folder.begin(corpus, {"frozen": tables}, corpus.fingerprints())
         folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder)
         with closing(trainer.checkpoints), Interruption() as interruption:
@@ -63,24 +67,6 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
 def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:
     """The tables of `model.embedding_path`: one per side, or one for both sides if they share it; none without a path."""
     return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
-
-
-@dataclass
-class Progress:
-    """The progress of a run, which a checkpoint stores beside the arrays."""
-
-    step: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    flops: int = 0
-    best: float | None = None
-    since_best: int = 0
-    vocabularies: list[str] = field(default_factory=list)  # fingerprints, source and target
-    frozen: str | None = None  # fingerprint of frozen.npz
-    text: dict[str, str] = field(default_factory=dict)  # fingerprints of the ids of the training and validation text
-    evaluated: list[int] = field(default_factory=list)  # the updates of all evaluations on the validation set
-    meter: dict[str, Any] = field(default_factory=dict)  # the unfinished line of metrics
-    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
 class Trainer:
@@ -108,6 +94,7 @@ class Trainer:
 
         Raises: UserError if there are checkpoints but none can be read, or if the folder or the text is not the run's.
         """
+        self._check_text(self.folder.text())
         damaged: dict[int, UserError] = {}
         for step in reversed(self.checkpoints.steps()):
             try:
@@ -135,18 +122,23 @@ class Trainer:
     def _check_same(self, progress: Progress) -> None:
         """Checks that the folder and the text are those that the checkpoint was trained with. Raises: UserError if not."""
         self.folder.check_identity(vars(progress), self.corpus)
+        self._check_text(progress.text)
+        progress.text = self.progress.text
+
+    def _check_text(self, text: dict[str, str]) -> None:
+        """Checks the fingerprints of the text that the run began with. Raises: UserError if the text is another."""
         for part, now in self.progress.text.items():
-            if progress.text.get(part, now) != now:  # an earlier version stored no fingerprint
+            if text.get(part, now) != now:  # an earlier version stored no fingerprint
                 raise UserError(
                     f"the {self.run.data.describe(part)} is not the text that this run began with; restore the run's own text, or "
                     "train in a new --workdir"
                 )
-        progress.text = self.progress.text
 
     def run_to_the_end(self, interruption: Interruption) -> None:
         """Trains until the last update or until `patience` evaluations bring no better score. Evaluates and saves regularly.
 
-        Raises: Interrupted, between two updates, if a signal asks to stop; a checkpoint was saved before.
+        Raises: Interrupted, between two updates or two batches of the validation set, if a signal asks to stop; a checkpoint was saved
+        before. Diverged, after too many updates in a row that were not finite.
         """
         if self._over():
             return
@@ -157,7 +149,7 @@ class Trainer:
             while not self._over():
                 with closing(training_iterator(self.batches, self.progress.step)) as batches:
                     self._interval(batches, interruption)
-                self._evaluate_and_save()
+                self._evaluate_and_save(interruption)
                 self.stop_if_asked(interruption)
 
     def _params_of_last_evaluation(self) -> Any:
@@ -170,40 +162,77 @@ class Trainer:
         return initialize(self.model, self.run.seed)["params"]
 
     def _over(self) -> bool:
+        return self._at_an_end() and not self._unevaluated()
+
+    def _at_an_end(self) -> bool:
         patience, progress = self.run.train.patience, self.progress
         return progress.step >= self.updates or bool(patience and progress.since_best >= patience)
 
+    def _unevaluated(self) -> bool:
+        """Whether the evaluation of the present update is still to come: a signal stopped it, or the run now ends earlier."""
+        step = self.progress.step
+        due = step % self.evaluate_every == 0 or self._at_an_end()
+        return due and step > 0 and self.progress.evaluated[-1:] != [step]
+
     def _interval(self, batches: Iterator[Batch], interruption: Interruption) -> None:
-        """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
-        progress = self.progress
-        end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
+        """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits.
+
+        Only an update that may be the last of too many skipped ones is waited for: none may follow it.
+        """
+        progress, most = self.progress, self.run.train.max_nonfinite
+        next_evaluation = progress.step + self.evaluate_every - progress.step % self.evaluate_every
+        end = progress.step if self._unevaluated() else min(next_evaluation, self.updates)
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter)
-        pending: tuple[int, dict[str, Array]] | None = None
+        pending: list[tuple[int, dict[str, Array]]] = []
+        reached = progress.step
+        self.flops_after = {reached: progress.flops}
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             batch = next(batches)
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, batch, step)
             progress.flops += self._flops(batch)
-            if pending:
-                meter.add(*pending)
-            pending = step + 1, sums
+            self.flops_after[step + 1] = progress.flops
+            pending.append((step + 1, sums))
+            unread = 1 if meter.in_a_row + 1 < most else 0
+            while len(pending) > unread:
+                self._read(meter, *pending.pop(0))
+            reached = step + 1
             if interruption.signal:
                 break
-        if pending:
-            meter.add(*pending)
-            progress.step = pending[0]
-        if progress.step == end:
+        for step, sums in pending:
+            self._read(meter, step, sums)
+        if reached == end:
             meter.write(end)
         progress.tokens += meter.tokens
-        progress.seconds, progress.meter = meter.seconds(), meter.state
+        progress.step, progress.seconds, progress.meter = reached, meter.seconds(), meter.state
         if progress.step < end:
-            self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)))
             self.stop_if_asked(interruption)
 
-    def _evaluate_and_save(self) -> None:
+    def _read(self, meter: Meter, step: int, sums: dict[str, Array]) -> None:
+        """Reads what an update reports. Raises: Diverged after too many in a row that were not finite; their start is saved."""
+        skipped = meter.skipped
+        read = meter.add(step, sums)
+        if meter.skipped == skipped:
+            return
+        report(self.log, step, meter.seconds(), self.epoch_updates, read, self.params, meter.in_a_row)
+        if meter.in_a_row < self.run.train.max_nonfinite:
+            return
         progress = self.progress
-        values = self.validator(self.params, self.fixed)
+        if (
+            meter.before_row is not None
+        ):  # else the row began before this interval, at whose start a checkpoint was saved
+            progress.tokens += meter.tokens
+            progress.step, progress.seconds, progress.meter = step - meter.in_a_row, meter.seconds(), meter.before_row
+            progress.flops = self.flops_after.get(progress.step, progress.flops)
+        self._save_unscored()
+        raise diverged(step, meter.in_a_row, progress.step)
+
+    def _evaluate_and_save(self, interruption: Interruption) -> None:
+        progress = self.progress
+        values = self.validator(self.params, self.fixed, partial(self.stop_if_asked, interruption))
         if not math.isfinite(nll := values["valid/nll"]):
-            raise UserError(NOT_A_NUMBER.format(what="validation loss", value=nll, step=progress.step))
+            raise UserError(
+                f"the validation loss is {nll} at update {progress.step}: {MEND}. The checkpoints before that update are good"
+            )
         if self.masks:
             masks = self._packed(self.params)
             values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
@@ -223,8 +252,9 @@ class Trainer:
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 
     def stop_if_asked(self, interruption: Interruption) -> None:
+        """Raises: Interrupted if a signal has asked to stop; a checkpoint of the present update is saved before."""
         if interruption.signal:
-            self.checkpoints.wait()
+            self._save_unscored()
             raise Interrupted(interruption.signal, self.progress.step)
 
     def _flops(self, batch: Batch) -> int:

@@ -43,7 +43,7 @@ def saved(corpus):
 def workdir(corpus, saved, tmp_path_factory):
     """A run's folder, made without training; all its checkpoints are there."""
     folder = RunFolder(tmp_path_factory.mktemp("run"))
-    folder.begin(corpus, {})
+    folder.begin(corpus, {}, {})
     folder.write_config(RUN)
     checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=1, keep_best=5))
     for step, score in VALIDATION.items():
@@ -142,7 +142,7 @@ def test_checkpoints_that_are_not_there(workdir, name, message):
 def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
     """Survivors of keep_best and keep_every are no part of it: between them and the last, checkpoints are missing."""
     folder = RunFolder(tmp_path)
-    folder.begin(corpus, {})
+    folder.begin(corpus, {}, {})
     folder.write_config(RUN)
     checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=2, keep_best=2))
     evaluated = list(range(4, 36, 4))

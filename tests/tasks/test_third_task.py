@@ -150,9 +150,10 @@ class Reversal(Task):
         def sums(variables, batch):
             return label_smoothed_nll(network.apply(variables, batch["source"]), batch["target"], 0.0)[1:]
 
-        def values(params, fixed):
+        def values(params, fixed, between):
             variables, valid = prepared(model, {"params": params, **fixed}), corpus.valid
             batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, 1)
+            between()
             nll, letters = np.sum([jax.device_get(sums(variables, batch)) for batch in batches], axis=0)
             return {"valid/nll": float(nll / letters)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import jax
 import jax.numpy as jnp
@@ -117,6 +118,19 @@ def events(workdir):
     return sum(path.stat().st_size for path in (workdir / "tensorboard").glob("events.*"))
 
 
+def test_lines_are_json_even_where_values_are_not_finite(tmp_path):
+    """JSON has no nan; float() reads what stands there."""
+    log = MetricsLog(RunFolder(tmp_path), 0)
+    log.write(1, 0.5, {"a": math.nan, "b": -math.inf, "c": 2.0})
+    log.close()
+
+    def refused(name):
+        raise AssertionError(name)
+
+    line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=refused)
+    assert math.isnan(float(line["a"])) and float(line["b"]) == -math.inf and line["c"] == 2.0
+
+
 @pytest.mark.parametrize("restored", [0, 1, 3, 5, 9])
 def test_lines_after_the_restored_step_are_dropped(tmp_path, restored):
     written(tmp_path / "whole", [1, 3, 3, 5])
@@ -136,11 +150,14 @@ def test_a_last_line_cut_short_is_left_out(tmp_path, cut):
     assert path.read_bytes() == whole
 
 
-def test_a_damaged_line_is_said_and_left(tmp_path):
+@pytest.mark.parametrize(
+    "line", [b"{nonsense", b"\xff\x00", b"", b"[]", b"3", b'{"loss": 1}', b'{"step": "1"}', b"[" * 100_000]
+)
+def test_a_damaged_line_is_said_and_left(tmp_path, line):
     written(tmp_path, [1])
     path = tmp_path / "metrics.jsonl"
-    path.write_text("{nonsense\n" + json.dumps({"step": 1, "seconds": 0}) + "\n")
+    path.write_bytes(path.read_bytes() + line + b"\n" + json.dumps({"step": 1, "seconds": 0}).encode() + b"\n")
     before = tiny.contents(tmp_path)
-    with pytest.raises(UserError, match=r"metrics\.jsonl is damaged"):
+    with pytest.raises(UserError, match=r"metrics\.jsonl, line 2 is damaged"):
         MetricsLog(RunFolder(tmp_path), 1)
     assert tiny.contents(tmp_path) == before

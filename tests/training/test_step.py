@@ -13,6 +13,8 @@ from one_layer.models.config import ModelConfig
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.translation import Translation
+from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 
 VOCAB, ROWS, LENGTH, SMOOTHING = 15, 4, 6, 0.1
@@ -102,6 +104,32 @@ def test_it_donates_what_it_replaces_and_nothing_else(step):
     step(params, moments, fixed, batch(), 0)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(params))
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(fixed))
+
+
+class Disturbed(Translation):
+    """Adds a number to the loss, which leaves the gradient as it is, or multiplies the loss, which does not."""
+
+    def __init__(self, added=0.0, factor=1.0):
+        self.added, self.factor = added, factor
+
+    def loss(self, *given):
+        sums = super().loss(*given)
+        return {**sums, "loss": sums["loss"] * self.factor + self.added}
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "applied"), [({}, True), ({"added": np.inf}, False), ({"factor": np.nan}, False)]
+)
+def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(disturbed, applied):
+    adam = optimizer(OptimConfig(clip=1.0, weight_decay=0.1, warmup=0), 10)
+    step = train_step(Disturbed(**disturbed), CONFIG, adam, SMOOTHING, 1)
+    params, _, fixed = start()
+    params, moments, _ = step(params, adam.init(params), fixed, batch(), 0)
+    before = jax.tree.map(np.array, (params, moments))
+    *after, sums = step(params, moments, fixed, batch(), 1)
+    unchanged = jax.tree.map(lambda x, y: bool((x == y).all()), before, tuple(after))
+    assert applied != all(jax.tree.leaves(unchanged))
+    assert applied == bool(np.isfinite([sums["loss"], sums["norm"]]).all())
 
 
 def test_dropout_is_a_function_of_the_update(dropping):

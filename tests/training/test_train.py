@@ -18,15 +18,18 @@ import pytest
 
 from one_layer import tickets
 from one_layer.data import corpus as corpora
+from one_layer.data.batches import evaluation_batches
 from one_layer.errors import UserError
 from one_layer.models import initialize, random_collection
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
+from one_layer.tasks.translation import validation
 from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.training import train as training
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
+from one_layer.training.skipping import Diverged
 from one_layer.training.step import train_step
 from one_layer.training.train import Trainer, train
 from tests import ROOT, tiny
@@ -153,6 +156,112 @@ def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_
     assert_same_run(tmp_path, workdir)
 
 
+def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp_path, monkeypatch):
+    """It is obeyed at the next batch of the validation set. The evaluation is done when the run goes on."""
+
+    def pressed(*given):
+        signal.raise_signal(signal.SIGINT)
+        return evaluation_batches(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(validation, "evaluation_batches", pressed)
+        with pytest.raises(Interrupted) as caught:
+            train(tiny.run(), tmp_path, [])
+    assert caught.value.step == tiny.EVERY and kept_steps(tmp_path) == [tiny.EVERY]
+    assert lines(tmp_path)[-1]["step"] == tiny.EVERY and "valid/nll" not in lines(tmp_path)[-1]
+    train(tiny.run(), tmp_path, [])
+    assert_same_run(tmp_path, workdir)
+
+
+def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkeypatch):
+    """A signal stopped it after update 7, and train.updates is lowered to 5 then."""
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            training, "train_step", disturbed(lambda count: count == 6 and signal.raise_signal(signal.SIGINT))
+        )
+        with pytest.raises(Interrupted):
+            train(tiny.run(), tmp_path, [])
+    train(tiny.run({"train.updates": 5}), tmp_path, [])
+    assert [line["step"] for line in metrics(tmp_path) if "valid/nll" in line] == [tiny.EVERY, 7]
+    assert [line["step"] for line in metrics(tmp_path) if "train/loss" in line] == [2, 4, 6, 7]
+    assert result(tmp_path)["steps"] == 7
+
+
+def disturbed(happens):
+    """`train_step`, but update `count` is skipped with a loss that is not finite where `happens(count)` says so."""
+
+    def made(*given):
+        step = train_step(*given)
+
+        def update(params, moments, fixed, batch, count):
+            if happens(count):
+                sums = dict.fromkeys(("nll", "targets", "tokens", "norm"), jnp.float32(7))
+                return params, moments, {**sums, "loss": jnp.float32(jnp.nan)}
+            return step(params, moments, fixed, batch, count)
+
+        return update
+
+    return made
+
+
+def skipped_lines(folder):
+    return [(line["step"], line["skipped/in_a_row"]) for line in metrics(folder) if "skipped/loss" in line]
+
+
+def test_skipped_updates_are_counted_and_written(tmp_path, monkeypatch, caplog):
+    """Also over an interruption. Batches go on; the learning rate waits."""
+    bad = {4, 6, 7}
+
+    def pressed(count):
+        if count == 7:
+            signal.raise_signal(signal.SIGINT)
+        return count in bad
+
+    for name in ("whole", "cut"):
+        folder = tmp_path / name
+        with monkeypatch.context() as patched:
+            if name == "cut":
+                patched.setattr(training, "train_step", disturbed(pressed))
+                with pytest.raises(Interrupted):
+                    train(tiny.run({"train.max_nonfinite": 3}), folder, [])
+            patched.setattr(training, "train_step", disturbed(bad.__contains__))
+            train(tiny.run({"train.max_nonfinite": 3}), folder, [])
+        assert skipped_lines(folder) == [(5, 1), (7, 1), (8, 2)]
+        assert result(folder)["skipped_updates"] == 3
+    line = next(line for line in metrics(folder) if line["step"] == 7 and "skipped/loss" in line)
+    batches = new_trainer(tiny.run(), tmp_path / "new").epoch_updates
+    assert (line["skipped/epoch"], line["skipped/batch"]) == (6 // batches + 1, 6 % batches + 1)
+    assert line["skipped/loss"] == "nan" and line["skipped/gradient_norm"] == 7 and line["skipped/parameter_norm"] > 0
+    assert "update 7 is not applied: its loss is nan and the norm of its gradient is 7" in caplog.text
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+    rates = {line["step"]: line["train/learning_rate"] for line in metrics(folder) if "train/loss" in line}
+    assert rates[12] == pytest.approx(0.01 * (4 / (11 - 3)) ** 0.5)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_too_many_in_a_row_end_the_run_at_the_state_that_repeats_them(tmp_path, monkeypatch, most):
+    """No update follows them, and what is saved is the state before the first of them: running again ends in the same way."""
+    monkeypatch.setattr(training, "train_step", disturbed(lambda count: 5 <= count < 5 + most))
+    contents = []
+    for _ in range(2):
+        said = rf"in {most} updates in a row \(6 to {5 + most}\).* The checkpoint of update 5 is kept"
+        with pytest.raises(Diverged, match=said):
+            train(tiny.run({"train.max_nonfinite": most}), tmp_path, [])
+        assert kept_steps(tmp_path) == [4, 5]
+        contents.append((lines(tmp_path), tiny.contents(tmp_path / "checkpoints")))
+    assert contents[0] == contents[1]
+    train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
+    assert result(tmp_path)["skipped_updates"] == most
+
+
+def test_a_row_that_began_before_an_evaluation_is_one_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "train_step", disturbed(lambda count: count >= 6))
+    with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
+        train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
+    with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
+        train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
+
+
 def kept_steps(folder):
     checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
     steps = checkpoints.steps()
@@ -180,8 +289,9 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog
     assert_same_run(tmp_path, workdir)
 
 
-@pytest.mark.parametrize("part", ["train", "valid"])
-def test_text_that_changed_is_noticed(tmp_path, part):
+@pytest.mark.parametrize(("part", "checkpoint"), [("train", True), ("valid", True), ("train", False)])
+def test_text_that_changed_is_noticed(tmp_path, part, checkpoint):
+    """Also where the run was killed before its first checkpoint."""
     text = tmp_path / "text"
     text.mkdir()
     for name, pairs in {"train": 30, "valid": 6, "test": 4}.items():
@@ -189,10 +299,12 @@ def test_text_that_changed_is_noticed(tmp_path, part):
             (text / f"{name}.{language}").write_text("".join(f"a b {place % 3}\n" for place in range(pairs)))
     config = {"data.source": "text", "data.directory": str(text), "train.updates": tiny.EVERY}
     train(tiny.run(config), tmp_path / "run", [])
+    if not checkpoint:
+        shutil.rmtree(tmp_path / "run" / "checkpoints")
     (text / f"{part}.en").write_text((text / f"{part}.en").read_text().replace("a b 0", "b a 0"))
     with pytest.raises(UserError, match=rf"the {part} text {part} in .*text is not the text that this run began with"):
         train(tiny.run(config | {"train.updates": 2 * tiny.EVERY}), tmp_path / "run", [])
-    assert kept_steps(tmp_path / "run") == [tiny.EVERY]
+    assert kept_steps(tmp_path / "run") == [tiny.EVERY] * checkpoint
 
 
 def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
@@ -282,10 +394,12 @@ def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
     run = tiny.run({"train.updates": tiny.EVERY})
     train(run, tmp_path, [])
     before = tiny.contents(tmp_path / "checkpoints")
-    trainer = new_trainer(tiny.run(), tmp_path)
+    trainer = new_trainer(tiny.run({"train.max_nonfinite": 2}), tmp_path)
     trainer.restore()
     trainer.params = jax.tree.map(lambda leaf: leaf.at[(0,) * leaf.ndim].set(jnp.nan), trainer.params)
-    with pytest.raises(UserError, match=r"loss is nan at update 5: training has diverged; lower optim\.lr"):
+    with pytest.raises(
+        Diverged, match=r"not finite in 2 updates in a row \(5 to 6\).*lower optim\.lr.* update 4 is kept"
+    ):
         trainer.run_to_the_end(Interruption())
     trainer.checkpoints.close()
     assert tiny.contents(tmp_path / "checkpoints") == before
@@ -293,10 +407,15 @@ def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
     assert result(tmp_path)["steps"] == tiny.UPDATES
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 def test_a_rate_without_measure_is_noticed_by_the_next_evaluation(tmp_path):
     """The loss of the one update before is still a number; no hypotheses are asked of what it leaves."""
-    wild = {"optim.lr": 1e39, "optim.warmup": 0, "train.evaluate_every": 1, "train.updates": 3}
+    wild = {
+        "model.weights": "dense",
+        "optim.lr": 1e18,
+        "optim.warmup": 0,
+        "train.evaluate_every": 1,
+        "train.updates": 3,
+    }
     searching = {"train.select": "bleu", "evaluation.valid_beam": 1}
     with pytest.raises(UserError, match="validation loss is nan at update 1: training has diverged"):
         train(tiny.run(wild | searching), tmp_path, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from typing import Any
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
+from one_layer.files import lock, remove_leftovers
 
 _FORMAT = 1  # increase it when the same text gives other ids, or when the files change
 
@@ -74,7 +76,10 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
             with suppress(OSError):  # another process may have started to use it
                 folder.parent.rmdir()
         raise
+    remove_leftovers(folder.parent, re.compile(rf"\.{re.escape(folder.name)}\.[a-z0-9_]{{8}}"))
     temporary = _temporary(folder)
+    handle = os.open(temporary, os.O_RDONLY)
+    lock(handle)  # so that nobody takes it for a leftover
     try:
         os.chmod(temporary, folder.parent.stat().st_mode)  # mkdtemp gives access only to the owner
         sides = {"source": prepared.source, "target": prepared.target}
@@ -93,6 +98,8 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
     except BaseException:
         shutil.rmtree(temporary)
         raise
+    finally:
+        os.close(handle)
     return open_prepared(folder)
 
 

@@ -23,6 +23,8 @@ LABEL = "label"  # stands for the language of a classifier's output
 BPE_MARK = "@@"
 BPE_KINDS = ("subword-nmt", "byte-level")
 _CACHED_WORDS = 200_000  # the most words whose subwords subword-nmt caches
+_MOST_DOTS = 1000  # in a row: sacremoses takes time that grows with their square
+_MANY_DOTS = re.compile(rf"\.{{{_MOST_DOTS},}}")
 _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
 
@@ -190,6 +192,7 @@ def _moses_tokenizer(language: str, normalize: bool, split_hyphens: bool) -> Cal
     normalizer, tokenizer = MosesPunctNormalizer(language, perl_parity=True), MosesTokenizer(language)
 
     def tokenize(line: str) -> str:
+        line = _MANY_DOTS.sub("." * _MOST_DOTS, line)
         if normalize:
             # Moses' script sees the line end; it needs it to exchange a quotation mark at the end with a full stop.
             line = printable(normalizer.normalize(line + "\n"))

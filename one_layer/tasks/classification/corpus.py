@@ -56,6 +56,7 @@ class LabelledReader(ParallelReader):
     """Long texts are cut to `data.max_length` tokens, never left out. Labels have no language and a fixed vocabulary."""
 
     unit = "texts"
+    longest = None  # `data.max_length` cuts them
 
     def open(self, config: DataConfig) -> Source:
         return LabelledTexts(config)

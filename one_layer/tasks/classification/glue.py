@@ -91,7 +91,7 @@ class Examples:
 def task_named(name: str) -> Task:
     """The labelled task with this name. Raises: UserError for a name that is not in TASKS."""
     if name not in TASKS:
-        raise UserError(f"the task {name!r} is unknown; known are {', '.join(TASKS)}")
+        raise UserError(f"data.labels is {name!r:.200}; known are {', '.join(TASKS)}")
     return TASKS[name]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -36,13 +36,23 @@ class Labeller:
 
         self._log_p = jax.jit(log_p)
 
-    def __call__(self, variables: Variables, texts: Sequence[Int[np.ndarray, "_"]], title: str) -> LogP:
-        """The log-probabilities for every text, in order. It is fastest if `variables` have their masks applied already (`prepared`)."""
+    def __call__(
+        self,
+        variables: Variables,
+        texts: Sequence[Int[np.ndarray, "_"]],
+        title: str,
+        between: Callable[[], None] = lambda: None,
+    ) -> LogP:
+        """The log-probabilities for every text, in order. It is fastest if `variables` have their masks applied already (`prepared`).
+
+        `between` is called before every batch.
+        """
         settings = self._settings
         found: dict[int, np.ndarray] = {}
         buckets = min(settings.buckets, 1 + len(texts) // 100)
         with tqdm(total=len(texts), desc=title, unit="text", disable=None, leave=False) as bar:
             for batch in evaluation_batches(texts, None, settings.max_tokens, buckets):
+                between()
                 rows = batch["index"] >= 0
                 log_p = np.asarray(self._log_p(variables, batch["source"]))[rows]
                 found.update(zip(batch["index"][rows].tolist(), log_p, strict=True))
@@ -57,10 +67,12 @@ class ClassificationValidator:
         self._model, self._corpus, self._labels = model, corpus, labels
         self._labeller = Labeller(model, settings)
 
-    def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
+    def __call__(
+        self, params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
+    ) -> dict[str, float]:
         """`valid/nll` in nats per text, and the scores of the labelled task, such as `valid/accuracy`."""
         variables, valid = prepared(self._model, {"params": params, **fixed}), self._corpus.valid
-        values = label_scores(self._labeller(variables, valid.source, "valid"), valid, self._labels)
+        values = label_scores(self._labeller(variables, valid.source, "valid", between), valid, self._labels)
         return {f"valid/{name}": value for name, value in values.items()}
 
 

@@ -69,7 +69,7 @@ class ClassificationModel(TrainedModel):
         values = label_scores(log_p, split, self.data.labels)
         log.info("%s: %s", title, ", ".join(f"{name} {value:.4f}" for name, value in values.items()))
         for place in range(0, len(given), -(-len(given) // 3)):
-            log.info("  text  %s", split.source_text[place].replace("\t", " | "))
+            log.info("  text  %.500s", split.source_text[place].replace("\t", " | "))
             log.info("  label %s, given %s (p %.2f)", split.reference[place], given[place], np.exp(log_p[place].max()))
         return {**values, "texts": len(given)}, {"plain": given}
 

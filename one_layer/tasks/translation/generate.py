@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +39,13 @@ class Generator:
         self._search = jax.jit(self._search_batch)
 
     def __call__(
-        self, variables: Variables, sentences: Sequence[Int[np.ndarray, "_"]], title: str = "beam search"
+        self,
+        variables: Variables,
+        sentences: Sequence[Int[np.ndarray, "_"]],
+        title: str = "beam search",
+        between: Callable[[], None] = lambda: None,
     ) -> list[Hypothesis]:
-        """The best hypothesis of every sentence (ids that end in eos), in order.
+        """The best hypothesis of every sentence (ids that end in eos), in order. `between` is called before every batch.
 
         `variables` may be a model's own. If `one_layer.tasks.model.prepared` has applied the masks already, no batch selects them again.
 
@@ -51,6 +55,7 @@ class Generator:
         batches = batches_for_search(sentences, self.settings.max_tokens)
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
             for batch in batches:
+                between()
                 lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
                 limits = np.array([self._limit(length) for length in lengths], np.int32)
                 best = jax.device_get(self._search(variables, batch["source"], limits, batch["index"] >= 0))

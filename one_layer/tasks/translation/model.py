@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from one_layer.data.corpus import Split
+from one_layer.data.reader import LONGEST, cut
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.translation import bleu
@@ -26,12 +27,16 @@ class TranslationModel(TrainedModel):
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
 
-        The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations.
+        The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations. A line of
+        more than 1024 tokens is cut, and the number of such lines is logged.
         """
         prepared = self.assets.source_preprocessing.apply(lines)
         # A line of only control characters becomes empty when it is prepared, or has no text to begin with.
         full = [place for place, line in enumerate(prepared) if line.strip() and lines[place].strip()]
-        sentences = [self.assets.source_vocabulary.encode(prepared[place]) for place in full]
+        whole = [self.assets.source_vocabulary.encode(prepared[place]) for place in full]
+        sentences = [cut(ids) for ids in whole]
+        if long := sum(len(ids) > LONGEST for ids in whole):
+            log.warning("%d of %d lines have more than %d tokens; only these are translated", long, len(lines), LONGEST)
         translated = [""] * len(lines)
         if not sentences:
             return translated
@@ -55,9 +60,9 @@ class TranslationModel(TrainedModel):
         sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}"
         log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre)
         for place in range(0, len(plain), -(-len(plain) // 3)):
-            log.info("  source      %s", source.join([split.source_text[place]])[0])
-            log.info("  reference   %s", split.reference_detokenized[place])
-            log.info("  translation %s", plain[place])
+            log.info("  source      %.500s", source.join([split.source_text[place]])[0])
+            log.info("  reference   %.500s", split.reference_detokenized[place])
+            log.info("  translation %.500s", plain[place])
         return scores, {"plain": plain, "tokenized": target.join(subwords)}
 
     @cached_property

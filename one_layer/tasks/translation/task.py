@@ -40,7 +40,7 @@ class Translation(Task):
     def check(self, data: DataConfig, model: ModelConfig, settings: SearchSettings) -> None:
         if data.labels or data.source == "labelled":
             raise UserError(
-                f"task=translation, but data.source={data.source!r} and data.labels={data.labels!r}; labelled texts need "
+                f"task=translation, but data.source={data.source!r:.200} and data.labels={data.labels!r:.200}; labelled texts need "
                 "task=classification and model.decoder_layers=0"
             )
 
@@ -68,4 +68,4 @@ class Translation(Task):
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
         """The work of the encoder and of a search to the maximum length."""
         longest = int(settings.max_length_a * tokens + settings.max_length_b) + 1  # including the first eos
-        return search_work(model, tokens, settings.beam, longest)
+        return search_work(model, tokens, max(settings.beam, settings.valid_beam), longest)

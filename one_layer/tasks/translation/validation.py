@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -36,16 +37,24 @@ class TranslationValidator:
 
         self._sums = jax.jit(sums)
 
-    def __call__(self, params: Variables, fixed: dict[str, Variables]) -> dict[str, float]:
-        """`valid/nll` in nats per token, and `valid/bleu`."""
+    def __call__(
+        self, params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
+    ) -> dict[str, float]:
+        """`valid/nll` in nats per token, and `valid/bleu`. `between` is called before every batch."""
         variables = prepared(self._model, {"params": params, **fixed})
         valid, settings = self._corpus.valid, self._settings
         batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, settings.buckets)
-        sums = [self._sums(variables, batch) for batch in batches]
+        sums: list[tuple[Array, Array]] = []
+        for batch in batches:
+            between()
+            jax.block_until_ready(
+                sums[-1:]
+            )  # one batch is computed while the next one is made; `between` is not far ahead
+            sums.append(self._sums(variables, batch))
         nll, tokens = np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
         values = {"valid/nll": float(nll / tokens)}
         if self._generator and math.isfinite(nll):  # a diverged model cannot translate
-            hypotheses = self._generator(variables, valid.source, "valid")
+            hypotheses = self._generator(variables, valid.source, "valid", between)
             subwords = [self._corpus.target_vocabulary.decode(each.tokens) for each in hypotheses]
             lines = self._corpus.target_preprocessing.join(subwords)
             values["valid/bleu"] = bleu.bleu_tokenized(lines, valid.reference)

@@ -1,0 +1,113 @@
+"""Estimates the memory of a run before anything is allocated, and refuses a run that cannot fit.
+
+The estimate is low: it leaves out what compilers and text take. So what it refuses could not be trained, and there is no key to train
+it nevertheless. In float32, which all of it is kept in:
+
+- state: parameters, the two moments of Adam, and fixed arrays;
+- gradients: one for each parameter, and for masked matrices also the product W ⊙ M and its gradient;
+- activations of a micro-batch: for a token, 8·d_model + 2·ffn in every encoder layer, 14·d_model + 2·ffn in every decoder layer
+  (d_model alone if `model.remat` computes them again), and its logits twice;
+- batches: ids of an update, of which eight are read ahead;
+- the beam search for the longest line that will be scored.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+from collections.abc import Iterable
+from pathlib import Path
+
+import jax
+
+from one_layer.data.corpus import Corpus
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig, shapes
+from one_layer.runs.settings import RunConfig
+
+_FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
+_CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_MEND = {
+    "state": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
+    "gradients": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
+    "activations": "data.max_tokens, or raise optim.accumulate (micro-batches of an update), or set model.remat",
+    "batches": "optim.accumulate",
+    "search": "evaluation.beam, evaluation.valid_beam, evaluation.max_length_a and evaluation.max_length_b",
+}
+
+
+def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -> None:
+    """Raises: UserError with the estimate if `run` needs more memory than there is. Without a corpus, only the model is counted."""
+    parts, limit = estimate(run, model, corpus), memory_limit()
+    needed = max(sum(parts.values()) - parts["search"], parts["state"] + parts["search"])  # it scores between updates
+    if needed > limit:
+        largest = max(parts, key=parts.__getitem__)
+        shown = ", ".join(f"{name} {_gigabytes(size)}" for name, size in parts.items() if size)
+        raise UserError(
+            f"this run would take at least {_gigabytes(needed)} of memory ({shown}), but {_gigabytes(limit)} are there; lower "
+            f"{_MEND[largest]}"
+        )
+
+
+def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -> dict[str, int]:
+    """The bytes of every part of the estimate; 0 for those that need a corpus if there is none."""
+    found = shapes(model)
+    trained, fixed, masked = (
+        sum(math.prod(shape) for path, shape in found.items() if wanted(path))
+        for wanted in (
+            lambda path: path[0] == "params",
+            lambda path: path[0] != "params",
+            lambda path: path[-1] == "scores",
+        )
+    )
+    floats = {"state": 3 * trained + fixed, "gradients": trained + 2 * masked, "activations": 0, "batches": 0}
+    search = 0
+    if corpus is not None:
+        sides = [side for side in (corpus.train.source, corpus.train.target) if len(side)]
+        tokens = min(run.data.max_tokens, max(int(side.lengths.sum()) for side in sides))
+        mean = max(float(side.lengths.mean()) for side in sides)
+        update = max(tokens, math.ceil(run.optim.accumulate * mean))
+        floats["activations"] = math.ceil(update / run.optim.accumulate) * _floats_of_a_token(model)
+        floats["batches"] = _READ_AHEAD * _ARRAYS * update
+        search = run.task.line_work(model, run.evaluation, _longest_scored(corpus)).bytes
+    return {name: _FLOAT * count for name, count in floats.items()} | {"search": search}
+
+
+def _floats_of_a_token(model: ModelConfig) -> int:
+    encoder, decoder = (each * model.d_model + 2 * model.ffn for each in (8, 14))
+    if model.remat:
+        encoder = decoder = model.d_model
+    return model.encoder_layers * encoder + model.decoder_layers * decoder + 2 * model.target_vocab
+
+
+def _longest_scored(corpus: Corpus) -> int:
+    splits = [split.source for split in (corpus.valid, *corpus.tests.values()) if len(split)]
+    return max((int(source.lengths.max()) for source in splits), default=1)
+
+
+def memory_limit() -> int:
+    """The bytes that this process may take: the accelerator's memory, or the least of the machine's, its group's and its own limit."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    if "bytes_limit" in statistics:
+        return int(statistics["bytes_limit"])
+    own, _ = resource.getrlimit(resource.RLIMIT_AS)
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_group_limits(map(Path, _CGROUPS))]
+    return min(limits if own == resource.RLIM_INFINITY else [*limits, own])
+
+
+def _group_limits(files: Iterable[Path]) -> list[int]:
+    """The limits of the control group, where the system has any."""
+    found = []
+    for path in files:
+        try:
+            text = path.read_text("ascii").strip()
+        except (OSError, ValueError):
+            continue
+        if text.isdecimal():  # not `max`
+            found.append(int(text))
+    return found
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:,.3g} GB" if size < 1e15 else f"{size / 1e9:.2g} GB"

@@ -1,0 +1,228 @@
+"""Random values for random keys of every config: each is accepted, or refused with one sentence that names a key."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.models.accounting import account
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import resolve
+from one_layer.training import memory
+from one_layer.training.memory import check_memory, estimate
+from one_layer.training.train import train
+from tests import tiny, tiny_runs
+
+CONFIGS = {
+    "toy": ["one_layer", "multi_layer", "dense"],
+    "multi30k": ["one_layer_tiny", "dense_cpu", "multi_layer_deep"],
+    "iwslt14": ["one_layer_small", "one_layer_wide_pretrained", "multi_layer_deep_xavier", "dense_small"],
+    "wmt14": ["one_layer_base", "one_layer_wider_frozen", "dense_deeper"],
+    "qqp": ["one_layer_base", "dense_cpu"],
+    "mnli": ["one_layer_large", "multi_layer_cpu"],
+    "sst2": ["one_layer_cpu", "dense_base"],
+}
+WHOLE = [0, 1, 2, 3, 5, 7, 64, -1, -(10**9), 10**6, 10**12, 2**31, 2**63, 10**400]
+REAL = [0.0, 0.5, 1.0, -0.0, 1e-45, 1e-9, 0.999999, 1.5, -1.0, 1e9, 1e38, 1e39, 1e300, float("inf"), float("nan")]
+TEXT = [
+    "",
+    " ",
+    "none",
+    "dense",
+    "one_layer",
+    "frozen",
+    "en",
+    "nowhere",
+    "../x",
+    "a\0b",
+    "ü\u2028",
+    "x" * 3000,
+    "{language}",
+    "{0}",
+]
+OTHER = [None, True, False, [], ["test"], [1], {"a": 1}, (), b"x", "1", 1, 1.0, {}]
+
+
+def nested(name: str, argument: str) -> dict[str, Any]:
+    return importlib.import_module(f"configs.{name}").get_config(argument).to_dict()
+
+
+def value_for(dice: random.Random, present: Any, known: list[str]) -> Any:
+    """A value of the same type, mostly; or of another."""
+    if dice.random() < 0.15:
+        return dice.choice(OTHER)
+    if isinstance(present, bool):
+        return not present
+    if isinstance(present, int):
+        return dice.choice([*WHOLE, dice.randint(0, 1000), present + dice.choice([-1, 1])])
+    if isinstance(present, float):
+        return dice.choice([*REAL, dice.uniform(0, 2)])
+    return dice.choice([*TEXT, *known, *known])
+
+
+def altered(dice: random.Random, configs: dict[str, list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """One of `configs`, and the one to three values (by dotted names) that were changed in it."""
+    name = dice.choice(list(configs))
+    config = nested(name, dice.choice(configs[name]))
+    config["data"]["directory"] = config["data"]["directory"] or "somewhere"
+    flat = flatten(config)
+    known = [value for value in flat.values() if isinstance(value, str)]
+    known += [
+        "multi_layer",
+        "masked",
+        "trained",
+        "threshold",
+        "cosine",
+        "bfloat16",
+        "reference",
+        "labelled",
+        "rte",
+        "nll",
+        "gelu",
+    ]
+    changes: dict[str, Any] = {}
+    for key in dice.sample(sorted(flat), dice.choice([1, 1, 2, 3])):
+        section, _, last = key.rpartition(".")
+        if dice.random() < 0.05:
+            last = dice.choice([last[:-1] or "x", last + "s", "zzz", last.upper(), ""])
+        changed = value_for(dice, flat[key], known)
+        changes[f"{section}.{last}".lstrip(".")] = changed
+        (config[section] if section else config)[last] = changed
+    return config, changes
+
+
+def examples(
+    seed: int, count: int, configs: dict[str, list[str]] = CONFIGS
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    dice = random.Random(seed)
+    return (altered(dice, configs) for _ in range(count))
+
+
+def assert_names_a_key(error: UserError, changes: dict[str, Any]) -> None:
+    """One line, and with the name of a key: one that was changed, or another that it does not go together with."""
+    message = str(error)
+    assert "\n" not in message and len(message) < 1500, message
+    named = re.findall(r"\b(?:model|data|optim|train|evaluation)\.\w+|\btask\b|\bseed\b|unknown key", message)
+    assert named, (message, changes)
+    if len(changes) == 1:
+        key = next(iter(changes))
+        assert key in message or key.rpartition(".")[2] in message or len(named) > 1, (message, changes)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+def test_each_is_accepted_or_refused_with_a_sentence_that_names_a_key(seed):
+    """Fifty for each seed."""
+    accepted = 0
+    for config, changes in examples(seed, 50):
+        try:
+            resolve(config)
+            accepted += 1
+        except UserError as error:
+            assert_names_a_key(error, changes)
+        except Exception as error:
+            raise AssertionError(f"{changes}: {type(error).__name__}") from error
+    assert 5 <= accepted <= 45
+
+
+# Those that need no files, and what makes them so small that two updates take a second.
+SMALL = {
+    "toy": ["one_layer", "multi_layer", "dense"],
+    "multi30k": ["one_layer_tiny"],
+    "sst2": ["one_layer_cpu", "dense_cpu"],
+}
+SHRUNK = {
+    name: value for name, value in tiny.CHANGES.items() if name.startswith(("data.toy", "data.max", "data.buckets"))
+}
+SHRUNK |= {"model.d_model": 16, "model.ffn": 32, "model.heads": 2, "data.bpe_merges": 0, "evaluation.max_length_b": 8}
+SHRUNK |= {"train.log_every": 1, "model.encoder_layers": 1, "evaluation.beam": 2}
+
+
+def shrunk(config: dict[str, Any], changes: dict[str, Any], text: Path) -> dict[str, Any]:
+    """The config with small values for every key that was not changed, and two updates."""
+    new = dict(SHRUNK)
+    if config["task"] == "translation":
+        new |= {
+            "data.source": "toy",
+            "data.source_language": "de",
+            "data.target_language": "en",
+            "model.decoder_layers": 1,
+        }
+    else:
+        new |= {
+            "data.source": "labelled",
+            "data.directory": str(text),
+            "data.train": "train.tsv",
+            "data.valid": "valid.tsv",
+        }
+        new |= {"data.tests": ("test.tsv",)}
+    for name, value in new.items():
+        if name not in changes:
+            section, _, key = name.rpartition(".")
+            config[section][key] = value
+    config["train"] |= {"updates": 2, "epochs": 0, "evaluate_every": 2}
+    return config
+
+
+@pytest.mark.slow
+def test_a_sample_of_the_accepted_ones_trains(tmp_path):
+    """Two updates each, or a sentence: some values can be refused only when the text is known."""
+    tiny_runs.write_text(tmp_path, "classification", train=60)
+    dice, trained, sentences = random.Random(7), 0, []
+    while trained < 5:
+        config, changes = altered(dice, SMALL)
+        if any(isinstance(value, (int, float)) and abs(value) > 64 for value in changes.values()):
+            continue  # it would only take long
+        try:
+            run = resolve(shrunk(config, changes, tmp_path / "text"))
+        except UserError:
+            continue
+        try:
+            train(run, tmp_path / f"run-{trained}-{len(sentences)}", [])
+            trained += 1
+        except UserError as error:
+            sentences.append(str(error))
+        except Exception as error:
+            raise AssertionError(f"{changes}: {type(error).__name__}") from error
+    assert len(sentences) < trained and not any("\n" in each for each in sentences)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"model.d_model": 2**20, "model.heads": 2}, "model.d_model"),
+        ({"model.ffn": 10**12}, "model.ffn"),
+        ({"model.encoder_layers": 10**9}, "model.encoder_layers"),
+        ({"optim.accumulate": 10**12}, "optim.accumulate"),
+        ({"evaluation.beam": 10**9}, "evaluation.beam"),
+        ({"evaluation.valid_beam": 10**9}, "evaluation.valid_beam"),
+        ({"evaluation.max_length_b": 10**12}, "evaluation.max_length_b"),
+        ({"evaluation.max_length_a": 1e15}, "evaluation.max_length_a"),
+    ],
+)
+def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(tmp_path, changes, named):
+    with pytest.raises(UserError, match=rf"would take at least [\d.,e+]+ GB of memory .* are there; lower .*{named}"):
+        train(tiny.run(changes), tmp_path / "run", [])
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_estimate_is_low_and_grows_with_what_it_counts(monkeypatch):
+    """Parameters and two moments are certain; a model that is known to fit is accepted."""
+    run = tiny.run()
+    model, corpus = run.model_config(40, 50), run.task.corpus(run.data)
+    check_memory(run, model, corpus)
+    counted = account(model)["parameters"]
+    parts = estimate(run, model, corpus)
+    assert parts["state"] == 4 * (3 * counted["trained"] + counted["random"])
+    assert min(parts.values()) > 0 and sum(parts.values()) < 50e6
+    for change, part in {"optim.accumulate": "batches", "evaluation.beam": "search"}.items():
+        assert estimate(tiny.run({change: 1000}), model, corpus)[part] > parts[part]
+    monkeypatch.setattr(memory, "memory_limit", lambda: sum(parts.values()) // 4)
+    with pytest.raises(UserError, match="would take at least"):
+        check_memory(run, model, corpus)

@@ -1,0 +1,97 @@
+"""A disk without space, a folder that cannot be written, and a folder in use: one sentence, and the last checkpoint survives."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from one_layer.runs.folder import RunFolder
+from tests import tiny_runs
+
+pytestmark = pytest.mark.slow
+HALF = {"train.updates": 12}
+SMALL_FILES = 8_000  # bytes: config.json fits, the arrays of a checkpoint do not
+DROP_FROM_BOUNDING_SET, DAC_OVERRIDE = 24, 1  # of Linux: prctl(2), capabilities(7)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A run that met no fault."""
+    folder = tmp_path_factory.mktemp("whole") / "whole"
+    tiny_runs.write_text(folder, "translation")
+    tiny_runs.run(folder, "translation")
+    return folder
+
+
+@pytest.fixture
+def half(tmp_path) -> Path:
+    """A run after half of its updates."""
+    folder = tmp_path / "half"
+    tiny_runs.write_text(folder, "translation")
+    tiny_runs.run(folder, "translation", HALF)
+    return folder
+
+
+def refused(folder: Path, before: Callable[[], None] | None = None) -> str:
+    """Goes on with the run in a process that first calls `before`; returns the sentence by which it ends."""
+    done = subprocess.run(
+        tiny_runs.command("translation"),
+        cwd=folder,
+        env=tiny_runs.environment(),
+        preexec_fn=before,
+        capture_output=True,
+        timeout=300,
+        encoding="utf-8",
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return sentence
+
+
+def assert_goes_on(folder: Path, whole: Path) -> None:
+    tiny_runs.run(folder, "translation")
+    assert tiny_runs.differences(folder, whole) == []
+
+
+def test_a_disk_without_space(half, whole):
+    """No file may become larger than a few kilobytes, so that a write fails in the middle, as on a full disk."""
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_FILES, SMALL_FILES))
+
+    sentence = refused(half, limited)
+    assert (
+        "a checkpoint cannot be written to" in sentence and "the same command continues from the last one" in sentence
+    )
+    assert_goes_on(half, whole)
+
+
+def test_a_folder_that_cannot_be_written(half, whole):
+    def bound_by_permissions():
+        """Root may write anywhere, unless it gives this right up."""
+        if os.geteuid() == 0 and ctypes.CDLL(None).prctl(DROP_FROM_BOUNDING_SET, DAC_OVERRIDE, 0, 0, 0):
+            os._exit(99)
+
+    folders = [path for path in (half, *half.rglob("*")) if path.is_dir()]
+    for path in folders:
+        path.chmod(0o555)
+    try:
+        assert "Permission denied; give a folder and files that can be read and written" in refused(
+            half, bound_by_permissions
+        )
+    finally:
+        for path in folders:
+            path.chmod(0o755)
+    assert_goes_on(half, whole)
+
+
+def test_a_folder_in_use(half, whole):
+    with RunFolder(half / "run").locked():
+        assert f"run is in use: process {os.getpid()} on" in refused(half)
+    assert_goes_on(half, whole)
