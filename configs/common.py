@@ -61,10 +61,13 @@ def get_config() -> ConfigDict:
 
     config.data = data = ConfigDict()
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
-    # TensorFlow Datasets; labelled: {directory}/{name} with labels and texts
+    # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
+    # {directory}/{name} with labels and texts
     data.source = "toy"
     data.tfds_name = ""  # a data set in data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
-    data.labels = ""  # the task of labelled texts: qqp, mnli, snli, rte, sst2 or cola
+    # The task of labelled texts (qqp, mnli, snli, rte, sst2 or cola), or labels of your own: entails,neutral, or 0:neutral,1:entails
+    # for files with numbers, or from_train for those of the training text. Your own also need data.columns.
+    data.labels = ""
     data.seed = 1  # for the toy language's sentences
     data.toy_train = 20_000
     data.toy_valid = 500
@@ -75,6 +78,11 @@ def get_config() -> ConfigDict:
     data.train = "train"
     data.valid = "valid"
     data.tests = ("test",)
+    # For tsv: the columns of source and target; for labelled: of one or two texts, and then of the label. Names of a header or of JSON
+    # keys (de,en), or numbers in files without a header (1,2).
+    data.columns = ""
+    data.delimiter = ","  # between the values of a .csv file
+    data.held_out = 0.0  # the share of the training text's lines that become the parts named valid and test, each
     data.store = ""  # a folder that stores the training text as ids, made once from text and options
     data.tokenize = False  # apply Moses' tokenisation to raw text
     data.normalize = True  # apply Moses' normalisation of punctuation before tokenize

@@ -169,6 +169,9 @@ def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
+    for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
+        if getattr(config, name):
+            options[name] = getattr(config, name)
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     tools = [version(tool) for tool in _TOOLS]

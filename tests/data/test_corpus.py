@@ -203,7 +203,7 @@ def test_damaged_text_assets(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"source": "web"}, "data.source='web' is unknown: give 'toy', 'text', 'fairseq', 'tfds' or 'labelled'"),
+        ({"source": "web"}, "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds' or 'labelled'"),
         ({"source": "text"}, "data.directory is empty"),
         ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
         ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),
