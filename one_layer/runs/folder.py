@@ -19,7 +19,7 @@ from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.runs import frozen
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
+from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, may_change, resolve, with_values
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
@@ -97,7 +97,11 @@ class RunFolder:
             return False
         # Both are resolved: a key that an earlier version did not write has its default value.
         before, now = (flatten(json.loads(json.dumps(each.raw))) for each in (self.read_config(), run))
-        differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+        differing = [
+            name
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name) and not (name in OPEN and now[name] is None)
+        ]
         fatal = [name for name in differing if not may_change(name, run)]
         if fatal:
             keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
@@ -105,6 +109,11 @@ class RunFolder:
                 f"{self} holds a run with another config ({keys}); give another --workdir, or the same values"
             )
         return True
+
+    def filled(self, run: RunConfig) -> RunConfig:
+        """`run` with the folder's values of the keys that it leaves open, so that a resumed run goes on with what it began with."""
+        before, now = flatten(self.read_config().raw), flatten(run.raw)
+        return with_values(run, {name: before[name] for name in OPEN if now[name] is None})
 
     @contextmanager
     def locked(self) -> Iterator[None]:

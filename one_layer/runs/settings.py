@@ -15,6 +15,7 @@ from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
+OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
 _OF_THE_TASK = ("source_vocab", "target_vocab", "family")  # not given by users: the text and the task decide them
@@ -22,11 +23,14 @@ _OF_THE_TASK = ("source_vocab", "target_vocab", "family")  # not given by users:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """`lr` is the peak, reached after `warmup` updates. `clip` 0 means no clipping. `accumulate` micro-batches make one update."""
+    """`lr` is the peak, reached after `warmup` updates. `clip` 0 means no clipping. `accumulate` micro-batches make one update.
 
-    lr: float = 5e-4
+    `lr` and `warmup` may be None until the text is known: `one_layer.training.plan` chooses them then.
+    """
+
+    lr: float | None = 5e-4
     schedule: str = "inverse_sqrt"
-    warmup: int = 4000
+    warmup: int | None = 4000
     warmup_init_lr: float = 0.0
     b1: float = 0.9
     b2: float = 0.98
@@ -40,7 +44,7 @@ class OptimConfig:
         if self.schedule not in SCHEDULES:
             raise UserError(f"optim.schedule is {self.schedule!r}; known are {', '.join(SCHEDULES)}")
         for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
-            if not getattr(self, name) >= 0:
+            if getattr(self, name) is not None and not getattr(self, name) >= 0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
         for name in ("b1", "b2", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
@@ -55,11 +59,14 @@ class OptimConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How long to train and what to keep. 0 stands for "no limit" or "never"; configs/common.py comments on every key."""
+    """How long to train and what to keep. 0 stands for "no limit" or "never"; configs/common.py comments on every key.
+
+    `evaluate_every` may be None until the text is known, as `OptimConfig.lr` may.
+    """
 
     updates: int = 0
     epochs: int = 0
-    evaluate_every: int = 0
+    evaluate_every: int | None = 0
     patience: int = 0
     select: str = "bleu"
     log_every: int = 50
@@ -72,8 +79,9 @@ class TrainConfig:
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
-            if getattr(self, name) < least.get(name, 0):
-                raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
+            value = getattr(self, name)
+            if value is not None and value < least.get(name, 0):
+                raise UserError(f"train.{name} is {value}; it must be at least {least.get(name, 0)}")
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,15 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     run = RunConfig(task, seed, model, **records, raw={"task": task.name, "seed": seed, "model": model, **plain})
     _check_together(run)
     return run
+
+
+def with_values(run: RunConfig, values: dict[str, Any]) -> RunConfig:
+    """`run` with other values of some keys, by dotted names. Raises: UserError as `resolve` does."""
+    plain = {name: dict(value) if isinstance(value, dict) else value for name, value in run.raw.items()}
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        plain[section][key] = value
+    return resolve(plain)
 
 
 def task_settings(task: Task, values: dict[str, Any]) -> Any:

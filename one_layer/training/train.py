@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from one_layer.training import metrics, results
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import NOT_A_NUMBER, Meter
 from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.plan import planned, total_updates
 from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,9 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     with folder.locked():
         resumed = folder.claim(run)
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
-        for line in corpus.report:
+        batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
+        run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
+        for line in (*corpus.report, batches.describe(), *chosen):
             log.info(line)
         model = run.model_config(*map(len, corpus.vocabularies))
         if not resumed:
@@ -88,9 +90,8 @@ class Trainer:
         self.run, self.model, self.corpus, self.folder = run, model, corpus, folder
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
         self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
-        log.info(self.batches.describe())
         self.epoch_updates = self.batches.batches_per_epoch
-        self.updates = min(run.train.updates or sys.maxsize, (run.train.epochs or sys.maxsize) * self.epoch_updates)
+        self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
         variables = folder.with_frozen(initialize(model, run.seed))

@@ -60,6 +60,18 @@ class Source(ABC):
         """The files that a part comes from."""
         return []
 
+    def _existing(self, name: str, path: Path) -> Path:
+        """The file `path` of a part, plain or .gz. Raises: UserError if there is none; it says what to do without such a part."""
+        try:
+            return existing_file(path)
+        except UserError as error:
+            if name == self.train:
+                raise
+            raise UserError(
+                f"{error}. Without a file for {name}, give data.held_out=0.05, which takes the parts valid and test out of the training "
+                "text, or name the test sets as data.tests (() for none)"
+            ) from None
+
 
 class Toy(Source):
     """The embedded language. Its parts have names of their own."""
@@ -82,7 +94,7 @@ class TextFiles(Source):
     """Parallel files, `{directory}/{name}.{language}`."""
 
     def read(self, name: str) -> Pairs:
-        source, target = self._paths(name)
+        source, target = [self._existing(name, path) for path in self._paths(name)]
         return read_parallel(source, target)
 
     def lines(self, name: str) -> ManyPairs:
@@ -90,7 +102,7 @@ class TextFiles(Source):
         return source, target
 
     def files(self, name: str) -> list[Path]:
-        return [existing_file(path) for path in self._paths(name)]
+        return [self._existing(name, path) for path in self._paths(name)]
 
     def _paths(self, name: str) -> list[Path]:
         return [Path(self._config.directory) / f"{name}.{language}" for language in self._config.languages]
@@ -122,6 +134,7 @@ class TableFiles(Source):
     """Tables with a column for each language, `{directory}/{name}`."""
 
     def read(self, name: str) -> Pairs:
+        self.files(name)
         source, target = map(list, self.lines(name))
         if not source:
             raise UserError(f"{self._path(name)} has no pairs; give a file with at least one")
@@ -132,7 +145,7 @@ class TableFiles(Source):
         return _Column(table, 0), _Column(table, 1)
 
     def files(self, name: str) -> list[Path]:
-        return [existing_file(self._path(name))]
+        return [self._existing(name, self._path(name))]
 
     def _path(self, name: str) -> Path:
         return Path(self._config.directory) / name

@@ -15,7 +15,6 @@ from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.lines import existing_file
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.tokens import TokenStore
@@ -66,7 +65,7 @@ class LabelledTexts(Source):
     def files(self, name: str) -> list[Path]:
         if self._config.source == "tfds":
             return TfdsRecords(self._config.tfds_name, self._config.directory).files(name)
-        return [existing_file(Path(self._config.directory) / name)]
+        return [self._existing(name, Path(self._config.directory) / name)]
 
 
 def _one_line(text: str) -> str:

@@ -240,6 +240,7 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
 def test_a_data_set_of_tfds_trains(sets, tmp_path):
     changes = {"data.source": "tfds", "data.tfds_name": "glue/qqp", "data.labels": "qqp", "data.valid": "validation"}
     changes |= {"data.train": "train", "data.tests": ("validation",), "train.updates": 2, "train.evaluate_every": 2}
+    changes |= {"optim.warmup": 1}
     result = train(resolve(values(sets, **changes)), tmp_path / "run", [])
     scores = result["test"]["validation"]
     assert set(scores) == {

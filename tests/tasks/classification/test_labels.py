@@ -85,7 +85,7 @@ def test_bare_numbers_need_names(tmp_path: Path) -> None:
 
 
 def test_real_files_with_numbers(shared: Path) -> None:
-    names = {name: "snli_test.tsv" for name in ("train", "valid")}
+    names = dict.fromkeys(("train", "valid"), "snli_test.tsv")
     data = config(shared / "data" / "pair_cls", "0:entailment,1:neutral,2:contradiction", "1,2,3", **names)
     _, labels = LabelledReader().open(data).read("snli_test.tsv")
     assert majority(labels)[2] == {"contradiction": 3237, "entailment": 3368, "neutral": 3219}
