@@ -101,9 +101,9 @@ def get_config() -> ConfigDict:
     data.buckets = 6  # the number of padded lengths
 
     config.optim = optim = ConfigDict()
-    optim.lr = 5e-4
+    optim.lr = 5e-4  # none: follows from the model's width
     optim.schedule = "inverse_sqrt"  # or cosine or linear, which fall to 0 at the last update
-    optim.warmup = 4000  # updates
+    optim.warmup = 4000  # updates; none: a twentieth of the run
     optim.warmup_init_lr = 0.0
     optim.b1 = 0.9
     optim.b2 = 0.98
@@ -116,7 +116,9 @@ def get_config() -> ConfigDict:
     config.train = train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit
-    train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once per epoch
+    train.evaluate_every = (
+        0  # updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
+    )
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"

@@ -37,7 +37,7 @@ class RunFolder:
     | when | what |
     |---|---|
     | the run begins | vocabulary.*.txt, preprocessing.json, frozen.npz (only for fixed arrays that no seed gives), config.json |
-    | it trains | checkpoints/, metrics.jsonl, tensorboard/ |
+    | it trains | checkpoints/, metrics.jsonl, curves.svg, tensorboard/ |
     | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
     | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say the checkpoint unless it is the best |
 
@@ -54,6 +54,11 @@ class RunFolder:
     def metrics_file(self) -> Path:
         """The metrics, with one JSON object per line."""
         return self.path / "metrics.jsonl"
+
+    @property
+    def curves_file(self) -> Path:
+        """The curves of the metrics, drawn at each evaluation."""
+        return self.path / "curves.svg"
 
     @property
     def tensorboard(self) -> Path:

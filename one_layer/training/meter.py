@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from one_layer.errors import UserError
 from one_layer.training.metrics import MetricsLog
+from one_layer.training.progress_line import ProgressLine
 
 NOT_A_NUMBER = (
     "the {what} is {value} at update {step}: training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip. "
@@ -26,9 +27,15 @@ class Meter:
     """
 
     def __init__(
-        self, log: MetricsLog, schedule: Callable[[int], Array], log_every: int, seconds: float, state: dict[str, Any]
+        self,
+        log: MetricsLog,
+        schedule: Callable[[int], Array],
+        log_every: int,
+        seconds: float,
+        state: dict[str, Any],
+        line: ProgressLine,
     ) -> None:
-        self._log, self._schedule, self._log_every = log, schedule, log_every
+        self._log, self._schedule, self._log_every, self._line = log, schedule, log_every, line
         self._before, self._start = seconds, time.perf_counter()
         self._sums: dict[str, float] = dict(state.get("sums", {}))
         self._updates, self._spent = int(state.get("updates", 0)), float(state.get("spent", 0.0))
@@ -54,20 +61,32 @@ class Meter:
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._updates += 1
         self.tokens += int(read["tokens"])
+        silent = self._line.updated(step)
         if step % self._log_every == 0:
             self.write(step)
+        elif silent:
+            self._show(step, self._means(step))
 
     def write(self, step: int) -> None:
         """Writes the unfinished line if it has any updates, and begins a new one."""
         if not self._updates:
             return
-        sums, now = self._sums, self.seconds()
-        means = {
+        means, now = self._means(step), self.seconds()
+        self._show(step, means)
+        self._log.write(step, now, means)
+        self._sums, self._updates, self._spent, self._since = {}, 0, 0.0, now
+
+    def _show(self, step: int, means: dict[str, float]) -> None:
+        names = ("train/loss", "train/learning_rate", "train/tokens_per_second")
+        self._line.show(step, *(means[name] for name in names))
+
+    def _means(self, step: int) -> dict[str, float]:
+        """The unfinished line."""
+        sums = self._sums
+        return {
             "train/loss": sums["loss"] / sums["targets"],
             "train/nll": sums["nll"] / sums["targets"],
             "train/gradient_norm": sums["norm"] / self._updates,
             "train/learning_rate": float(self._schedule(step - 1)),
-            "train/tokens_per_second": sums["tokens"] / (self._spent + now - self._since),
+            "train/tokens_per_second": sums["tokens"] / (self._spent + self.seconds() - self._since),
         }
-        self._log.write(step, now, means)
-        self._sums, self._updates, self._spent, self._since = {}, 0, 0.0, now

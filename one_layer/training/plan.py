@@ -19,7 +19,6 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
     - `optim.warmup` is a twentieth of the updates, but at most 4,000.
     - `train.evaluate_every` is an epoch, but a run is evaluated at least 10 times and at most 20 times.
 
-    Raises: UserError if the run would end before its warm-up.
     """
     updates = total_updates(run.train, epoch_updates)
     width = run.model["d_model"]
@@ -38,7 +37,6 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
     given = flatten(run.raw)
     chosen = {name: rule for name, rule in rules.items() if given[name] is None}
     run = with_values(run, {name: value for name, (value, _) in chosen.items()})
-    _check_warmup(run, updates)
     lines = [
         f"{updates:,} updates, which are {updates / epoch_updates:.1f} epochs ({_limit(run.train, epoch_updates)})"
     ]
@@ -61,8 +59,10 @@ def _limit(train: TrainConfig, epoch_updates: int) -> str:
     return f"train.updates={train.updates}{other}"
 
 
-def _check_warmup(run: RunConfig, updates: int) -> None:
+def check_warmup(run: RunConfig, epoch_updates: int) -> None:
+    """Raises: UserError if the run would end before its warm-up."""
     warmup: Any = run.optim.warmup
+    updates = total_updates(run.train, epoch_updates)
     if updates < warmup:
         raise UserError(
             f"optim.warmup is {warmup:,}, but the run ends after {updates:,} updates, before the learning rate has reached optim.lr; "

@@ -19,15 +19,17 @@ from tqdm import tqdm
 from one_layer.data.batches import Batch, training_iterator
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
+from one_layer.files import write_atomically
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
-from one_layer.training import metrics, results
+from one_layer.training import curves, metrics, results
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import NOT_A_NUMBER, Meter
 from one_layer.training.optimizer import learning_rate, optimizer
-from one_layer.training.plan import planned, total_updates
+from one_layer.training.plan import check_warmup, planned, total_updates
+from one_layer.training.progress_line import ProgressLine
 from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         model = run.model_config(*map(len, corpus.vocabularies))
         if not resumed:
             tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
+            check_warmup(run, batches.batches_per_epoch)
             folder.begin(corpus, {"frozen": tables})
         folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder)
@@ -152,6 +155,10 @@ class Trainer:
         self.validator = self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
         self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
         self.masks = self._packed(self._params_of_last_evaluation())
+        self.line = ProgressLine(self.updates, self.evaluate_every)
+        log.info(
+            "curves: %s, or pip install tensorboard && tensorboard --logdir=%s", self.folder.curves_file, self.folder
+        )
         with closing(metrics.MetricsLog(self.folder, self.progress.step)) as self.log:
             while not self._over():
                 with closing(training_iterator(self.batches, self.progress.step)) as batches:
@@ -176,7 +183,7 @@ class Trainer:
         """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
         progress = self.progress
         end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
-        meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter)
+        meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter, self.line)
         pending: tuple[int, dict[str, Array]] | None = None
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, next(batches), step)
@@ -214,6 +221,8 @@ class Trainer:
             progress.since_best += 1
         progress.evaluated = [*progress.evaluated, progress.step]
         self.log.write(progress.step, progress.seconds, values)
+        write_atomically(self.folder.curves_file, curves.draw(metrics.read_metrics(self.folder.metrics_file), select))
+        self.line.evaluated()
         self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)), score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")

@@ -10,7 +10,7 @@ from configs import labelled, text
 from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import OPEN, RunConfig, resolve
-from one_layer.training.plan import planned, total_updates
+from one_layer.training.plan import check_warmup, planned, total_updates
 from tests import tiny
 
 
@@ -58,7 +58,8 @@ def test_a_run_that_ends_before_its_warm_up_is_refused(schedule: str) -> None:
     with pytest.raises(
         UserError, match=r"optim.warmup is 4,000, but the run ends after 2,580 updates, .* for instance 129"
     ):
-        planned(tiny.run(changes), 129)
+        check_warmup(tiny.run(changes), 129)
+    check_warmup(tiny.run(changes | {"optim.warmup": 2580}), 129)
 
 
 def test_a_resumed_run_has_what_it_began_with(tmp_path) -> None:
