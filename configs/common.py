@@ -123,6 +123,9 @@ def get_config() -> ConfigDict:
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"
     train.log_every = 50  # updates
+    train.checkpoint_minutes = (
+        10.0  # a checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
+    )
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted

@@ -29,6 +29,11 @@ log = logging.getLogger(__name__)
 Variables = dict[str, Any]
 
 _LOCK = ".lock"
+_FILES = ("data.bpe_codes", "data.vocabulary")  # reading the text again checks that their content is the run's
+_LONGER = (
+    ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so this run cannot be made longer. To train longer, start "
+    "anew in another --workdir with more updates, or with optim.schedule=inverse_sqrt, whose runs can be continued"
+)
 
 
 class RunFolder:
@@ -107,13 +112,20 @@ class RunFolder:
             for name in sorted(before.keys() | now.keys())
             if before.get(name) != now.get(name) and not (name in OPEN and now[name] is None)
         ]
-        fatal = [name for name in differing if not may_change(name, run)]
+        fatal = [name for name in differing if not may_change(name, run) and not _moved(name, before, now)]
         if fatal:
             keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
+            longer = _LONGER.format(run.optim.schedule) if set(fatal) <= {"train.updates", "train.epochs"} else ""
             raise UserError(
-                f"{self} holds a run with another config ({keys}); give another --workdir, or the same values"
+                f"{self} holds a run with another config ({keys}); give another --workdir, or the same values{longer}"
             )
         return True
+
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether the run has saved a checkpoint. Until then nothing depends on the text that it began with."""
+        folder = self.checkpoints_folder
+        return folder.is_dir() and any(each.name.isdigit() for each in folder.iterdir())
 
     def filled(self, run: RunConfig) -> RunConfig:
         """`run` with the folder's values of the keys that it leaves open, so that a resumed run goes on with what it began with."""
@@ -239,6 +251,15 @@ class RunFolder:
         path = self.path / f"evaluation-{split}{self._suffix(checkpoint)}.json"
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
+    def best_scores(self, split: str) -> dict[str, Any]:
+        """The scores of the best checkpoint on a split, as far as they were written; else empty."""
+        found: dict[str, Any] = {}
+        with suppress(OSError, ValueError, KeyError):
+            found = json.loads((self.path / "result.json").read_text("utf-8"))["test"][split]
+        with suppress(OSError, ValueError):
+            found = found or json.loads((self.path / f"evaluation-{split}.json").read_text("utf-8"))
+        return found
+
     def write_hypotheses(self, split: str, checkpoint: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
@@ -256,3 +277,8 @@ class RunFolder:
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
         write_atomically(self.path / "result.json", json.dumps(result, indent=1) + "\n")
+
+
+def _moved(name: str, before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a key names a file in both configs, by different paths."""
+    return name in _FILES and bool(before.get(name)) and bool(now.get(name))

@@ -70,6 +70,7 @@ class TrainConfig:
     patience: int = 0
     select: str = "bleu"
     log_every: int = 50
+    checkpoint_minutes: float = 10.0
     keep_last: int = 1
     keep_best: int = 1
     keep_every: int = 0
@@ -80,7 +81,7 @@ class TrainConfig:
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name != "select"):
             value = getattr(self, name)
-            if value is not None and value < least.get(name, 0):
+            if value is not None and not value >= least.get(name, 0):
                 raise UserError(f"train.{name} is {value}; it must be at least {least.get(name, 0)}")
 
 
@@ -200,12 +201,14 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
 def may_change(name: str, run: RunConfig) -> bool:
     """Whether a key (by its dotted name) may have another value when a run is resumed.
 
-    Keys that only say how long to train or how to score test sets may change. Keys that decide the validation score may not, because
-    that score selects the best checkpoint. The number of updates may change only if the schedule does not depend on it.
+    Keys that only say how long to train, how to score test sets or where files lie may change: a run recognises its text by its content.
+    Keys that decide the validation score may not, because that score selects the best checkpoint. The number of updates may change only
+    if the schedule does not depend on it.
     """
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"
     section, _, key = name.partition(".")
     if section == "evaluation":
         return key not in run.task.validated_by
-    return name in ("train.patience", "train.log_every", "data.store")
+    free = ("train.patience", "train.log_every", "train.checkpoint_minutes", "data.store", "data.directory")
+    return name in free

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     folder = RunFolder(workdir)
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
     with folder.locked():
-        resumed = folder.claim(run)
+        resumed = folder.claim(run) and folder.has_checkpoints
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
@@ -155,7 +156,7 @@ class Trainer:
         self.validator = self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
         self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
         self.masks = self._packed(self._params_of_last_evaluation())
-        self.line = ProgressLine(self.updates, self.evaluate_every)
+        self.line, self._saved = ProgressLine(self.updates, self.evaluate_every), time.perf_counter()
         log.info(
             "curves: %s, or pip install tensorboard && tensorboard --logdir=%s", self.folder.curves_file, self.folder
         )
@@ -163,7 +164,8 @@ class Trainer:
             while not self._over():
                 with closing(training_iterator(self.batches, self.progress.step)) as batches:
                     self._interval(batches, interruption)
-                self._evaluate_and_save()
+                if self.progress.step % self.evaluate_every == 0 or self.progress.step == self.updates:
+                    self._evaluate_and_save()
                 self.stop_if_asked(interruption)
 
     def _params_of_last_evaluation(self) -> Any:
@@ -180,7 +182,10 @@ class Trainer:
         return progress.step >= self.updates or bool(patience and progress.since_best >= patience)
 
     def _interval(self, batches: Iterator[Batch], interruption: Interruption) -> None:
-        """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
+        """Does the updates up to the next evaluation, or until a checkpoint is due; then saves one.
+
+        Metrics are fetched one step late, so that the device never waits.
+        """
         progress = self.progress
         end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter, self.line)
@@ -190,7 +195,7 @@ class Trainer:
             if pending:
                 meter.add(*pending)
             pending = step + 1, sums
-            if interruption.signal:
+            if interruption.signal or self._due():
                 break
         if pending:
             meter.add(*pending)
@@ -200,8 +205,17 @@ class Trainer:
         progress.tokens += meter.tokens
         progress.seconds, progress.meter = meter.seconds(), meter.state
         if progress.step < end:
-            self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)))
+            self._save()
             self.stop_if_asked(interruption)
+
+    def _due(self) -> bool:
+        """Whether the last checkpoint is older than `train.checkpoint_minutes`."""
+        minutes = self.run.train.checkpoint_minutes
+        return bool(minutes) and time.perf_counter() - self._saved >= 60 * minutes
+
+    def _save(self, score: float | None = None) -> None:
+        self.checkpoints.save(self.progress.step, self.params, self.moments, dict(vars(self.progress)), score)
+        self._saved = time.perf_counter()
 
     def _evaluate_and_save(self) -> None:
         progress = self.progress
@@ -223,7 +237,7 @@ class Trainer:
         self.log.write(progress.step, progress.seconds, values)
         write_atomically(self.folder.curves_file, curves.draw(metrics.read_metrics(self.folder.metrics_file), select))
         self.line.evaluated()
-        self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)), score)
+        self._save(score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 

@@ -200,6 +200,20 @@ def test_damaged_text_assets(folder: Path) -> None:
         load_text_assets(run)
 
 
+def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Path, tmp_path: Path) -> None:
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.2\nn e\n")
+    config = texts(folder, bpe_codes=str(codes))
+    corpus = load(config)
+    (tmp_path / "moved").write_text(codes.read_text())
+    for path in (tmp_path / "moved", tmp_path / "nowhere"):
+        again = load(replace(config, bpe_codes=str(path)), corpus.vocabularies, corpus.codes)
+        assert again.fingerprints() == corpus.fingerprints()
+    codes.write_text("#version: 0.2\nu e\n")
+    with pytest.raises(UserError, match=r"data.bpe_codes=.*codes is not the file that this run began with"):
+        load(config, corpus.vocabularies, corpus.codes)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -194,8 +194,21 @@ def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
     assert RunFolder(tmp_path / "endless").claim(tiny.run(longer))
     cosine = {"optim.schedule": "cosine"}
     RunFolder(tmp_path / "cosine").write_config(tiny.run(cosine))
-    with pytest.raises(UserError, match=r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here"):
+    with pytest.raises(UserError, match=r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here") as caught:
         RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer))
+    assert "optim.schedule=cosine falls to 0 at the end of its run" in str(caught.value)
+    assert "To train longer, start anew in another --workdir" in str(caught.value)
+    with pytest.raises(UserError) as caught:
+        RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer | {"model.keep": 0.25}))
+    assert "To train longer" not in str(caught.value)
+
+
+def test_files_may_lie_elsewhere(tmp_path):
+    with_codes = {"data.bpe_codes": "here/codes"}
+    RunFolder(tmp_path).write_config(tiny.run(with_codes))
+    assert RunFolder(tmp_path).claim(tiny.run({"data.bpe_codes": "there/codes", "data.directory": "there"}))
+    with pytest.raises(UserError, match=r"data.bpe_codes: 'here/codes' there, '' here"):
+        RunFolder(tmp_path).claim(tiny.run())
 
 
 def test_how_to_score_may_change(tmp_path):

@@ -34,6 +34,10 @@ class ClassificationModel(TrainedModel):
 
     verb = "classify"
 
+    @property
+    def main_score(self) -> str:
+        return label_set(self.data).scores[0]
+
     def classify(self, texts: Sequence[str]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 

@@ -22,6 +22,7 @@ class TranslationModel(TrainedModel):
     """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept."""
 
     verb = "translate"
+    main_score = "bleu_tokenized"
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
