@@ -10,5 +10,4 @@ from one_layer.__main__ import run
 if __name__ == "__main__":
     sys.modules["__main__"].__doc__ = command.__doc__  # what --help prints first
     flags.adopt_module_key_flags(command)
-    command.in_utf8()
     run()

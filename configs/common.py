@@ -136,6 +136,7 @@ def get_config() -> ConfigDict:
     evaluation.length_penalty = 1.0
     evaluation.max_length_a = 1.2  # a translation has at most a · (tokens of its source, eos included) + b tokens
     evaluation.max_length_b = 10
+    evaluation.tokenize = ""  # sacreBLEU's tokenizer: 13a, zh, char, intl, ja-mecab, ...; empty: by the target language
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
     return config

@@ -170,7 +170,7 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(problem)
 
 
-def in_utf8() -> None:
+def _in_utf8() -> None:
     """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
@@ -182,6 +182,7 @@ def run() -> None:
     Ctrl-C, SIGTERM and a closed pipe exit with 128 + the signal's number, as shells expect.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    _in_utf8()
     config_files.make_importable()
     sys.argv = [config_files.resolved(word) for word in sys.argv]
     try:
@@ -238,5 +239,4 @@ def _say(error: UserError) -> int:
 
 
 if __name__ == "__main__":
-    in_utf8()
     run()

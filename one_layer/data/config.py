@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
@@ -124,7 +125,7 @@ class DataConfig:
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
         """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""
         steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
-        return Preprocessing(language, *steps, pairs=pairs)
+        return Preprocessing(language, *steps, pairs=pairs, spaced=has_spaces(language))
 
     def describe(self, part: str) -> str:
         """A phrase for error messages about the text of `train` or `valid`: the kind of text and its place."""
