@@ -74,10 +74,13 @@ def get_config() -> ConfigDict:
 
     config.data = data = ConfigDict()
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
-    # TensorFlow Datasets; labelled: {directory}/{name} with labels and texts
+    # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
+    # {directory}/{name} with labels and texts
     data.source = "toy"
     data.tfds_name = ""  # a data set in data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
-    data.labels = ""  # the task of labelled texts: qqp, mnli, snli, rte, sst2 or cola
+    # The task of labelled texts (qqp, mnli, snli, rte, sst2 or cola), or labels of your own: entails,neutral, or 0:neutral,1:entails
+    # for files with numbers, or from_train for those of the training text. Your own also need data.columns.
+    data.labels = ""
     data.seed = 1  # for the toy language's sentences
     data.toy_train = 20_000
     data.toy_valid = 500
@@ -88,6 +91,11 @@ def get_config() -> ConfigDict:
     data.train = "train"
     data.valid = "valid"
     data.tests = ("test",)
+    # For tsv: the columns of source and target; for labelled: of one or two texts, and then of the label. Names of a header or of JSON
+    # keys (de,en), or numbers in files without a header (1,2).
+    data.columns = ""
+    data.delimiter = ","  # between the values of a .csv file
+    data.held_out = 0.0  # the share of the training text's lines that become the parts named valid and test, each
     data.store = ""  # a folder that stores the training text as ids, made once from text and options
     data.tokenize = False  # apply Moses' tokenisation to raw text
     data.normalize = True  # apply Moses' normalisation of punctuation before tokenize
@@ -106,9 +114,9 @@ def get_config() -> ConfigDict:
     data.buckets = 6  # the number of padded lengths
 
     config.optim = optim = ConfigDict()
-    optim.lr = 5e-4
+    optim.lr = 5e-4  # none: follows from the model's width
     optim.schedule = "inverse_sqrt"  # or cosine or linear, which fall to 0 at the last update
-    optim.warmup = 4000  # updates
+    optim.warmup = 4000  # updates; none: a twentieth of the run
     optim.warmup_init_lr = 0.0
     optim.b1 = 0.9
     optim.b2 = 0.98
@@ -121,7 +129,9 @@ def get_config() -> ConfigDict:
     config.train = train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit
-    train.evaluate_every = 0  # updates between evaluations, each with a checkpoint; 0: once per epoch
+    train.evaluate_every = (
+        0  # updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
+    )
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"
@@ -130,6 +140,9 @@ def get_config() -> ConfigDict:
     train.backskip = "off"
     # An update whose loss or gradient is not finite is never applied; so many of them in a row end the run.
     train.max_nonfinite = 10
+    train.checkpoint_minutes = (
+        10.0  # a checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
+    )
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted
@@ -140,6 +153,7 @@ def get_config() -> ConfigDict:
     evaluation.length_penalty = 1.0
     evaluation.max_length_a = 1.2  # a translation has at most a · (tokens of its source, eos included) + b tokens
     evaluation.max_length_b = 10
+    evaluation.tokenize = ""  # sacreBLEU's tokenizer: 13a, zh, char, intl, ja-mecab, ...; empty: by the target language
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
     return config

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
-SOURCES = ("toy", "text", "fairseq", "tfds", "labelled")
+SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled")
 
 _MOST_TOY_PAIRS = 10_000_000
 
@@ -17,8 +18,8 @@ class DataConfig:
     """Where the pairs of a corpus come from, and how they are prepared. configs/common.py comments on every key.
 
     Text files are `{directory}/{name}.{language}`, or that with .gz, for every name in `train`, `valid` and `tests`. In the folder of
-    fairseq-preprocess, and in a TFDS data set under `directory`, the names are those of splits. Files of labelled texts are
-    `{directory}/{name}`, or that with .gz; labels have no language.
+    fairseq-preprocess, and in a TFDS data set under `directory`, the names are those of splits. Tables (`tsv`) and files of labelled
+    texts are `{directory}/{name}`, or that with .gz; labels have no language.
 
     Raises: UserError for a value that is missing, out of range, or does not fit the others.
     """
@@ -36,6 +37,9 @@ class DataConfig:
     train: str = "train"
     valid: str = "valid"
     tests: tuple[str, ...] = ("test",)
+    columns: str = ""
+    delimiter: str = ","
+    held_out: float = 0.0
     store: str = ""
     tokenize: bool = False
     normalize: bool = True
@@ -58,14 +62,24 @@ class DataConfig:
         what = {
             "text": "the parallel text files",
             "fairseq": "dict.*.txt, .bin and .idx files",
+            "tsv": "the tables",
             "labelled": "the files",
         }
         if self.source in what and not self.directory:
             raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
-        if self.store and self.source not in ("text", "tfds", "labelled"):
-            raise UserError(f"data.store is for text sources only: leave it out with data.source={self.source!r:.200}")
+        if self.source not in ("text", "tsv", "tfds", "labelled"):
+            for name in ("store", "held_out"):
+                if getattr(self, name):
+                    raise UserError(
+                        f"data.{name} is for text sources only: leave it out with data.source={self.source!r}"
+                    )
+        if not 0 <= self.held_out < 0.5:
+            raise UserError(
+                f"data.held_out={self.held_out} is not a share: give 0, or a number below 0.5, for instance 0.05"
+            )
+        self._check_columns()
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
             raise UserError(
                 f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
@@ -94,6 +108,23 @@ class DataConfig:
                     f"{_MOST_TOY_PAIRS:,}"
                 )
 
+    def _check_columns(self) -> None:
+        columns = self.columns.split(",") if self.columns else []
+        if self.columns and self.source not in ("tsv", "labelled"):
+            raise UserError(f"data.columns is for tables only: leave it out with data.source={self.source!r}")
+        if self.source == "tsv" and len(columns) != 2:
+            raise UserError(
+                f"data.columns={self.columns!r} must name two columns, the {self.source_language!r} and the "
+                f"{self.target_language!r} text: give names of the header, for instance de,en, or numbers, for instance 1,2"
+            )
+        numbers = [column.strip() for column in columns if column.strip().isdecimal()]
+        if len(set(columns)) < len(columns) or "0" in numbers or (numbers and len(numbers) < len(columns)):
+            raise UserError(
+                f"data.columns={self.columns!r} must be different names, or, for files without a header, numbers from 1"
+            )
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise UserError(f"data.delimiter={self.delimiter!r} must be one character, for instance , or ;")
+
     @property
     def languages(self) -> tuple[str, str]:
         """(source, target)."""
@@ -102,7 +133,7 @@ class DataConfig:
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
         """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""
         steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
-        return Preprocessing(language, *steps, pairs=pairs)
+        return Preprocessing(language, *steps, pairs=pairs, spaced=has_spaces(language))
 
     def describe(self, part: str) -> str:
         """A phrase for error messages about the text of `train` or `valid`: the kind of text and its place."""

@@ -82,6 +82,7 @@ def load(
 
     Raises: UserError for files that cannot be used, and if no training pair is left.
     """
+    _check_files(config, vocabularies, codes)
     source = reader.open(config)
     source.files(source.train)  # raises for missing files now, before the rest is read
     raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
@@ -120,6 +121,20 @@ def load_scored(
     return Corpus(
         **vars(assets), train=Split(), valid=valid, tests=tests, report=[*report, _describe_vocabularies(assets)]
     )
+
+
+def _check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> None:
+    """Raises: UserError if a file of codes or a vocabulary is there, but is not what a run began with (`vocabularies`, `codes`)."""
+    saved = {"bpe_codes": codes, "vocabulary": vocabularies[0] if vocabularies else None}
+    for name, own in saved.items():
+        path = getattr(config, name)
+        if own is None or not path or not Path(path).is_file():
+            continue
+        found = read_vocabulary_json(path) if name == "vocabulary" else _codes(config, None)
+        if found != own:
+            raise UserError(
+                f"data.{name}={path} is not the file that this run began with; give that file, or train in a new --workdir"
+            )
 
 
 def _scored_names(source: Source, wanted: str) -> dict[str, str]:
@@ -169,6 +184,9 @@ def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
+    for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
+        if getattr(config, name):
+            options[name] = getattr(config, name)
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     tools = [version(tool) for tool in _TOOLS]

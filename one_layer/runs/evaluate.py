@@ -30,6 +30,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
         scores, hypotheses = model.score(split, name)
         scores = {"split": name, "checkpoint": model.source, "step": model.step, **vars(model.settings), **scores}
         if folder:
+            _compare(model, name, scores, folder)
             folder.write_scores(name, _scored(model), scores)
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
@@ -43,3 +44,14 @@ def _scored(model: TrainedModel) -> str:
     now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
     changed = (f"{name.partition('.')[2]}={value}" for name, value in now.items() if trained.get(name, value) != value)
     return " ".join([model.source, *changed])
+
+
+def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:
+    """Says so if an average of checkpoints scores below the best checkpoint, as far as that one was scored on this split."""
+    best, name = folder.best_scores(split), model.main_score
+    if model.source.startswith("average") and name in best and scores[name] < best[name]:
+        log.warning(
+            "%s: %s has a %s of %.4g, below the %.4g of the best checkpoint. The averaged checkpoints lie too far apart: average fewer, or "
+            "checkpoints of shorter intervals (train.evaluate_every). docs/running.md says when averaging helps",
+            *(split, model.source, name, scores[name], best[name]),
+        )

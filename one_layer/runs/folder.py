@@ -20,7 +20,7 @@ from one_layer.errors import UserError
 from one_layer.files import remove_leftovers, write_atomically
 from one_layer.runs import frozen
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
+from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, may_change, resolve, with_values
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
@@ -30,6 +30,11 @@ log = logging.getLogger(__name__)
 Variables = dict[str, Any]
 
 _LOCK = ".lock"
+_FILES = ("data.bpe_codes", "data.vocabulary")  # reading the text again checks that their content is the run's
+_LONGER = (
+    ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so this run cannot be made longer. To train longer, start "
+    "anew in another --workdir with more updates, or with optim.schedule=inverse_sqrt, whose runs can be continued"
+)
 
 
 class RunFolder:
@@ -38,7 +43,7 @@ class RunFolder:
     | when | what |
     |---|---|
     | the run begins | vocabulary.*.txt, preprocessing.json, text.json, frozen.npz (only for fixed arrays that no seed gives), config.json |
-    | it trains | checkpoints/, metrics.jsonl, tensorboard/ |
+    | it trains | checkpoints/, metrics.jsonl, curves.svg, tensorboard/ |
     | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
     | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say what differs from result.json |
 
@@ -55,6 +60,11 @@ class RunFolder:
     def metrics_file(self) -> Path:
         """The metrics, with one JSON object per line."""
         return self.path / "metrics.jsonl"
+
+    @property
+    def curves_file(self) -> Path:
+        """The curves of the metrics, drawn at each evaluation."""
+        return self.path / "curves.svg"
 
     @property
     def tensorboard(self) -> Path:
@@ -102,14 +112,24 @@ class RunFolder:
             return False
         # Both are resolved: a key that an earlier version did not write has its default value.
         before, now = (flatten(json.loads(json.dumps(each.raw))) for each in (self.read_config(), run))
-        differing = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-        fatal = [name for name in differing if not may_change(name, run)]
+        differing = [
+            name
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name) and not (name in OPEN and now[name] is None)
+        ]
+        fatal = [name for name in differing if not may_change(name, run) and not _moved(name, before, now)]
         if fatal:
             keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
+            longer = _LONGER.format(run.optim.schedule) if set(fatal) <= {"train.updates", "train.epochs"} else ""
             raise UserError(
-                f"{self} holds a run with another config ({keys}); give another --workdir, or the same values"
+                f"{self} holds a run with another config ({keys}); give another --workdir, or the same values{longer}"
             )
         return True
+
+    def filled(self, run: RunConfig) -> RunConfig:
+        """`run` with the folder's values of the keys that it leaves open, so that a resumed run goes on with what it began with."""
+        before, now = flatten(self.read_config().raw), flatten(run.raw)
+        return with_values(run, {name: before[name] for name in OPEN if now[name] is None})
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -247,6 +267,15 @@ class RunFolder:
         path = self.path / f"evaluation-{split}{self._suffix(scored)}.json"
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
+    def best_scores(self, split: str) -> dict[str, Any]:
+        """The scores of the best checkpoint on a split, as far as they were written; else empty."""
+        found: dict[str, Any] = {}
+        with suppress(OSError, ValueError, KeyError):
+            found = json.loads((self.path / "result.json").read_text("utf-8"))["test"][split]
+        with suppress(OSError, ValueError):
+            found = found or json.loads((self.path / f"evaluation-{split}.json").read_text("utf-8"))
+        return found
+
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
@@ -265,3 +294,8 @@ class RunFolder:
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
         write_atomically(self.path / "result.json", json.dumps(result, indent=1) + "\n")
+
+
+def _moved(name: str, before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a key names a file in both configs, by different paths."""
+    return name in _FILES and bool(before.get(name)) and bool(now.get(name))

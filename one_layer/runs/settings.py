@@ -15,6 +15,7 @@ from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
+OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
 # Not given by users in the section `model`: the text, the task and the section `train` decide them.
@@ -23,11 +24,14 @@ _DECIDED = ("source_vocab", "target_vocab", "family", "backskip")
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """`lr` is the peak, reached after `warmup` updates. `clip` 0 means no clipping. `accumulate` micro-batches make one update."""
+    """`lr` is the peak, reached after `warmup` updates. `clip` 0 means no clipping. `accumulate` micro-batches make one update.
 
-    lr: float = 5e-4
+    `lr` and `warmup` may be None until the text is known: `one_layer.training.plan` chooses them then.
+    """
+
+    lr: float | None = 5e-4
     schedule: str = "inverse_sqrt"
-    warmup: int = 4000
+    warmup: int | None = 4000
     warmup_init_lr: float = 0.0
     b1: float = 0.9
     b2: float = 0.98
@@ -41,7 +45,7 @@ class OptimConfig:
         if self.schedule not in SCHEDULES:
             raise UserError(f"optim.schedule is {self.schedule!r:.200}; known are {', '.join(SCHEDULES)}")
         for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
-            if not getattr(self, name) >= 0:
+            if getattr(self, name) is not None and not getattr(self, name) >= 0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
         for name in ("b1", "b2", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
@@ -56,14 +60,18 @@ class OptimConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How long to train and what to keep. 0 stands for "no limit" or "never"; configs/common.py comments on every key."""
+    """How long to train and what to keep. 0 stands for "no limit" or "never"; configs/common.py comments on every key.
+
+    `evaluate_every` may be None until the text is known, as `OptimConfig.lr` may.
+    """
 
     updates: int = 0
     epochs: int = 0
-    evaluate_every: int = 0
+    evaluate_every: int | None = 0
     patience: int = 0
     select: str = "bleu"
     log_every: int = 50
+    checkpoint_minutes: float = 10.0
     keep_last: int = 1
     keep_best: int = 1
     keep_every: int = 0
@@ -75,8 +83,9 @@ class TrainConfig:
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.name not in ("select", "backskip")):
-            if getattr(self, name) < least.get(name, 0):
-                raise UserError(f"train.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
+            value = getattr(self, name)
+            if value is not None and not value >= least.get(name, 0):
+                raise UserError(f"train.{name} is {value}; it must be at least {least.get(name, 0)}")
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,15 @@ def resolve(config: dict[str, Any]) -> RunConfig:
     run = RunConfig(task, seed, model, **records, raw={"task": task.name, "seed": seed, "model": model, **plain})
     _check_together(run)
     return run
+
+
+def with_values(run: RunConfig, values: dict[str, Any]) -> RunConfig:
+    """`run` with other values of some keys, by dotted names. Raises: UserError as `resolve` does."""
+    plain = {name: dict(value) if isinstance(value, dict) else value for name, value in run.raw.items()}
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        plain[section][key] = value
+    return resolve(plain)
 
 
 def task_settings(task: Task, values: dict[str, Any]) -> Any:
@@ -187,12 +205,14 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
 def may_change(name: str, run: RunConfig) -> bool:
     """Whether a key (by its dotted name) may have another value when a run is resumed.
 
-    Keys that only say how long to train or how to score test sets may change. Keys that decide the validation score may not, because
-    that score selects the best checkpoint. The number of updates may change only if the schedule does not depend on it.
+    Keys that only say how long to train, how to score test sets or where files lie may change: a run recognises its text by its content.
+    Keys that decide the validation score may not, because that score selects the best checkpoint. The number of updates may change only
+    if the schedule does not depend on it.
     """
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"
     section, _, key = name.partition(".")
     if section == "evaluation":
         return key not in run.task.validated_by
-    return name in ("train.patience", "train.log_every", "train.max_nonfinite", "data.store")
+    free = ("patience", "log_every", "checkpoint_minutes", "max_nonfinite")
+    return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))

@@ -45,6 +45,11 @@ class TrainedModel(ABC):
 
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
 
+    @property
+    def main_score(self) -> str:
+        """The name of the score, among those of `score`, by which checkpoints are compared (higher is better); empty for none."""
+        return ""
+
     @abstractmethod
     def lines(self, lines: Sequence[str]) -> list[str]:
         """Returns one output line for each raw line, in order. The mode with the name `verb` writes these lines."""

@@ -78,7 +78,7 @@ def _floats_of_a_token(model: ModelConfig) -> int:
     encoder, decoder = (each * model.d_model + 2 * model.ffn for each in (8, 14))
     if model.remat:
         encoder = decoder = model.d_model
-    return model.encoder_layers * encoder + model.decoder_layers * decoder + 2 * model.target_vocab
+    return model.depth("encoder") * encoder + model.depth("decoder") * decoder + 2 * model.target_vocab
 
 
 def _longest_scored(corpus: Corpus) -> int:

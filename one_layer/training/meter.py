@@ -11,6 +11,7 @@ import jax
 from jaxtyping import Array
 
 from one_layer.training.metrics import MetricsLog
+from one_layer.training.progress_line import ProgressLine
 
 
 class Meter:
@@ -22,9 +23,15 @@ class Meter:
     """
 
     def __init__(
-        self, log: MetricsLog, schedule: Callable[[int], Array], log_every: int, seconds: float, state: dict[str, Any]
+        self,
+        log: MetricsLog,
+        schedule: Callable[[int], Array],
+        log_every: int,
+        seconds: float,
+        state: dict[str, Any],
+        line: ProgressLine,
     ) -> None:
-        self._log, self._schedule, self._log_every = log, schedule, log_every
+        self._log, self._schedule, self._log_every, self._line = log, schedule, log_every, line
         self._before, self._start = seconds, time.perf_counter()
         self._sums: dict[str, float] = dict(state.get("sums", {}))
         self._updates, self._spent = int(state.get("updates", 0)), float(state.get("spent", 0.0))
@@ -58,21 +65,33 @@ class Meter:
                 self.before_row = self.state
             self.in_a_row += 1
             self.skipped += 1
+        silent = self._line.updated(step)
         if step % self._log_every == 0:
             self.write(step)
+        elif silent and self._updates:
+            self._show(step, self._means(step))
         return read
 
     def write(self, step: int) -> None:
         """Writes the unfinished line if it has any updates, and begins a new one."""
         if not self._updates:
             return
-        sums, now = self._sums, self.seconds()
-        means = {
+        means, now = self._means(step), self.seconds()
+        self._show(step, means)
+        self._log.write(step, now, means)
+        self._sums, self._updates, self._spent, self._since = {}, 0, 0.0, now
+
+    def _show(self, step: int, means: dict[str, float]) -> None:
+        names = ("train/loss", "train/learning_rate", "train/tokens_per_second")
+        self._line.show(step, *(means[name] for name in names))
+
+    def _means(self, step: int) -> dict[str, float]:
+        """The unfinished line."""
+        sums = self._sums
+        return {
             "train/loss": sums["loss"] / sums["targets"],
             "train/nll": sums["nll"] / sums["targets"],
             "train/gradient_norm": sums["norm"] / self._updates,
             "train/learning_rate": float(self._schedule(step - 1 - self.skipped)),  # skipped updates do not move it
-            "train/tokens_per_second": sums["tokens"] / (self._spent + now - self._since),
+            "train/tokens_per_second": sums["tokens"] / (self._spent + self.seconds() - self._since),
         }
-        self._log.write(step, now, means)
-        self._sums, self._updates, self._spent, self._since = {}, 0, 0.0, now

@@ -20,19 +20,21 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
     - `cosine`: the same warm-up, then down a cosine to 0 after the last update, so that masks stop flipping.
     - `linear`: the same warm-up, then down a straight line to 0 (Liu et al. 2019, table 10).
     """
-    warmup = max(config.warmup, 1)
+    assert config.lr is not None and config.warmup is not None  # `plan` has chosen them
+    lr, given = config.lr, config.warmup
+    warmup = max(given, 1)
 
     def schedule(count: int | Int[Array, ""]) -> Float[Array, ""]:
         step = jnp.asarray(count, jnp.float32)
-        rising = config.warmup_init_lr + (config.lr - config.warmup_init_lr) * step / warmup
-        share = jnp.clip((step - config.warmup) / max(updates - config.warmup, 1), 0.0, 1.0)
+        rising = config.warmup_init_lr + (lr - config.warmup_init_lr) * step / warmup
+        share = jnp.clip((step - given) / max(updates - given, 1), 0.0, 1.0)
         if config.schedule == "cosine":
-            falling = config.lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
+            falling = lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
         elif config.schedule == "linear":
-            falling = config.lr * (1.0 - share)
+            falling = lr * (1.0 - share)
         else:
-            falling = config.lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0))
-        return jnp.where(step < config.warmup, rising, falling)
+            falling = lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0))
+        return jnp.where(step < given, rising, falling)
 
     return schedule
 

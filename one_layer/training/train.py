@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -18,16 +18,20 @@ from tqdm import tqdm
 from one_layer.data.batches import Batch, training_iterator
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
+from one_layer.files import write_atomically
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
+from one_layer.models.flops import update_flops
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
-from one_layer.training import metrics, results
+from one_layer.training import curves, metrics, results
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.memory import check_memory
 from one_layer.training.meter import Meter
 from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.plan import check_warmup, planned, total_updates
 from one_layer.training.progress import Progress
+from one_layer.training.progress_line import ProgressLine
 from one_layer.training.skipping import MEND, diverged, report
 from one_layer.training.step import train_step
 
@@ -48,12 +52,15 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         resumed = folder.claim(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
-        for line in corpus.report:
+        batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
+        run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
+        for line in (*corpus.report, batches.describe(), *chosen):
             log.info(line)
         model = run.model_config(*map(len, corpus.vocabularies))
         check_memory(run, model, corpus)
         if not resumed:
             tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
+            check_warmup(run, batches.batches_per_epoch)
             folder.begin(corpus, {"frozen": tables}, corpus.fingerprints())
         folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder)
@@ -76,9 +83,8 @@ class Trainer:
         self.run, self.model, self.corpus, self.folder = run, model, corpus, folder
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
         self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
-        log.info(self.batches.describe())
         self.epoch_updates = self.batches.batches_per_epoch
-        self.updates = min(run.train.updates or sys.maxsize, (run.train.epochs or sys.maxsize) * self.epoch_updates)
+        self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
         variables = folder.with_frozen(initialize(model, run.seed))
@@ -145,11 +151,16 @@ class Trainer:
         self.validator = self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
         self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
         self.masks = self._packed(self._params_of_last_evaluation())
+        self.line, self._saved = ProgressLine(self.updates, self.evaluate_every), time.perf_counter()
+        log.info(
+            "curves: %s, or pip install tensorboard && tensorboard --logdir=%s", self.folder.curves_file, self.folder
+        )
         with closing(metrics.MetricsLog(self.folder, self.progress.step)) as self.log:
             while not self._over():
                 with closing(training_iterator(self.batches, self.progress.step)) as batches:
                     self._interval(batches, interruption)
-                self._evaluate_and_save(interruption)
+                if self._unevaluated():
+                    self._evaluate_and_save(interruption)
                 self.stop_if_asked(interruption)
 
     def _params_of_last_evaluation(self) -> Any:
@@ -175,14 +186,15 @@ class Trainer:
         return due and step > 0 and self.progress.evaluated[-1:] != [step]
 
     def _interval(self, batches: Iterator[Batch], interruption: Interruption) -> None:
-        """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits.
+        """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved.
 
-        Only an update that may be the last of too many skipped ones is waited for: none may follow it.
+        Metrics are fetched one step late, so that the device never waits. Only an update that may be the last of too many skipped ones is
+        waited for: none may follow it.
         """
         progress, most = self.progress, self.run.train.max_nonfinite
         next_evaluation = progress.step + self.evaluate_every - progress.step % self.evaluate_every
         end = progress.step if self._unevaluated() else min(next_evaluation, self.updates)
-        meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter)
+        meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter, self.line)
         pending: list[tuple[int, dict[str, Array]]] = []
         reached = progress.step
         self.flops_after = {reached: progress.flops}
@@ -196,7 +208,7 @@ class Trainer:
             while len(pending) > unread:
                 self._read(meter, *pending.pop(0))
             reached = step + 1
-            if interruption.signal:
+            if interruption.signal or self._due():
                 break
         for step, sums in pending:
             self._read(meter, step, sums)
@@ -206,6 +218,16 @@ class Trainer:
         progress.step, progress.seconds, progress.meter = reached, meter.seconds(), meter.state
         if progress.step < end:
             self.stop_if_asked(interruption)
+            self._save()
+
+    def _due(self) -> bool:
+        """Whether the last checkpoint is older than `train.checkpoint_minutes`."""
+        minutes = self.run.train.checkpoint_minutes
+        return bool(minutes) and time.perf_counter() - self._saved >= 60 * minutes
+
+    def _save(self, score: float | None = None) -> None:
+        self.checkpoints.save(self.progress.step, self.params, self.moments, dict(vars(self.progress)), score)
+        self._saved = time.perf_counter()
 
     def _read(self, meter: Meter, step: int, sums: dict[str, Array]) -> None:
         """Reads what an update reports. Raises: Diverged after too many in a row that were not finite; their start is saved."""
@@ -247,7 +269,9 @@ class Trainer:
             progress.since_best += 1
         progress.evaluated = [*progress.evaluated, progress.step]
         self.log.write(progress.step, progress.seconds, values)
-        self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)), score)
+        write_atomically(self.folder.curves_file, curves.draw(metrics.read_metrics(self.folder.metrics_file), select))
+        self.line.evaluated()
+        self._save(score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 
@@ -256,6 +280,12 @@ class Trainer:
         if interruption.signal:
             self._save_unscored()
             raise Interrupted(interruption.signal, self.progress.step)
+
+    def _save_unscored(self) -> None:
+        """Saves the present update, without a score unless it has one already, and waits until everything is written."""
+        if self.checkpoints.last() != self.progress.step:
+            self._save()
+        self.checkpoints.wait()
 
     def _flops(self, batch: Batch) -> int:
         """The operations of an update, from the padded shapes of its batch."""

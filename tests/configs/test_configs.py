@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from configs import common, multi30k, toy
+from configs import common, multi30k, text, toy
 from one_layer.errors import UserError
 from one_layer.models import build
 from one_layer.runs.settings import resolve
@@ -69,6 +69,22 @@ def test_every_size_gives_a_model(name):
 def test_an_unknown_multi30k_argument_is_refused(argument):
     with pytest.raises(ValueError, match="is unknown; give dense_, one_layer_ or multi_layer_ and one of tiny, small"):
         multi30k.get_config(argument)
+
+
+@pytest.mark.parametrize(
+    "arg", [f"{weights}_{size}" for weights in WEIGHTS for size in ("mini", "cpu", "tiny", "wide")]
+)
+def test_the_configs_for_own_text(arg):
+    config = text.get_config(arg)
+    config.data.directory, config.data.source_language, config.data.target_language = "somewhere", "en", "fr"
+    run = resolve(config.to_dict())
+    assert run.optim.lr is run.optim.warmup is run.train.evaluate_every is None
+    assert arg.startswith(run.model_config(30, 30).weights) and run.data.languages == ("en", "fr")
+
+
+def test_an_unknown_text_argument_is_refused():
+    with pytest.raises(ValueError, match=r"text.py:tiny is unknown; give dense_, .* one of mini, cpu, tiny, small"):
+        text.get_config("tiny")
 
 
 def test_an_unknown_toy_argument_is_refused():

@@ -200,10 +200,24 @@ def test_damaged_text_assets(folder: Path) -> None:
         load_text_assets(run)
 
 
+def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Path, tmp_path: Path) -> None:
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.2\nn e\n")
+    config = texts(folder, bpe_codes=str(codes))
+    corpus = load(config)
+    (tmp_path / "moved").write_text(codes.read_text())
+    for path in (tmp_path / "moved", tmp_path / "nowhere"):
+        again = load(replace(config, bpe_codes=str(path)), corpus.vocabularies, corpus.codes)
+        assert again.fingerprints() == corpus.fingerprints()
+    codes.write_text("#version: 0.2\nu e\n")
+    with pytest.raises(UserError, match=r"data.bpe_codes=.*codes is not the file that this run began with"):
+        load(config, corpus.vocabularies, corpus.codes)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"source": "web"}, "data.source='web' is unknown: give 'toy', 'text', 'fairseq', 'tfds' or 'labelled'"),
+        ({"source": "web"}, "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds' or 'labelled'"),
         ({"source": "text"}, "data.directory is empty"),
         ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
         ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),

@@ -187,6 +187,47 @@ def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkey
     assert result(tmp_path)["steps"] == 7
 
 
+def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_them(workdir, tmp_path, monkeypatch):
+    """A checkpoint after each update: the process ends without a warning in the middle of an interval."""
+    often = tiny.run({"train.checkpoint_minutes": 1e-9})
+
+    def made(*given):
+        step = train_step(*given)
+
+        def ended(params, moments, fixed, batch, count):
+            if count == 6:
+                raise OSError("the machine is gone")
+            return step(params, moments, fixed, batch, count)
+
+        return ended
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "train_step", made)
+        with pytest.raises(OSError, match="gone"):
+            train(often, tmp_path, [])
+    assert kept_steps(tmp_path)[-1] == 6  # not an evaluation: those come after every fourth update
+    train(tiny.run(), tmp_path, [])  # the key may change
+    assert kept_steps(tmp_path) == kept_steps(workdir)
+    assert_same_run(tmp_path, workdir)
+
+
+def test_the_folder_of_the_text_may_move(tmp_path):
+    """Its content decides."""
+    text = tmp_path / "text"
+    text.mkdir()
+    for name, pairs in {"train": 30, "valid": 6, "test": 4}.items():
+        for language in ("de", "en"):
+            (text / f"{name}.{language}").write_text("".join(f"a b {place % 3}\n" for place in range(pairs)))
+    config = {"data.source": "text", "data.directory": str(text), "train.updates": tiny.EVERY, "data.bpe_codes": ""}
+    train(tiny.run(config), tmp_path / "run", [])
+    moved = config | {"data.directory": str(text.rename(tmp_path / "moved")), "train.updates": 2 * tiny.EVERY}
+    train(tiny.run(moved), tmp_path / "run", [])
+    assert result(tmp_path / "run")["steps"] == 2 * tiny.EVERY
+    (tmp_path / "moved" / "train.en").write_text("another text\n" * 30)
+    with pytest.raises(UserError, match=r"the train text train in .*moved is not the text that this run began with"):
+        train(tiny.run(moved | {"train.updates": 3 * tiny.EVERY}), tmp_path / "run", [])
+
+
 def disturbed(happens):
     """`train_step`, but update `count` is skipped with a loss that is not finite where `happens(count)` says so."""
 

@@ -11,11 +11,13 @@ from one_layer.data.config import DataConfig
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.sources.data_bin import DataBin
+from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
 from one_layer.data.text.lines import existing_file, read_parallel, stream_lines
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.data.tokens import TokenStore
+from one_layer.errors import UserError
 from one_layer.special_tokens import UNK
 
 _RECORDS = 4096  # of TFDS, read at once
@@ -58,6 +60,18 @@ class Source(ABC):
         """The files that a part comes from."""
         return []
 
+    def _existing(self, name: str, path: Path) -> Path:
+        """The file `path` of a part, plain or .gz. Raises: UserError if there is none; it says what to do without such a part."""
+        try:
+            return existing_file(path)
+        except UserError as error:
+            if name == self.train:
+                raise
+            raise UserError(
+                f"{error}. Without a file for {name}, give data.held_out=0.05, which takes the parts valid and test out of the training "
+                "text, or name the test sets as data.tests (() for none)"
+            ) from None
+
 
 class Toy(Source):
     """The embedded language. Its parts have names of their own."""
@@ -80,7 +94,7 @@ class TextFiles(Source):
     """Parallel files, `{directory}/{name}.{language}`."""
 
     def read(self, name: str) -> Pairs:
-        source, target = self._paths(name)
+        source, target = [self._existing(name, path) for path in self._paths(name)]
         return read_parallel(source, target)
 
     def lines(self, name: str) -> ManyPairs:
@@ -88,7 +102,7 @@ class TextFiles(Source):
         return source, target
 
     def files(self, name: str) -> list[Path]:
-        return [existing_file(path) for path in self._paths(name)]
+        return [self._existing(name, path) for path in self._paths(name)]
 
     def _paths(self, name: str) -> list[Path]:
         return [Path(self._config.directory) / f"{name}.{language}" for language in self._config.languages]
@@ -109,12 +123,47 @@ class TfdsSplits(Source):
         sides = Spill(), Spill()
         for records in chunks(self._records.stream(name, self._languages), _RECORDS):
             for side, texts in zip(sides, zip(*records, strict=True), strict=True):
-                # A line of text is one line in every file that comes of it, hypotheses among them.
-                side.write(text.replace("\n", " ") for text in texts)
+                side.write(map(one_line, texts))
         return sides
 
     def files(self, name: str) -> list[Path]:
         return self._records.files(name)
+
+
+class TableFiles(Source):
+    """Tables with a column for each language, `{directory}/{name}`."""
+
+    def read(self, name: str) -> Pairs:
+        self.files(name)
+        source, target = map(list, self.lines(name))
+        if not source:
+            raise UserError(f"{self._path(name)} has no pairs; give a file with at least one")
+        return source, target
+
+    def lines(self, name: str) -> ManyPairs:
+        table = Table(self._path(name), column_names(self._config.columns), self._config.delimiter)
+        return _Column(table, 0), _Column(table, 1)
+
+    def files(self, name: str) -> list[Path]:
+        return [self._existing(name, self._path(name))]
+
+    def _path(self, name: str) -> Path:
+        return Path(self._config.directory) / name
+
+
+class _Column:
+    """One column of a table, read anew by every iteration."""
+
+    def __init__(self, table: Table, place: int) -> None:
+        self._table, self._place = table, place
+
+    def __iter__(self) -> Iterator[str]:
+        return (one_line(row[self._place]) for _, row in self._table)
+
+
+def one_line(text: str) -> str:
+    """A text without line ends: a line of text is one line in every file that comes of it, hypotheses among them."""
+    return text.replace("\n", " ")
 
 
 class FairseqFolder(Source):
@@ -142,7 +191,13 @@ def _unknown_marked(line: str) -> str:
     return " ".join(f"<{SPECIALS[UNK]}>" if token == SPECIALS[UNK] else token for token in line.split(" "))
 
 
-_KINDS: dict[str, type[Source]] = {"toy": Toy, "text": TextFiles, "tfds": TfdsSplits, "fairseq": FairseqFolder}
+_KINDS: dict[str, type[Source]] = {
+    "toy": Toy,
+    "text": TextFiles,
+    "tsv": TableFiles,
+    "tfds": TfdsSplits,
+    "fairseq": FairseqFolder,
+}
 
 
 def open_source(config: DataConfig) -> Source:

@@ -17,6 +17,7 @@ from typing import Any
 from one_layer.data.text import byte_level
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.cleaning import printable
+from one_layer.data.text.languages import without_inner_spaces
 from one_layer.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
@@ -39,6 +40,8 @@ class Preprocessing:
     normalize: before `tokenize`, normalise punctuation as Moses does and replace characters that cannot be printed by a space.
     split_hyphens: `tokenize` turns `a-b` into `a @-@ b`.
     pairs: a tab in a line separates two texts, and each text is prepared separately.
+    spaced: the script has spaces between words. Where it has none, `tokenize` leaves the text whole, because Moses' rules would cut
+        letters from their vowel signs; subwords are then learned on whole sentences, and `undo` puts no space between them.
     """
 
     language: str
@@ -49,6 +52,7 @@ class Preprocessing:
     split_hyphens: bool = False
     bpe_kind: str = BPE_KINDS[0]
     pairs: bool = False
+    spaced: bool = True
 
     def __post_init__(self) -> None:
         if self.bpe_kind not in BPE_KINDS:
@@ -62,7 +66,9 @@ class Preprocessing:
 
     def words(self, lines: Iterable[str]) -> list[str]:
         """The first half of `apply`: normalises, tokenises and lower-cases, but does not split words into subwords."""
-        if self.tokenize:
+        if self.tokenize and not self.spaced:
+            lines = self._each_text(partial(map, _single_spaces), lines)
+        elif self.tokenize:
             tokenize = _moses_tokenizer(self.language, self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
         if self.lowercase:
@@ -96,6 +102,8 @@ class Preprocessing:
         Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged.
         """
         words = self.join(lines)
+        if not self.spaced:
+            return list(map(without_inner_spaces, words))
         return words if self._of_bytes and not self.tokenize else [_moses_detokenizer(self.language)(w) for w in words]
 
     @property
@@ -103,24 +111,37 @@ class Preprocessing:
         return self.codes is not None and self.bpe_kind == "byte-level"
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, ready for JSON."""
-        return asdict(self)
+        """Returns the fields, ready for JSON; without `spaced` if it has its default, as earlier versions wrote them."""
+        fields = asdict(self)
+        if self.spaced:
+            del fields["spaced"]
+        return fields
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
-        """Builds the object from the result of `to_dict`; the last four fields may be missing and then take their defaults.
+        """Builds the object from the result of `to_dict`; the last five fields may be missing and then take their defaults.
 
         Raises: UserError if any other field is missing, or if a field is unknown or has the wrong type.
         """
         types: dict[str, Any] = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
-        types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool}
-        later: dict[str, Any] = {"normalize": True, "split_hyphens": False, "bpe_kind": BPE_KINDS[0], "pairs": False}
+        types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool, "spaced": bool}
+        later: dict[str, Any] = {
+            "normalize": True,
+            "split_hyphens": False,
+            "bpe_kind": BPE_KINDS[0],
+            "pairs": False,
+            "spaced": True,
+        }
         fields = later | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
             raise UserError(
                 f"a preprocessing must have exactly the fields {', '.join(types)}, each of the right type, not {fields!r:.200}"
             )
         return Preprocessing(**fields)
+
+
+def _single_spaces(line: str) -> str:
+    return " ".join(line.split())
 
 
 def join_bpe(line: str) -> str:

@@ -6,50 +6,70 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int32
 
 from one_layer.data.config import DataConfig
 from one_layer.data.reader import Encode, ParallelReader, describe_sides
-from one_layer.data.sources.pairs import ManyPairs, Pairs, Source
+from one_layer.data.sources.held_out import HeldOut
+from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
+from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.lines import existing_file
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.tokens import TokenStore
 from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
 from one_layer.tasks.classification.glue import read_examples, read_tfds_examples, task_named
+from one_layer.tasks.classification.labels import describe_counts, label_set, labels_of
 
 
 class LabelledTexts(Source):
-    """Labelled texts from files or TFDS. A source line is one text, or two texts separated by a tab; its target is the label's name."""
+    """Labelled texts from files or TFDS. A source line is one text, or two texts separated by a tab; its target is the label's name.
+
+    With `data.columns`, the files are tables with these columns; without, they are in the format of the task's publisher.
+    """
 
     def __init__(self, config: DataConfig) -> None:
         super().__init__(config)
-        self._task = task_named(config.labels)
+        self._labels = label_set(config)
 
     def read(self, name: str) -> Pairs:
-        config = self._config
+        return self._from_table(name) if self._config.columns else self._published(name)
+
+    def _from_table(self, name: str) -> Pairs:
+        path, texts, labels = self.files(name)[0], [], []
+        for number, (*row, label) in Table(path, column_names(self._config.columns), self._config.delimiter):
+            texts.append("\t".join(map(_one_line, row)))
+            try:
+                labels.append(self._labels.name(label))
+            except UserError as error:
+                raise UserError(f"{path}, line {number}: {error}") from None
+        if not labels:
+            raise UserError(f"{path} has no labelled text; give a file with at least one line of them")
+        self.report[name] = f"{name}: {len(labels):,} texts ({describe_counts(labels)})"
+        return texts, labels
+
+    def _published(self, name: str) -> Pairs:
+        config, task = self._config, task_named(self._config.labels)
         if config.source == "tfds":
-            found = read_tfds_examples(self._task, config.tfds_name, name, config.directory)
+            found = read_tfds_examples(task, config.tfds_name, name, config.directory)
         else:
-            found = read_examples(self._task, self.files(name)[0])
+            found = read_examples(task, self.files(name)[0])
         if not len(found):
             raise UserError(f"{name} has no labelled text; {found.describe()}")
         self.report[name] = f"{name}: {found.describe()}"
-        texts = [
-            "\t".join(map(_one_line, (each.first, each.second)[: len(self._task.columns)])) for each in found.examples
-        ]
-        return texts, [self._task.labels[each.label] for each in found.examples]
+        texts = ["\t".join(map(_one_line, (each.first, each.second)[: len(task.columns)])) for each in found.examples]
+        return texts, [task.labels[each.label] for each in found.examples]
 
     def files(self, name: str) -> list[Path]:
         if self._config.source == "tfds":
             return TfdsRecords(self._config.tfds_name, self._config.directory).files(name)
-        return [existing_file(Path(self._config.directory) / name)]
+        return [self._existing(name, Path(self._config.directory) / name)]
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace("\t", " ").split("\n"))
+    return one_line(text.replace("\t", " "))
 
 
 class LabelledReader(ParallelReader):
@@ -59,7 +79,8 @@ class LabelledReader(ParallelReader):
     longest = None  # `data.max_length` cuts them
 
     def open(self, config: DataConfig) -> Source:
-        return LabelledTexts(config)
+        source = LabelledTexts(config)
+        return HeldOut(source, config) if config.held_out else source
 
     def languages(self, config: DataConfig) -> tuple[str, str]:
         return config.source_language, LABEL
@@ -69,18 +90,20 @@ class LabelledReader(ParallelReader):
 
     def vocabularies(self, config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
         texts = self.preprocessing(config, None)[0].texts(train[0])
-        return self.given_vocabulary(config) or Vocabulary.build(texts, config.min_count), _labels(config)
+        labels = label_set(config).labels or labels_of(train[1], column_names(config.columns)[-1].isdecimal())
+        return self.given_vocabulary(config) or Vocabulary.build(texts, config.min_count), Vocabulary(SPECIALS + labels)
 
     def check_vocabularies(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
-        names, known = (" ".join(each.tokens[len(SPECIALS) :]) for each in (vocabularies[1], _labels(config)))
-        if names != known:
+        known = " ".join(label_set(config).labels)
+        names = " ".join(vocabularies[1].tokens[len(SPECIALS) :])
+        if known and names != known:
             raise UserError(
                 f"the labels of this model are {names:.200}, but {config.labels} has {known}; restore the run or ticket as it was written"
             )
 
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
         source, labels = vocabularies
-        return partial(source.encode_texts, longest=config.max_length), labels.encode
+        return partial(source.encode_texts, longest=config.max_length), partial(_encode_label, labels)
 
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
         full = np.count_nonzero(source.lengths == config.max_length)
@@ -95,5 +118,11 @@ class LabelledReader(ParallelReader):
         return describe_sides(name, self.unit, {assets.languages[0]: source})
 
 
-def _labels(config: DataConfig) -> Vocabulary:
-    return Vocabulary(SPECIALS + task_named(config.labels).labels)
+def _encode_label(labels: Vocabulary, label: str) -> Int32[np.ndarray, " length"]:
+    ids = labels.encode(label)
+    if ids[0] == UNK:
+        known = ", ".join(labels.tokens[len(SPECIALS) :])
+        raise UserError(
+            f"the label {label!r:.60} does not occur in the training text, which has {known:.200}; correct the label"
+        )
+    return ids

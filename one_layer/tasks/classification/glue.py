@@ -25,7 +25,8 @@ class Task:
 
     `labels`: names in the order of their numbers; files may have names or numbers. `scores`: names in
     `one_layer.tasks.classification.measures`; the first is the main score. `columns`: the names of the one or two texts in headers,
-    JSON and TFDS. `bare`: the columns of the label and the texts in a publisher's file without a header.
+    JSON and TFDS. `bare`: the columns of the label and the texts in a publisher's file without a header. `numbered`: the publisher's
+    files have the numbers of the labels; only then do bare numbers stand for labels.
     """
 
     name: str
@@ -33,13 +34,14 @@ class Task:
     scores: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     bare: tuple[int, ...] = ()
+    numbered: bool = False
 
     def number(self, label: Any) -> int | None:
         """The label's number; None for `-` and -1, which mean that annotators did not agree. Raises: ValueError for an unknown label."""
         text = str(label)
         if text in ("-", "-1"):
             return None
-        if text.isascii() and text.isdigit() and int(text) < len(self.labels):
+        if self.numbered and text.isascii() and text.isdigit() and int(text) < len(self.labels):
             return int(text)
         return self.labels.index(text)
 
@@ -49,12 +51,14 @@ _INFERENCE = ("entailment", "neutral", "contradiction")
 TASKS = {
     task.name: task
     for task in (
-        Task("qqp", ("not_duplicate", "duplicate"), ("accuracy", "f1"), (("question1",), ("question2",))),
+        Task(
+            "qqp", ("not_duplicate", "duplicate"), ("accuracy", "f1"), (("question1",), ("question2",)), numbered=True
+        ),
         Task("mnli", _INFERENCE, ("accuracy",), (_PREMISE, _HYPOTHESIS)),
         Task("snli", _INFERENCE, ("accuracy",), (_PREMISE, _HYPOTHESIS)),
         Task("rte", ("entailment", "not_entailment"), ("accuracy",), (_PREMISE, _HYPOTHESIS)),
-        Task("sst2", ("negative", "positive"), ("accuracy",), (("sentence",),)),
-        Task("cola", ("unacceptable", "acceptable"), ("matthews",), (("sentence",),), bare=(1, 3)),
+        Task("sst2", ("negative", "positive"), ("accuracy",), (("sentence",),), numbered=True),
+        Task("cola", ("unacceptable", "acceptable"), ("matthews",), (("sentence",),), bare=(1, 3), numbered=True),
     )
 }
 
@@ -85,7 +89,9 @@ class Examples:
         counts = [sum(example.label == number for example in self.examples) for number in range(len(self.task.labels))]
         shares = ", ".join(f"{count:,} {name}" for name, count in zip(self.task.labels, counts, strict=True))
         left_out = f"left out: {self.unlabelled:,} without an agreed label, {self.malformed:,} broken lines"
-        return f"{self.task.name}: {len(self):,} examples ({shares}); {left_out}"
+        always = max(range(len(counts)), key=counts.__getitem__)
+        share = f"always {self.task.labels[always]}: {100 * counts[always] / max(len(self), 1):.1f} %"
+        return f"{self.task.name}: {len(self):,} examples ({shares}; {share}); {left_out}"
 
 
 def task_named(name: str) -> Task:
@@ -121,7 +127,9 @@ def read_examples(task: Task, path: str | Path) -> Examples:
             value = task.number(label)
         except ValueError:
             known = " ".join(task.labels)
-            raise UserError(f"{path}, line {number}: the label {label!r} is unknown; {task.name} has {known}") from None
+            raise UserError(
+                f"{path}, line {number}: the label {label!r} is unknown; {task.name} has {known}{_hint(task, label)}"
+            ) from None
         if value is None:
             unlabelled += 1
         else:
@@ -214,8 +222,19 @@ def _present(names: tuple[str, ...], known: list[str], name: str) -> str:
 
 
 def _is_label(task: Task, text: str) -> bool:
+    """Whether this can be meant as a label. A bare number can, so that it is refused by a sentence about labels."""
     try:
         task.number(text)
     except ValueError:
-        return False
+        return text.isdecimal()
     return True
+
+
+def _hint(task: Task, label: Any) -> str:
+    if task.numbered or not str(label).isdecimal():
+        return ""
+    numbers = ",".join(f"{number}:{name}" for number, name in enumerate(task.labels))
+    return (
+        f". Its publisher's files have no numbers; say what they mean, for instance data.labels={numbers}, with data.columns, for instance "
+        "sentence1,sentence2,label, or 2,3,1 without a header"
+    )

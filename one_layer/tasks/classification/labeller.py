@@ -12,10 +12,11 @@ from jaxtyping import Array, Float32, Int
 from tqdm import tqdm
 
 from one_layer.data.batches import evaluation_batches
+from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.models import ModelConfig, build
 from one_layer.special_tokens import UNK
-from one_layer.tasks.classification.glue import task_named
+from one_layer.tasks.classification.labels import label_set
 from one_layer.tasks.classification.measures import SCORES
 from one_layer.tasks.classification.settings import LabellingSettings
 from one_layer.tasks.model import prepared
@@ -63,8 +64,8 @@ class Labeller:
 class ClassificationValidator:
     """Measures negative log-likelihood per text and the scores of the labelled task on the validation set."""
 
-    def __init__(self, model: ModelConfig, labels: str, settings: LabellingSettings, corpus: Corpus) -> None:
-        self._model, self._corpus, self._labels = model, corpus, labels
+    def __init__(self, model: ModelConfig, data: DataConfig, settings: LabellingSettings, corpus: Corpus) -> None:
+        self._model, self._corpus, self._scores = model, corpus, label_set(data).scores
         self._labeller = Labeller(model, settings)
 
     def __call__(
@@ -72,13 +73,13 @@ class ClassificationValidator:
     ) -> dict[str, float]:
         """`valid/nll` in nats per text, and the scores of the labelled task, such as `valid/accuracy`."""
         variables, valid = prepared(self._model, {"params": params, **fixed}), self._corpus.valid
-        values = label_scores(self._labeller(variables, valid.source, "valid", between), valid, self._labels)
+        values = label_scores(self._labeller(variables, valid.source, "valid", between), valid, self._scores)
         return {f"valid/{name}": value for name, value in values.items()}
 
 
-def label_scores(log_p: LogP, split: Split, labels: str) -> dict[str, float]:
-    """`nll` in nats per text, and the scores of the labelled task `labels`."""
+def label_scores(log_p: LogP, split: Split, scores: Sequence[str]) -> dict[str, float]:
+    """`nll` in nats per text, and the named `scores`."""
     right = np.array([ids[0] for ids in split.target]) - (UNK + 1)
     nll = -float(log_p[np.arange(len(right)), right].astype(np.float64).mean())
     given = log_p.argmax(axis=1)
-    return {"nll": nll, **{name: SCORES[name](given, right) for name in task_named(labels).scores}}
+    return {"nll": nll, **{name: SCORES[name](given, right) for name in scores}}

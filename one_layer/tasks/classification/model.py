@@ -14,8 +14,8 @@ import numpy as np
 from one_layer.data.corpus import Split
 from one_layer.errors import UserError
 from one_layer.special_tokens import UNK
-from one_layer.tasks.classification.glue import task_named
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
+from one_layer.tasks.classification.labels import describe_counts, label_set, majority
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,10 @@ class ClassificationModel(TrainedModel):
 
     verb = "classify"
 
+    @property
+    def main_score(self) -> str:
+        return label_set(self.data).scores[0]
+
     def classify(self, texts: Sequence[str]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 
@@ -42,7 +46,7 @@ class ClassificationModel(TrainedModel):
         Raises: UserError, with the line's number, for a line with too few or too many texts.
         """
         labels, assets = self.data.labels, self.assets
-        wanted = len(task_named(labels).columns)
+        wanted = label_set(self.data).texts
         full = [place for place, line in enumerate(texts) if line.strip()]
         for place in full:
             if (found := texts[place].count("\t") + 1) != wanted:
@@ -63,15 +67,21 @@ class ClassificationModel(TrainedModel):
         return [f"{label.name}\t{label.probability:.4f}" if label else "" for label in self.classify(lines)]
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """The labelled task's scores in [0, 1] (Matthews' correlation in [-1, 1]), and the predicted label of every text."""
+        """The labelled task's scores in [0, 1] (Matthews' correlation in [-1, 1]), and the predicted label of every text.
+
+        Beside them: `texts/LABEL`, the number of texts with each label, and `majority_accuracy`, which one label for all would have.
+        """
         log_p = self._labeller(self.prepared, split.source, title)
         given = self._names(log_p)
-        values = label_scores(log_p, split, self.data.labels)
-        log.info("%s: %s", title, ", ".join(f"{name} {value:.4f}" for name, value in values.items()))
+        values = label_scores(log_p, split, label_set(self.data).scores)
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+        log.info("%s: %s (%s)", title, shown, describe_counts(split.reference))
+        _, share, counts = majority(split.reference)
         for place in range(0, len(given), -(-len(given) // 3)):
             log.info("  text  %.500s", split.source_text[place].replace("\t", " | "))
             log.info("  label %s, given %s (p %.2f)", split.reference[place], given[place], np.exp(log_p[place].max()))
-        return {**values, "texts": len(given)}, {"plain": given}
+        texts = {"texts": len(given), **{f"texts/{label}": count for label, count in counts.items()}}
+        return {**values, "majority_accuracy": share, **texts}, {"plain": given}
 
     @cached_property
     def _labeller(self) -> Labeller:

@@ -15,8 +15,9 @@ from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.special_tokens import PAD
 from one_layer.tasks.classification.corpus import LabelledReader
-from one_layer.tasks.classification.glue import TASKS, task_named
+from one_layer.tasks.classification.glue import TASKS
 from one_layer.tasks.classification.labeller import ClassificationValidator
+from one_layer.tasks.classification.labels import FROM_TRAIN, label_set
 from one_layer.tasks.classification.model import ClassificationModel
 from one_layer.tasks.classification.settings import LabellingSettings
 from one_layer.tasks.losses import label_nll
@@ -37,10 +38,10 @@ class Classification(Task):
     def check(self, data: DataConfig, model: ModelConfig, settings: LabellingSettings) -> None:
         if data.source not in ("labelled", "tfds") or not data.labels:
             raise UserError(
-                f"task=classification, but data.source={data.source!r:.200} and data.labels={data.labels!r:.200}; give "
-                f"data.source=labelled or tfds, and data.labels one of {', '.join(TASKS)}"
+                f"task=classification, but data.source={data.source!r} and data.labels={data.labels!r}; give data.source=labelled or "
+                f"tfds, and as data.labels one of {', '.join(TASKS)}, a list such as entails,neutral, or {FROM_TRAIN}"
             )
-        task_named(data.labels)
+        label_set(data)
         if data.joined_vocabulary:
             raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
         if model.positions == "frozen" and data.max_length > model.max_positions:
@@ -50,7 +51,7 @@ class Classification(Task):
             )
 
     def selectable(self, data: DataConfig, settings: LabellingSettings) -> tuple[str, ...]:
-        return ("nll", *task_named(data.labels).scores)
+        return ("nll", *label_set(data).scores)
 
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
         if saved is None:
@@ -69,4 +70,4 @@ class Classification(Task):
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: LabellingSettings, corpus: Corpus) -> Validator:
         """Measures `valid/nll` in nats per text, and the scores of the labelled task."""
-        return ClassificationValidator(model, data.labels, settings, corpus)
+        return ClassificationValidator(model, data, settings, corpus)

@@ -4,7 +4,10 @@
 |---|---|---|
 | tokenised | the model's tokens, BPE joined | multi-bleu.perl, fairseq's generate |
 | compound-split | the same, split at hyphens inside words | tensor2tensor's get_ende_bleu, for WMT14 en-de |
-| sacreBLEU | plain detokenised text, mteval-v13a's tokens | Post 2018 (arXiv 1804.08771), with its signature |
+| sacreBLEU | plain detokenised text, the tokens that its signature names | Post 2018 (arXiv 1804.08771), with its signature |
+
+In a language without spaces between words, each character is a token of tokenised BLEU, and sacreBLEU has another tokenizer than
+mteval-v13a's (see `one_layer.data.text.languages`).
 
 Each is a score of the whole corpus, from 0 to 100, with one reference for each hypothesis. All are case-sensitive; only sacreBLEU can
 ignore case, and its signature then says so.
@@ -17,6 +20,8 @@ from collections.abc import Sequence
 
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
+from one_layer.data.text.languages import characters
+from one_layer.data.text.preprocess import Preprocessing
 from one_layer.errors import UserError
 
 
@@ -36,13 +41,16 @@ def bleu_compound_split(hypotheses: Sequence[str], references: Sequence[str]) ->
     )
 
 
-def bleu_sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> tuple[float, str]:
+def bleu_sacre(
+    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: str = "13a"
+) -> tuple[float, str]:
     """sacreBLEU of lines of detokenised text, and the signature that says how it was computed.
 
     `lowercase`: lower-case both sides first (`case:lc`). Use this for a model of lower-cased text; its references may keep their case.
-    Raises: UserError for no lines or lists of unequal length.
+    `tokenize`: the name of sacreBLEU's tokenizer.
+    Raises: UserError for no lines, lists of unequal length, and a tokenizer whose package is missing.
     """
-    score, signature = _sacre(hypotheses, references, lowercase)
+    score, signature = _sacre(hypotheses, references, lowercase, tokenize)
     return score.score, signature
 
 
@@ -53,8 +61,13 @@ def describe_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> 
 
 def describe_sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> str:
     """One line: sacreBLEU with its n-gram precisions, brevity penalty, lengths and signature."""
-    score, signature = _sacre(hypotheses, references, lowercase)
+    score, signature = _sacre(hypotheses, references, lowercase, "13a")
     return f"sacreBLEU {_details(score)} {signature}"
+
+
+def bleu_tokens(target: Preprocessing, lines: Sequence[str]) -> list[str]:
+    """The lines as tokens separated by spaces: as they are, or their characters if the language has no spaces between words."""
+    return list(lines) if target.spaced else list(map(characters, lines))
 
 
 def split_compounds(line: str) -> str:
@@ -71,9 +84,23 @@ def _tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScor
     return BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references])
 
 
-def _sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool) -> tuple[BLEUScore, str]:
+def sacrebleu_metric(tokenize: str, lowercase: bool = False) -> BLEU:
+    """sacreBLEU with one of its tokenizers. Raises: UserError if the package of the tokenizer is missing."""
+    try:
+        return BLEU(lowercase=lowercase, force=True, tokenize=tokenize)
+    except (ImportError, RuntimeError, OSError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise UserError(
+            f"evaluation.tokenize={tokenize} cannot be used ({reason}); install what it needs (pip install 'sacrebleu[ja]' for ja-mecab, "
+            "'sacrebleu[ko]' for ko-mecab), or give char"
+        ) from None
+
+
+def _sacre(
+    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool, tokenize: str
+) -> tuple[BLEUScore, str]:
     _check(hypotheses, references)
-    metric = BLEU(lowercase=lowercase, force=True)
+    metric = sacrebleu_metric(tokenize, lowercase)
     score = metric.corpus_score(hypotheses, [references])
     return score, str(metric.get_signature())
 

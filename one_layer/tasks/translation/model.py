@@ -10,6 +10,7 @@ from typing import Any
 
 from one_layer.data.corpus import Split
 from one_layer.data.reader import LONGEST, cut
+from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.translation import bleu
@@ -23,6 +24,7 @@ class TranslationModel(TrainedModel):
     """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept."""
 
     verb = "translate"
+    main_score = "bleu_tokenized"
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
@@ -54,7 +56,7 @@ class TranslationModel(TrainedModel):
         hypotheses = self._generator(self.prepared, split.source, title)
         subwords = self._subwords(hypotheses)
         plain = target.undo(subwords)
-        scores = bleu_scores(target, subwords, split)
+        scores = bleu_scores(target, subwords, split, self.settings.tokenize)
         scores["tokens"] = sum(len(h.tokens) for h in hypotheses)
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
         sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}"
@@ -73,21 +75,23 @@ class TranslationModel(TrainedModel):
         return [self.assets.target_vocabulary.decode(hypothesis.tokens) for hypothesis in hypotheses]
 
 
-def bleu_scores(target: Preprocessing, subwords: list[str], split: Split) -> dict[str, Any]:
+def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokenize: str = "") -> dict[str, Any]:
     """All BLEU scores of hypotheses (lines of the model's tokens); each name says which form it is.
 
     If the model's text is lower-cased, sacreBLEU ignores case, and its signature says so. German, the target of WMT14 en-de, is also
-    scored with compounds split.
+    scored with compounds split. `tokenize`: the name of sacreBLEU's tokenizer; empty: the target language decides.
     """
-    lines = target.join(subwords)
-    sacre, signature = bleu.bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase)
+    lines, references = bleu.bleu_tokens(target, target.join(subwords)), bleu.bleu_tokens(target, split.reference)
+    tokenize = tokenize or sacrebleu_tokenizer(target.language)
+    sacre, signature = bleu.bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase, tokenize)
     scores = {
-        "bleu_tokenized": bleu.bleu_tokenized(lines, split.reference),
+        "bleu_tokenized": bleu.bleu_tokenized(lines, references),
         "bleu_sacre": sacre,
         "signature": signature,
         "sentences": len(lines),
-        "details_tokenized": bleu.describe_tokenized(lines, split.reference),
+        "details_tokenized": bleu.describe_tokenized(lines, references)
+        + ("" if target.spaced else ", where each character is a token"),
     }
     if target.language == "de":
-        scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, split.reference)
+        scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
     return scores

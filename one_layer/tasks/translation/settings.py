@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from one_layer.errors import UserError
 
+TOKENIZERS = ("13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")  # of sacreBLEU
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -14,6 +16,7 @@ class SearchSettings:
 
     A hypothesis has at most `max_length_a` times the source's tokens (including eos) plus `max_length_b` tokens, and eos.
     `max_tokens` limits the padded source tokens of a batch. `buckets` is the number of padded lengths for the validation loss.
+    `tokenize` is the name of a tokenizer of sacreBLEU; empty: the target language decides.
 
     Raises: UserError for a value out of range.
     """
@@ -25,11 +28,16 @@ class SearchSettings:
     max_length_b: int = 10
     max_tokens: int = 4096
     buckets: int = 4
+    tokenize: str = ""
 
     def __post_init__(self) -> None:
         for name, least in {"beam": 1, "valid_beam": 0, "max_length_b": 1, "max_tokens": 1, "buckets": 1}.items():
             if getattr(self, name) < least:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
+        if self.tokenize not in ("", *TOKENIZERS):
+            raise UserError(
+                f"evaluation.tokenize is {self.tokenize!r:.60}; give one of {', '.join(TOKENIZERS)}, or leave it empty"
+            )
         for name in ("length_penalty", "max_length_a"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be a number of at least 0")

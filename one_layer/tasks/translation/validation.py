@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.corpus import Corpus
+from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.models import ModelConfig, build
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.model import prepared
@@ -36,6 +37,10 @@ class TranslationValidator:
             return nll, tokens
 
         self._sums = jax.jit(sums)
+        target = corpus.target_preprocessing
+        self._reference = bleu.bleu_tokens(target, corpus.valid.reference)
+        # A tokenizer that needs a package is missed now, and not after hours of training.
+        bleu.sacrebleu_metric(settings.tokenize or sacrebleu_tokenizer(target.language))
 
     def __call__(
         self, params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
@@ -56,6 +61,7 @@ class TranslationValidator:
         if self._generator and math.isfinite(nll):  # a diverged model cannot translate
             hypotheses = self._generator(variables, valid.source, "valid", between)
             subwords = [self._corpus.target_vocabulary.decode(each.tokens) for each in hypotheses]
-            lines = self._corpus.target_preprocessing.join(subwords)
-            values["valid/bleu"] = bleu.bleu_tokenized(lines, valid.reference)
+            target = self._corpus.target_preprocessing
+            lines = bleu.bleu_tokens(target, target.join(subwords))
+            values["valid/bleu"] = bleu.bleu_tokenized(lines, self._reference)
         return values

@@ -219,7 +219,8 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
         ]
         assert ids[0] == ids[1]
     assert other.report[0] == (
-        "validation: qqp: 3 examples (2 not_duplicate, 1 duplicate); left out: 1 without an agreed label, 0 broken lines"
+        "validation: qqp: 3 examples (2 not_duplicate, 1 duplicate; always not_duplicate: 66.7 %); left out: 1 without an agreed label, "
+        "0 broken lines"
     )
     for ids, text in zip(one.valid.source, one.valid.source_text, strict=True):
         first, second = (
@@ -239,8 +240,15 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
 def test_a_data_set_of_tfds_trains(sets, tmp_path):
     changes = {"data.source": "tfds", "data.tfds_name": "glue/qqp", "data.labels": "qqp", "data.valid": "validation"}
     changes |= {"data.train": "train", "data.tests": ("validation",), "train.updates": 2, "train.evaluate_every": 2}
+    changes |= {"optim.warmup": 1}
     result = train(resolve(values(sets, **changes)), tmp_path / "run", [])
-    assert set(result["test"]["validation"]) == {"nll", "accuracy", "f1", "texts"}
+    scores = result["test"]["validation"]
+    assert set(scores) == {
+        *("nll", "accuracy", "f1", "majority_accuracy", "texts", "texts/duplicate", "texts/not_duplicate")
+    }
+    assert (
+        scores["majority_accuracy"] == max(scores["texts/duplicate"], scores["texts/not_duplicate"]) / scores["texts"]
+    )
     assert (tmp_path / "run" / "ticket.safetensors").exists()
 
 
@@ -259,7 +267,7 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
             "train.select is 'f1', but the validation set is measured by nll and accuracy",
         ),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
-        ({"data.labels": "wnli"}, "data.labels is 'wnli'; known are qqp, mnli"),
+        ({"data.labels": "wnli"}, "data.labels='wnli' is neither one of the tasks qqp, mnli"),
         ({"data.source": "text"}, "data.source='text' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),

@@ -45,10 +45,10 @@ LAYOUTS = {
     "mnli of GLUE": rows(MNLI, *[(*range(8), a, b, "neutral", label) for a, b, label in names("mnli")]),
     "snli_1.0": rows(SNLI, *[(label, *range(4), a, b) for a, b, label in names("snli")]),
     "jsonl": "".join(json.dumps({"sentence1": a, "sentence2": b, "gold_label": c}) + "\n" for a, b, c in names("mnli")),
-    "other jsonl": "".join(json.dumps({"premise": a, "hypothesis": b, "label": c}) + "\n" for a, b, c in PAIRS),
-    "label first": rows(*[(label, a, b) for a, b, label in PAIRS]),
-    "label first, by name, and an id": rows(*[(label, a, b, 17) for a, b, label in names("mnli")]),
-    "label last": rows(*PAIRS),
+    "other jsonl": "".join(json.dumps({"premise": a, "hypothesis": b, "label": c}) + "\n" for a, b, c in names("mnli")),
+    "label first": rows(*[(label, a, b) for a, b, label in names("mnli")]),
+    "label first and an id": rows(*[(label, a, b, 17) for a, b, label in names("mnli")]),
+    "label last": rows(*names("mnli")),
 }
 
 
@@ -86,7 +86,8 @@ def test_what_has_no_agreed_label_and_a_few_broken_lines_are_left_out_and_counte
     read = read_examples(TASKS["mnli"], written(tmp_path, text))
     assert (len(read), read.unlabelled, read.malformed) == (2000, 2, 1)
     assert read.describe() == (
-        "mnli: 2,000 examples (0 entailment, 2,000 neutral, 0 contradiction); left out: 2 without an agreed label, 1 broken lines"
+        "mnli: 2,000 examples (0 entailment, 2,000 neutral, 0 contradiction; always neutral: 100.0 %); left out: 2 without an agreed "
+        "label, 1 broken lines"
     )
 
 
@@ -96,7 +97,7 @@ def test_what_has_no_agreed_label_and_a_few_broken_lines_are_left_out_and_counte
         (
             "mnli",
             rows((0, "a", "b"), (3, "c", "d")),
-            r"file, line 2: the label '3' is unknown; mnli has entailment neutral",
+            r"file, line 1: the label '0' is unknown; mnli has entailment neutral .* data.labels=0:entailment,1:neutral,2:contra",
         ),
         ("qqp", rows((0, "a", "b"), ("entailment", "c", "d")), r"file, line 2: the label 'entailment' is unknown"),
         ("qqp", rows((0, "a", "b"), (1, "c")), r"file, line 2: '1\\tc' has too few columns, like 1 of 2 lines"),
@@ -108,10 +109,14 @@ def test_what_has_no_agreed_label_and_a_few_broken_lines_are_left_out_and_counte
         ),
         (
             "mnli",
-            '{"premise": "a", "hypothesis": "b", "label": 0}\n{"premise": "a"}\n',
+            '{"premise": "a", "hypothesis": "b", "label": "neutral"}\n{"premise": "a"}\n',
             r"file, line 2: KeyError\('label'\)",
         ),
-        ("mnli", '{"premise": "a", "hypothesis": "b", "label": 0}\n{"premise\n', r"file, line 2: JSONDecodeError"),
+        (
+            "mnli",
+            '{"premise": "a", "hypothesis": "b", "label": "neutral"}\n{"premise\n',
+            r"file, line 2: JSONDecodeError",
+        ),
         *(
             ("sst2", f'{{"sentence": "a", "label": 0}}\n{line}\n', r"file, line 2: (TypeError|ValueError)")
             for line in ("[1]", "3", "null", '{"sentence": null, "label": 0}', '{"sentence": 7, "label": 0}')
@@ -170,7 +175,6 @@ def test_a_data_set_of_tfds_gives_the_same_records(tmp_path: Path) -> None:
         ("qqp", "pair_cls/qqp_split2_test10k.raw.tsv", [5000, 5000]),
         ("mnli", "pair_cls/mnli_dev_matched.jsonl", [3479, 3123, 3213]),
         ("snli", "pair_cls/snli_dev_cased.jsonl", [3329, 3235, 3278]),
-        ("snli", "pair_cls/snli_test.tsv", [3368, 3219, 3237]),
         ("rte", "pair_cls/rte_dev.tsv", [146, 131]),
         ("sst2", "single_cls/sst2_test.tsv", [428, 444]),
         ("cola", "single_cls/cola_dev.tsv", [322, 721]),

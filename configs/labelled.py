@@ -1,0 +1,31 @@
+"""Classification of your own texts, with labels of your own.
+
+    python main.py --config=configs/labelled.py:one_layer_cpu --workdir=runs/mine --config.data.directory=DIR \
+        --config.data.train=train.csv --config.data.valid=dev.csv --config.data.tests='("test.csv",)' \
+        --config.data.columns=text,label
+
+The files are tab-separated, CSV or JSON lines. `data.columns` gives one text or two, and then the label: names of the header or of the
+keys, or numbers if a file has no header. If all lines are in one file, leave out valid and tests and give --config.data.held_out=0.05.
+
+The labels are those of the training text. --config.data.labels=entails,neutral lists them instead, so that any other label is an
+error, and --config.data.labels=0:neutral,1:entails gives names to numbers.
+
+The argument is WEIGHTS_SIZE, with the sizes of configs/qqp.py: cpu, base or large. With cpu, two cores train in minutes.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import classification, text
+
+EPOCHS = 6
+
+
+def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
+    """Returns the config. `arg` is weights and size, for instance dense_cpu."""
+    config = classification.get_config("labelled", arg, EPOCHS)
+    data, lr = config.data, config.optim.lr
+    data.source, data.tfds_name, data.labels = "labelled", "", "from_train"
+    data.train, data.valid, data.tests = "train", "valid", ("test",)
+    text.leave_open(config)
+    config.optim.lr = lr  # measured for classifiers
+    return config

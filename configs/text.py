@@ -1,0 +1,71 @@
+"""Translation of your own text, with the settings that did best on small corpora here.
+
+    python main.py --config=configs/text.py:one_layer_mini --workdir=runs/mine --config.data.directory=DIR \
+        --config.data.source_language=en --config.data.target_language=fr
+
+DIR holds train, valid and test .en and .fr (plain or .gz), raw text with one sentence on each line. If you have no files for valid and
+test, give --config.data.held_out=0.02: 2 % of the training lines each become the validation set and the test set. For one file with
+both languages, of tab-separated columns, CSV or JSON lines, give its name and its columns:
+
+    --config.data.source=tsv --config.data.train=pairs.tsv --config.data.columns=1,2 --config.data.held_out=0.02
+
+The argument is WEIGHTS_SIZE. WEIGHTS is dense, one_layer or multi_layer. SIZE is one of these, or a size of `configs/common.py`, which
+needs an accelerator:
+
+| SIZE | width, feed-forward, heads, layers | updates at most, tokens in each | time |
+|---|---|---|---|
+| mini | 128, 256, 4, 2+2 | 4,000 of 1,024 | about ten minutes on two cores |
+| cpu | 256, 512, 4, 3+3 | 6,000 of 1,536 | about an hour and a half on one core |
+| tiny, small, base, ... | as in `configs/common.py` | 8,000 of 4,096 | not measured |
+
+A run ends after so many updates, or after 40 epochs if they are fewer; --config.train.updates and --config.train.epochs change this. The
+learning rate, the warm-up and the interval of evaluations follow from the model and the size of the corpus (`one_layer/training/plan.py`
+has the rules); the first lines of the log say which were chosen.
+
+Masked models use weights of one magnitude and random sign, no dropout and a learning rate that ends at 0: see configs/multi30k.py.
+The text is tokenised as Moses does, keeps its case, and is split by a BPE that both languages share.
+"""
+
+from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
+
+from configs import common, paper
+
+# name: ((d_model, ffn, heads, layers of each stack), updates at most, tokens in an update, merges of BPE)
+SIZES = {
+    "mini": ((128, 256, 4, 2), 4000, 1024, 4000),
+    "cpu": ((256, 512, 4, 3), 6000, 1536, 8000),
+    **{name: (shape, 8000, 4096, 10_000) for name, shape in common.SIZES.items()},
+}
+
+
+def get_config(arg: str = "one_layer_mini") -> ConfigDict:
+    """Returns the config. `arg` is weights and size, for instance one_layer_cpu."""
+    weights, _, size = arg.rpartition("_")
+    if weights not in paper.WEIGHTS or size not in SIZES:
+        raise ValueError(
+            f"configs/text.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(SIZES)}"
+        )
+    config = common.get_config()
+    model, data, train = config.model, config.data, config.train
+    shape, train.updates, data.max_tokens, data.bpe_merges = SIZES[size]
+    model.d_model, model.ffn, model.heads, model.encoder_layers = shape
+    model.decoder_layers = model.encoder_layers
+    model.weights = weights
+    if weights == "dense":
+        model.dropout = 0.2
+        model.shared_embedding = data.joined_vocabulary = True
+    else:
+        model.dropout, model.init_scheme = 0.0, "signed_constant"
+    data.source, data.tokenize = "text", True
+    train.epochs = 40
+    leave_open(config)
+    return config
+
+
+def leave_open(config: ConfigDict) -> None:
+    """Leaves the learning rate, the warm-up and the interval of evaluations to the size of the corpus."""
+    optim, train = config.optim, config.train
+    del optim.lr, optim.warmup, train.evaluate_every
+    optim.lr, optim.warmup, train.evaluate_every = placeholder(float), placeholder(int), placeholder(int)
+    optim.schedule = "cosine"

@@ -1,0 +1,242 @@
+"""one_layer: Supermasks over one random Transformer layer.
+
+python -m one_layer --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--config.a.b=VALUE ...]
+
+In a clone of the repository, `python main.py` is the same command. `--mode=keys` lists every key of the config with its meaning; with
+--config, it gives the values of that config.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import app, flags
+from absl import logging as absl_logging
+from ml_collections import config_flags
+
+from one_layer import config_files
+from one_layer.errors import UserError
+
+if TYPE_CHECKING:
+    from one_layer.runs.folder import RunFolder
+    from one_layer.tasks.model import TrainedModel
+
+_MODES = (
+    "train",
+    "evaluate",
+    "export",
+    "inspect",
+    "keys",
+)  # the tasks add theirs for raw lines: translate and classify
+_CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
+_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
+_MODE = flags.DEFINE_string(
+    "mode", "train", "What to do: train, evaluate, translate, classify, export, inspect or keys."
+)
+_CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
+_TICKET = flags.DEFINE_string(
+    "ticket", "", "The ticket to evaluate, translate with, classify with or inspect, instead of a checkpoint."
+)
+_TICKET_MODE = flags.DEFINE_enum(
+    "ticket_mode",
+    "materialized",
+    ["materialized", "packed"],
+    "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
+)
+_SPLIT = flags.DEFINE_string(
+    "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
+)
+_INPUT = flags.DEFINE_string("input", "", "The lines to translate or classify; stdin by default.")
+_OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
+
+
+def main(argv: list[str]) -> None:
+    """Calls the function of the chosen mode with the values of the flags."""
+    if len(argv) > 1:
+        raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
+    _set_up()
+    if _MODE.value == "train":
+        _train()
+    elif _MODE.value == "evaluate":
+        from one_layer.runs.evaluate import evaluate
+
+        evaluate(_restored(), _SPLIT.value, _folder() if _WORKDIR.value else None)
+    elif _MODE.value in ("export", "inspect"):
+        _ticket()
+    elif _MODE.value == "keys":
+        _keys()
+    else:
+        from one_layer.data.text.streams import read_input, write_output
+
+        _check_verb(_MODE.value)
+        model = _restored()
+        model.check_verb(_MODE.value)  # before stdin is waited for
+        write_output(_OUTPUT.value, model.lines(read_input(_INPUT.value)))
+
+
+def _check_verb(mode: str) -> None:
+    from one_layer.tasks import TASKS
+
+    verbs = [task.model.verb for task in TASKS.values()]
+    if mode not in verbs:
+        raise UserError(f"--mode={mode} is unknown; known are {', '.join((*_MODES, *verbs))}")
+
+
+def _folder() -> RunFolder:
+    from one_layer.runs.folder import RunFolder
+
+    if not _WORKDIR.value:
+        raise UserError("--workdir is missing; give the folder of the run")
+    return RunFolder(_WORKDIR.value)
+
+
+def _train() -> None:
+    from one_layer.runs.settings import resolve
+    from one_layer.training.train import train
+
+    folder = _folder()
+    if _CONFIG.value is None:
+        raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
+    values = config_flags.get_override_values(flags.FLAGS["config"])
+    overrides = [f"config.{name}={value}" for name, value in values.items()]
+    train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
+
+
+def _ticket() -> None:
+    """Writes the ticket of a checkpoint into the run's folder, or prints what a ticket contains."""
+    if _MODE.value == "export":
+        from one_layer.runs.restore import restore_run
+        from one_layer.tickets import export
+
+        export(restore_run(_folder(), _CHECKPOINT.value), _folder().ticket_file)
+    else:
+        from one_layer.tickets.inspection import describe, inspect
+
+        _print(describe(inspect(_TICKET.value or _folder().ticket_file)))
+
+
+def _keys() -> None:
+    """Prints every key of the config, its value and its meaning."""
+    _print(config_files.keys(None if _CONFIG.value is None else _CONFIG.value.to_dict()))
+
+
+def _print(text: str) -> None:
+    sys.stdout.buffer.write(f"{text}\n".encode())  # the terminal's encoding may lack the × and the √
+    sys.stdout.buffer.flush()
+
+
+def _restored() -> TrainedModel:
+    """The model from the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
+    from one_layer.runs.settings import rescored
+
+    if _TICKET.value:
+        from one_layer.tickets import restore_ticket
+
+        model = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
+    else:
+        from one_layer.runs.restore import restore_run
+
+        model = restore_run(_folder(), _CHECKPOINT.value)
+    if _CONFIG.value is None:
+        return model
+    overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    return rescored(model, _CONFIG.value.to_dict(), overrides)
+
+
+def _set_up() -> None:
+    """Makes the logs readable, and keeps compiled programs between runs unless the user has set JAX's cache otherwise."""
+    absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    logging.getLogger("absl").setLevel(
+        logging.CRITICAL
+    )  # Orbax warns about intended settings, and raises the errors that it logs
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    sys.unraisablehook = _unraisable
+
+
+def _unraisable(problem: sys.UnraisableHookArgs) -> None:
+    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it."""
+    if str(problem.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(problem)
+
+
+def _in_utf8() -> None:
+    """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def run() -> None:
+    """Entry point. A user's mistake prints one line and exits with code 2.
+
+    Ctrl-C, SIGTERM and a closed pipe exit with 128 + the signal's number, as shells expect.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    _in_utf8()
+    config_files.make_importable()
+    sys.argv = [config_files.resolved(word) for word in sys.argv]
+    try:
+        app.run(main, flags_parser=_parse)
+    except UserError as error:
+        sys.exit(_say(error))
+    except KeyboardInterrupt as interruption:
+        # After training has saved a checkpoint, the exception carries the update and the signal.
+        number, saved = getattr(interruption, "number", signal.SIGINT), getattr(interruption, "step", None)
+        goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
+        print(f"interrupted{goes_on}", file=sys.stderr)
+        os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
+    except (
+        BrokenPipeError
+    ):  # for instance `| head`; stdout goes to /dev/null so that Python's last flush does not fail too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
+            raise  # the error is not about a file, so another path would not help
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(_say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
+
+
+def _parse(argv: list[str]) -> list[str]:
+    """Parses the flags. All errors of absl and ml_collections about flags, configs and overrides become one sentence."""
+    try:
+        rest = flags.FLAGS(argv)
+        if _CONFIG.value is not None:
+            _CONFIG.value.to_dict()  # a missing config file raises only now
+        return rest
+    except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
+        raise UserError(_sentence(str(error))) from None
+
+
+def _sentence(text: str) -> str:
+    """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
+    text = text.replace("\\n", "\n").replace("\\'", "'").strip()
+    if "Traceback" in text:
+        return text.split("\n")[-1].partition(": ")[2]
+    if "Failed loading config file" in text:
+        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
+    unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
+    if unknown:
+        return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"
+    if re.fullmatch(r"\W*\w+\W*", text):
+        return f"unknown config key {text.strip(chr(39) + chr(34))!r}; configs/common.py declares all keys"
+    return "; ".join(line.strip() for line in text.split("\n") if line.strip())
+
+
+def _say(error: UserError) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    run()

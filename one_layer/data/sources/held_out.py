@@ -1,0 +1,78 @@
+"""Takes validation and test sets out of a training text that comes in one file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from one_layer.data.config import DataConfig
+from one_layer.data.sources.pairs import ManyPairs, Pairs, Source
+from one_layer.errors import UserError
+
+HELD_OUT = ("valid", "test")
+
+
+class HeldOut(Source):
+    """A source whose parts `valid` and `test` are lines of its training text; other parts are read as before.
+
+    A hash of the source line decides the part of a pair. So the parts depend on nothing but the lines, have no source line in common, and
+    stay the same if lines are added or sorted. Each has about the share `data.held_out` of the text.
+    """
+
+    def __init__(self, whole: Source, config: DataConfig) -> None:
+        super().__init__(config)
+        self._whole, self._share, self.report = whole, config.held_out, whole.report
+        self._taken = [name for name in HELD_OUT if name in (config.valid, *config.tests)]
+        if not self._taken:
+            raise UserError(
+                f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is "
+                "one of its parts, which are named valid and test; give these names, or leave data.held_out out"
+            )
+
+    def read(self, name: str) -> Pairs:
+        if name not in (*self._taken, self.train):
+            return self._whole.read(name)
+        source, target = map(list, self.lines(name))
+        if not source:
+            raise UserError(
+                f"data.held_out={self._share} leaves no line for the part {name!r} of {self.train}; give another share"
+            )
+        self.report.setdefault("held_out", self._describe())
+        return source, target
+
+    def lines(self, name: str) -> ManyPairs:
+        if name not in (*self._taken, self.train):
+            return self._whole.lines(name)
+        return _Side(self, name, 0), _Side(self, name, 1)
+
+    def files(self, name: str) -> list[Path]:
+        return self._whole.files(self.train if name in self._taken else name)
+
+    def part(self, line: str) -> str:
+        """The part to which pairs with this source line belong."""
+        digest = hashlib.blake2b(line.strip().encode(), digest_size=8).digest()
+        place = int.from_bytes(digest, "little") / 2**64 / self._share
+        return self._taken[int(place)] if place < len(self._taken) else self.train
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All pairs of the training text. Raises: UserError if its sides have unequal numbers of lines."""
+        for source, target in zip_longest(*self._whole.lines(self.train)):
+            if source is None or target is None:
+                self._whole.read(self.train)  # raises the error about the counts
+            yield source, target
+
+    def _describe(self) -> str:
+        parts = " and ".join(self._taken)
+        return f"{self.train}: {100 * self._share:g} % of the lines each become {parts}, by a hash of the source line"
+
+
+class _Side:
+    """One side of a part, read anew by every iteration."""
+
+    def __init__(self, source: HeldOut, name: str, side: int) -> None:
+        self._source, self._name, self._side = source, name, side
+
+    def __iter__(self) -> Iterator[str]:
+        return (pair[self._side] for pair in self._source.pairs() if self._source.part(pair[0]) == self._name)

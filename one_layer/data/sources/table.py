@@ -1,0 +1,118 @@
+"""Reads tables of text, row by row: tab-separated text, CSV, and JSON lines, each plain or .gz.
+
+The name of the file says its kind: `.csv`; `.jsonl`, `.ndjson` or `.json`; every other file has tabs between its columns. Only CSV has
+quotation marks around values; in tab-separated text they are part of the text.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from one_layer.data.text.lines import existing_file, stream_lines
+from one_layer.errors import UserError
+
+_JSON = (".jsonl", ".ndjson", ".json")
+Row = tuple[int, list[str]]  # the number of a line of the file, from 1, and the values of its columns
+
+
+def column_names(columns: str) -> tuple[str, ...]:
+    """The columns in a text such as `premise,hypothesis,label` or `1,2,3`."""
+    return tuple(each.strip() for each in columns.split(",")) if columns else ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a file, read anew by every iteration. Empty lines are left out.
+
+    `columns` are names, which the first line (or every JSON object) has, or numbers from 1, where the file has no header. `delimiter`
+    stands between the values of a CSV file.
+
+    Raises, while it is read: UserError that names the file and the line, for a column that is missing and a value that is no text.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    delimiter: str = ","
+
+    def __iter__(self) -> Iterator[Row]:
+        kind = existing_file(self.path).name.removesuffix(".gz")
+        if kind.endswith(_JSON):
+            yield from self._objects()
+            return
+        rows = self._quoted() if kind.endswith(".csv") else self._tabbed()
+        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows)[1])
+        for number, cells in rows:
+            if len(cells) <= max(places):
+                raise self._error(
+                    number, f"{'|'.join(cells)[:60]!r} has {len(cells)} columns, too few for {self._asked}"
+                )
+            yield number, [cells[place] for place in places]
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the columns are numbers, so that the file has no header."""
+        return all(name.isdecimal() for name in self.columns)
+
+    @property
+    def _asked(self) -> str:
+        return f"data.columns={','.join(self.columns)}"
+
+    def _tabbed(self) -> Iterator[Row]:
+        for number, line in enumerate(stream_lines(self.path), start=1):
+            if line:
+                yield number, line.split("\t")
+
+    def _quoted(self) -> Iterator[Row]:
+        # A value in quotation marks may contain line ends, which stream_lines has removed.
+        reader = csv.reader((line + "\n" for line in stream_lines(self.path)), delimiter=self.delimiter, strict=True)
+        try:
+            for cells in reader:
+                if cells:
+                    yield reader.line_num, cells
+        except csv.Error as error:
+            hint = "close the quotation marks, or write one in a value as two"
+            raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
+
+    def _header(self, cells: list[str]) -> list[int]:
+        known = [cell.strip() for cell in cells]
+        for name in self.columns:
+            if name not in known:
+                hint = (
+                    "set data.delimiter"
+                    if len(known) == 1 and self.path.name.endswith((".csv", ".csv.gz"))
+                    else ("give names of the first line; in a file without a header, give numbers, for instance 1,2")
+                )
+                raise self._error(
+                    1, f"there is no column {name!r} of {self._asked} among {', '.join(known)[:200]!r}; {hint}"
+                )
+        return [known.index(name) for name in self.columns]
+
+    def _objects(self) -> Iterator[Row]:
+        for number, line in enumerate(stream_lines(self.path), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise self._error(number, f"{error}; each line needs a whole JSON object") from None
+            if not isinstance(record, dict):
+                raise self._error(number, f"{line[:60]!r} is not a JSON object; write one object on each line")
+            yield number, [self._text(number, record, name) for name in self.columns]
+
+    def _text(self, number: int, record: dict[str, Any], name: str) -> str:
+        if name not in record:
+            raise self._error(number, f"there is no {name!r} of {self._asked} among {', '.join(record)[:200]!r}")
+        value = record[name]
+        if isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value):
+            return value
+        if isinstance(value, (bool, int)):  # for instance a label that is a number
+            return json.dumps(value)
+        raise self._error(number, f"{name!r} is {value!r:.60}; it must be a text")
+
+    def _error(self, number: int, what: str) -> UserError:
+        return UserError(f"{self.path}, line {number}: {what}")

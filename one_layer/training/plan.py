@@ -1,0 +1,70 @@
+"""What the length of a run decides: how many updates it has, and the keys that its config leaves open (None)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from one_layer.errors import UserError
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import RunConfig, TrainConfig, with_values
+
+
+def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
+    """The run with a value for every open key, and lines for people that say the length of the run and what was chosen.
+
+    - `optim.lr` follows from the model's width: for masks 1e-3 up to width 128 and 5e-4 above, for a dense model 0.512 / width (4e-3 at
+      width 128, 1e-3 at 512). docs/results.md and configs/multi30k.py have the measurements. The length of the run has no part in it:
+      with masks of width 128, 1e-3 was right for 600 updates and for 2,400.
+    - `optim.warmup` is a twentieth of the updates, but at most 4,000.
+    - `train.evaluate_every` is an epoch, but a run is evaluated at least 10 times and at most 20 times.
+
+    """
+    updates = total_updates(run.train, epoch_updates)
+    width = run.model["d_model"]
+    dense, narrow = run.model["weights"] == "dense", width <= 128
+    rules: dict[str, tuple[float, str]] = {
+        "optim.lr": (
+            round(0.512 / width, 6) if dense else (1e-3 if narrow else 5e-4),
+            f"{'dense' if dense else 'masks'}, width {width}",
+        ),
+        "optim.warmup": (min(4000, max(1, updates // 20)), "a twentieth of the updates, at most 4,000"),
+        "train.evaluate_every": (
+            max(1, updates // 20, min(epoch_updates, updates // 10)),
+            "an epoch, but 10 to 20 times in a run",
+        ),
+    }
+    given = flatten(run.raw)
+    chosen = {name: rule for name, rule in rules.items() if given[name] is None}
+    run = with_values(run, {name: value for name, (value, _) in chosen.items()})
+    lines = [
+        f"{updates:,} updates, which are {updates / epoch_updates:.1f} epochs ({_limit(run.train, epoch_updates)})"
+    ]
+    lines += [f"chosen: {name}={value:g} ({why})" for name, (value, why) in chosen.items()]
+    return run, lines
+
+
+def total_updates(train: TrainConfig, epoch_updates: int) -> int:
+    """The number of updates after which the run ends, if `patience` does not end it before."""
+    return min(train.updates or sys.maxsize, (train.epochs or sys.maxsize) * epoch_updates)
+
+
+def _limit(train: TrainConfig, epoch_updates: int) -> str:
+    """Which of the two keys ends the run."""
+    epochs = train.epochs * epoch_updates
+    if train.epochs and (not train.updates or epochs <= train.updates):
+        other = f"; train.updates={train.updates} would be later" if train.updates else ""
+        return f"train.epochs={train.epochs}{other}"
+    other = f"; train.epochs={train.epochs} would be later" if train.epochs else ""
+    return f"train.updates={train.updates}{other}"
+
+
+def check_warmup(run: RunConfig, epoch_updates: int) -> None:
+    """Raises: UserError if the run would end before its warm-up."""
+    warmup: Any = run.optim.warmup
+    updates = total_updates(run.train, epoch_updates)
+    if updates < warmup:
+        raise UserError(
+            f"optim.warmup is {warmup:,}, but the run ends after {updates:,} updates, before the learning rate has reached optim.lr; "
+            f"give a smaller optim.warmup, for instance {max(1, updates // 20)}, or more train.updates or train.epochs"
+        )

@@ -1,0 +1,74 @@
+"""Parts that are held out of one file: disjoint, complete, and the same whatever else the file has."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from one_layer.data.config import DataConfig
+from one_layer.data.reader import ParallelReader
+from one_layer.data.sources.pairs import Source
+from one_layer.errors import UserError
+
+PAIRS = [(f"satz {place % 700}", f"sentence {place}") for place in range(1000)]  # 300 source lines occur twice
+
+
+def opened(folder: Path, pairs: list[tuple[str, str]], **keys: object) -> Source:
+    (folder / "all.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    given = {"train": "all.tsv", "columns": "1,2", "held_out": 0.1, **keys}
+    return ParallelReader().open(DataConfig(source="tsv", directory=str(folder), **given))  # type: ignore[arg-type]
+
+
+def parts(source: Source) -> dict[str, list[tuple[str, str]]]:
+    names = (source.train, source.valid, *source.tests)
+    return {name: list(zip(*map(list, source.lines(name)), strict=True)) for name in names}
+
+
+def test_the_parts_are_the_whole_and_have_no_source_line_in_common(tmp_path: Path) -> None:
+    found = parts(opened(tmp_path, PAIRS))
+    assert sorted(pair for part in found.values() for pair in part) == sorted(PAIRS)
+    lines = [{source for source, _ in part} for part in found.values()]
+    assert sum(map(len, lines)) == len(set.union(*lines))
+    assert all(50 < len(found[name]) < 150 for name in ("valid", "test"))  # about 100 of 1,000
+    assert found["all.tsv"] == [pair for pair in PAIRS if pair in found["all.tsv"]]  # in the order of the file
+
+
+def test_a_line_stays_in_its_part_when_the_file_changes(tmp_path: Path) -> None:
+    before, changed = parts(opened(tmp_path, PAIRS)), [*PAIRS[100:], ("neu", "new")]
+    random.Random(1).shuffle(changed)
+    after = parts(opened(tmp_path, changed))
+    for name, pairs in after.items():
+        assert set(pairs) - {("neu", "new")} <= set(before[name])
+
+
+def test_a_part_with_a_file_of_its_own_is_read_from_it(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("a\tb\n")
+    source = opened(tmp_path, PAIRS, valid="dev.tsv")
+    found = parts(source)
+    assert found["dev.tsv"] == [("a", "b")] and len(found["all.tsv"]) + len(found["test"]) == len(PAIRS)
+    assert [path.name for path in source.files("test")] == ["all.tsv"]
+
+
+def test_parallel_files_too(tmp_path: Path) -> None:
+    for side, language in enumerate(("de", "en")):
+        (tmp_path / f"train.{language}").write_text("".join(pair[side] + "\n" for pair in PAIRS))
+    config = DataConfig(source="text", directory=str(tmp_path), held_out=0.1)
+    assert parts(ParallelReader().open(config))["valid"] == parts(opened(tmp_path, PAIRS))["valid"]
+    (tmp_path / "train.en").write_text("short\n")
+    with pytest.raises(UserError, match=r"train.de has 1,000 lines, but .*train.en has 1"):
+        ParallelReader().open(config).read("valid")
+
+
+def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"neither data.valid='dev.tsv' nor data.tests=\('a.tsv',\) is one of its parts"
+    ):
+        opened(tmp_path, PAIRS, valid="dev.tsv", tests=("a.tsv",))
+    with pytest.raises(UserError, match=r"data.held_out=0.1 leaves no line for the part 'valid'"):
+        opened(tmp_path, PAIRS[:1]).read("valid")
+    with pytest.raises(UserError, match=r"data.held_out=0.7 is not a share"):
+        opened(tmp_path, PAIRS, held_out=0.7)
+    with pytest.raises(UserError, match=r"data.held_out is for text sources only"):
+        DataConfig(held_out=0.1)

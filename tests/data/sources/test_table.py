@@ -1,0 +1,68 @@
+"""Tables of every kind give the same rows, and what does not fit is named with its line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from one_layer.data.sources.table import Table, column_names
+from one_layer.errors import UserError
+
+ROWS = [("Ein „Haus“.", "a; house, here"), ('Er sagt "ja".', "he says: 'yes'"), ("1\u20282", "null")]
+
+
+def quoted(text: str, delimiter: str = ",") -> str:
+    return delimiter.join(f'"{cell}"' for cell in (each.replace('"', '""') for each in text.split("\t")))
+
+
+TABBED = "".join(f"{a}\tx\t{b}\n" for a, b in ROWS)
+KINDS = {
+    "header.tsv": "de\tid\ten\n" + TABBED,
+    "crlf.txt": ("de\tid\ten\n" + TABBED).replace("\n", "\r\n"),
+    "header.csv": "de,id,en\n" + "".join(quoted(f"{a}\tx\t{b}") + "\n" for a, b in ROWS),
+    "objects.jsonl": "".join(json.dumps({"en": b, "id": 3, "de": a}) + "\n\n" for a, b in ROWS),
+}
+
+
+def read(path: Path, columns: str, delimiter: str = ",") -> list[tuple[str, ...]]:
+    return [tuple(cells) for _, cells in Table(path, column_names(columns), delimiter)]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_gives_the_same_rows(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(KINDS[name].encode())
+    assert read(tmp_path / name, "de,en") == ROWS
+    (tmp_path / f"zipped_{name}.gz").write_bytes(gzip.compress(KINDS[name].encode()))
+    table = Table(tmp_path / f"zipped_{name}", ("en", "de"))
+    assert [cells for _, cells in table] == [cells for _, cells in table] == [[b, a] for a, b in ROWS]
+
+
+def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
+    (tmp_path / "bare.tsv").write_text(TABBED)
+    assert read(tmp_path / "bare.tsv", "1,3") == ROWS
+    (tmp_path / "bare.csv").write_text(quoted("a\tb", ";") + "\n" + '"two\nlines";c\n')
+    assert read(tmp_path / "bare.csv", "2,1", ";") == [("b", "a"), ("c", "two\nlines")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "message"),
+    [
+        ("a.tsv", "de\ten\nx\ty\nz\n", "de,en", r"a.tsv, line 3: 'z' has 1 columns, too few for data.columns=de,en"),
+        ("a.tsv", "x\ty\n", "de,en", r"line 1: there is no column 'de' .* among 'x, y'; .* numbers, for instance 1,2"),
+        ("a.csv", "de;en\n", "de,en", r"line 1: there is no column 'de' .* among 'de;en'; set data.delimiter"),
+        ("a.csv", 'de,en\n"x,y\n', "de,en", r"line 2: it is not valid CSV .*close the quotation marks"),
+        ("a.json", '[{"de": "x"}]\n', "de", r"line 1: .* is not a JSON object; write one object on each line"),
+        ("a.jsonl", '{"de": "x"}\n{"de"\n', "de", r"line 2: .*each line needs a whole JSON object"),
+        ("a.jsonl", '{"en": "x"}\n', "de", r"line 1: there is no 'de' .* among 'en'"),
+        ("a.jsonl", '{"de": null}\n', "de", r"line 1: 'de' is None; it must be a text"),
+        ("a.jsonl", '{"de": "\\ud800"}\n', "de", r"line 1: 'de' is .* it must be a text"),
+        ("a.tsv", "", "de", r"a.tsv is empty"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path: Path, name: str, text: str, columns: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=message):
+        read(tmp_path / name, columns)

@@ -1,0 +1,85 @@
+"""Scripts without spaces between words: text comes back as it was, and is scored by tokens that exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Split
+from one_layer.data.text.languages import characters, has_spaces, sacrebleu_tokenizer, without_inner_spaces
+from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.errors import UserError
+from one_layer.tasks.translation import bleu
+from one_layer.tasks.translation.model import bleu_scores
+from one_layer.tasks.translation.settings import SearchSettings
+
+TEXTS = {
+    "ja": ["これは猫です。", "私は1匹の犬と Apple が好き。", "これは犬です。"],
+    "zh": ["我喜欢猫，也喜欢 iPhone 12。", "我喜欢狗。", "我喜欢 “猫” 。"],
+    "th": ["ฉันชอบแมวที่บ้าน มาก", "ฉันชอบหมาที่บ้าน", "ฉันชอบแมว"],
+    "my": ["ကျွန်တော် မြန်မာ", "ကျွန်တော်", "မြန်မာ"],
+    "km": ["ខ្ញុំស្រឡាញ់", "ខ្ញុំស្រឡាញ់ឆ្មា", "ឆ្មា"],
+}
+
+
+def preprocessing(language: str, codes: str | None = None) -> Preprocessing:
+    return DataConfig(tokenize=True, source_language="de").preprocessing(codes, language)
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_text_comes_back_as_it_was(language: str) -> None:
+    texts = TEXTS[language]
+    codes = learn_bpe(preprocessing(language).words(texts), 3)
+    step = preprocessing(language, codes)
+    expected = [without_inner_spaces(text) for text in texts]
+    assert step.undo(step.apply(texts)) == expected
+    assert [text.replace(" ", "") for text in expected] == [text.replace(" ", "") for text in texts]
+    assert any("@@" in line for line in step.apply(texts))
+    assert Preprocessing.from_dict(step.to_dict()) == step and not step.spaced
+
+
+def test_segmented_text_is_joined_without_spaces() -> None:
+    assert preprocessing("zh").undo(["我 喜欢 iPhone 12 ， 也 喜欢 猫 。"]) == ["我喜欢 iPhone 12 ，也喜欢猫。"]
+
+
+@pytest.mark.parametrize(
+    ("language", "spaces", "tokenizer"),
+    [("de", True, "13a"), ("ko", True, "13a"), ("zh", False, "zh"), ("zh-Hant", False, "zh"), ("zh_CN", False, "zh")]
+    + [(code, False, "char") for code in ("ja", "jpn", "th", "lo", "km", "my", "bo")],
+)
+def test_the_language_chooses(language: str, spaces: bool, tokenizer: str) -> None:
+    assert has_spaces(language) == spaces and sacrebleu_tokenizer(language) == tokenizer
+    assert preprocessing(language).spaced == spaces
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_scores_count_characters_and_say_so(language: str) -> None:
+    target, texts = preprocessing(language), TEXTS[language]
+    given = [texts[0], texts[1], texts[1]]
+    split = Split(source_text=texts, reference=target.words(texts), reference_detokenized=texts)
+    scores = bleu_scores(target, target.words(given), split)
+    assert 0 < scores["bleu_tokenized"] < 100 and 0 < scores["bleu_sacre"] < 100
+    assert f"tok:{sacrebleu_tokenizer(language)}" in scores["signature"]
+    assert scores["details_tokenized"].endswith("where each character is a token")
+    assert f"of {sum(len(text.replace(' ', '')) for text in texts)} tokens" in scores["details_tokenized"]
+    assert bleu_scores(target, target.words(texts), split)["bleu_tokenized"] == pytest.approx(100)
+    assert "tok:intl" in bleu_scores(target, target.words(given), split, "intl")["signature"]
+
+
+def test_other_languages_are_scored_as_before() -> None:
+    target = preprocessing("en")
+    split = Split(source_text=["a"], reference=["a b c d ."], reference_detokenized=["a b c d."])
+    scores = bleu_scores(target, ["a b c d ."], split)
+    assert "tok:13a" in scores["signature"] and "character" not in scores["details_tokenized"]
+    assert "spaced" not in target.to_dict()
+
+
+def test_a_tokenizer_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UserError, match=r"evaluation.tokenize is 'mecab'; give one of 13a, zh, char"):
+        SearchSettings(tokenize="mecab")
+    with pytest.raises(UserError, match=r"evaluation.tokenize=ja-mecab cannot be used .*sacrebleu\[ja\]"):
+        bleu.bleu_sacre(["a"], ["a"], tokenize="ja-mecab")
+
+
+def test_characters() -> None:
+    assert characters(" ab c ") == "a b c"

@@ -1,0 +1,144 @@
+"""Labels of the user's own: every kind of file gives the same texts, and a number never stands for a name that nobody gave it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, load, load_scored
+from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
+from one_layer.tasks.classification.corpus import LabelledReader
+from one_layer.tasks.classification.labels import describe_counts, label_set, majority
+
+ROWS = [("a b", "c", "entails"), ("b", "a", "neutral"), ("c", "c", "entails"), ("a", "b c", "neutral")]
+LABELS = "entails,neutral"
+
+
+def config(folder: Path, labels: str = LABELS, columns: str = "one,two,gold", **keys: object) -> DataConfig:
+    names = {name: next(folder.glob(f"{name}.*")).name for name in ("train", "valid") if list(folder.glob(f"{name}.*"))}
+    given = {"source": "labelled", "source_language": "en", "directory": str(folder), "tests": (), **names, **keys}
+    return DataConfig(labels=labels, columns=columns, **given)  # type: ignore[arg-type]
+
+
+def written(folder: Path, ending: str, text: str) -> Path:
+    for name in ("train", "valid"):
+        (folder / f"{name}.{ending}").write_text(text)
+    return folder
+
+
+def read(config: DataConfig) -> Corpus:
+    return load(config, reader=LabelledReader())
+
+
+def names(corpus: Corpus) -> list[str]:
+    return [corpus.target_vocabulary.tokens[ids[0]] for ids in corpus.train.target]
+
+
+def tabbed(rows: list[tuple[str, ...]], header: str = "") -> str:
+    return header + "".join("\t".join(row) + "\n" for row in rows)
+
+
+def test_files_of_every_kind_give_the_same_texts(tmp_path: Path) -> None:
+    kinds = {
+        "tsv": (tabbed(ROWS, "one\ttwo\tgold\n"), "one,two,gold"),
+        "txt": (tabbed([(label, b, a) for a, b, label in ROWS]), "3,2,1"),
+        "csv": (tabbed(ROWS, "one\ttwo\tgold\n").replace("\t", ","), "one,two,gold"),
+        "jsonl": ("".join(json.dumps({"gold": c, "two": b, "one": a}) + "\n" for a, b, c in ROWS), "one,two,gold"),
+    }
+    found = []
+    for place, (ending, (text, columns)) in enumerate(kinds.items()):
+        (folder := tmp_path / str(place)).mkdir()
+        corpus = read(config(written(folder, ending, text), columns=columns))
+        found.append(([ids.tolist() for ids in corpus.train.source], names(corpus), corpus.valid.source_text))
+    assert found[0][1] == [label for _, _, label in ROWS] and all(each == found[0] for each in found)
+
+
+def test_labels_can_come_from_the_training_text(tmp_path: Path) -> None:
+    rows = [(a, b, f"very {label}") for a, b, label in ROWS]
+    corpus = read(config(written(tmp_path, "tsv", tabbed(rows)), "from_train", "1,2,3"))
+    assert corpus.target_vocabulary.tokens[UNK + 1 :] == ("very_entails", "very_neutral")
+    assert "valid.tsv: 4 texts (2 very_entails, 2 very_neutral; always very_entails: 50.0 %)" in corpus.report
+    # A run's folder or ticket has the labels: the training text is not needed to score.
+    (tmp_path / "train.tsv").unlink()
+    (tmp_path / "valid.tsv").write_text(tabbed([("a", "b", "other")]))
+    data = config(tmp_path, "from_train", "1,2,3", train="train.tsv")
+    with pytest.raises(
+        UserError, match=r"the label 'other' does not occur in the training text, which has very_entails"
+    ):
+        load_scored(data, corpus.vocabularies, None, "valid", LabelledReader())
+
+
+def test_bare_numbers_need_names(tmp_path: Path) -> None:
+    rows = [(a, b, str(int(label == "entails"))) for a, b, label in ROWS]
+    folder = written(tmp_path, "tsv", tabbed(rows))
+    with pytest.raises(
+        UserError, match=r"valid.tsv, line 1: the label '1' is unknown; .* data.labels=0:neutral,1:entails"
+    ):
+        read(config(folder, LABELS, "1,2,3"))
+    for labels in ("0:neutral,1:entails", "1:entails,0:neutral"):
+        assert names(read(config(folder, labels, "1,2,3"))) == [label for _, _, label in ROWS]
+    assert names(read(config(folder, "0,1", "1,2,3"))) == [label for *_, label in rows]
+
+
+def test_real_files_with_numbers(shared: Path) -> None:
+    names = dict.fromkeys(("train", "valid"), "snli_test.tsv")
+    data = config(shared / "data" / "pair_cls", "0:entailment,1:neutral,2:contradiction", "1,2,3", **names)
+    _, labels = LabelledReader().open(data).read("snli_test.tsv")
+    assert majority(labels)[2] == {"contradiction": 3237, "entailment": 3368, "neutral": 3219}
+
+
+def test_a_task_whose_publisher_has_names_takes_no_numbers(tmp_path: Path) -> None:
+    folder = written(tmp_path, "tsv", tabbed([("1", "a", "b"), ("0", "b", "c")]))
+    with pytest.raises(
+        UserError, match=r"line 1: the label '1' is unknown; rte has .*data.labels=0:entailment,1:not_ent"
+    ):
+        read(config(folder, "rte", ""))
+    assert names(read(config(folder, "qqp", ""))) == ["duplicate", "not_duplicate"]
+    assert names(read(config(folder, "qqp", "2,3,1"))) == ["duplicate", "not_duplicate"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "columns", "message"),
+    [
+        ("wnli", "1,2", r"data.labels='wnli' is neither one of the tasks qqp, .* entails,neutral"),
+        ("a,a", "1,2", "nor a list of at least two different labels"),
+        ("0:a,0:b", "1,2", "nor a list of at least two different labels"),
+        ("a,", "1,2", "nor a list of at least two different labels"),
+        ("a,b", "", r"for labels of your own, also give data.source=labelled and data.columns"),
+        ("a,b", "text", r"data.columns='text' has 1 columns; classification needs one text or two, and then the label"),
+        ("a,b", "1,2,3,4", r"has 4 columns"),
+        ("a,b", "text,2", r"must be different names, or, for files without a header, numbers from 1"),
+        ("a,b", "0,1", r"numbers from 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, labels: str, columns: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        label_set(config(tmp_path, labels, columns))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [("text", "label"), ("a", "x"), ("b", "y"), ("c", "y")],
+            r"'label', occurs only once; if the first line is a header",
+        ),
+        ([("a", "x"), ("b", "x")], r"has 1 different labels in 2 lines"),
+        ([("x", "a"), ("x", "b"), ("x", "a"), ("x", "c"), ("y", "d")], r"has 4 different labels in 5 lines"),
+        ([("a", ""), ("b", "x")], r"valid.tsv, line 1: the label is empty"),
+    ],
+)
+def test_labels_of_a_training_text_that_cannot_be_meant(
+    tmp_path: Path, rows: list[tuple[str, ...]], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        read(config(written(tmp_path, "tsv", tabbed(rows)), "from_train", "1,2"))
+
+
+def test_the_most_frequent_label() -> None:
+    assert majority(["b", "a", "b", "c"]) == ("b", 0.5, {"a": 1, "b": 2, "c": 1})
+    assert describe_counts(["good"] * 3 + ["bad"]) == "1 bad, 3 good; always good: 75.0 %"
