@@ -188,7 +188,7 @@ class Trainer:
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, next(batches), step)
             pending.append((step + 1, sums))
-            while len(pending) > (meter.in_a_row + 1 < most):
+            while len(pending) > (1 if meter.in_a_row + 1 < most else 0):
                 self._read(meter, *pending.pop(0))
             reached = step + 1
             if interruption.signal:
