@@ -29,7 +29,6 @@ from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.training import train as training
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
-from one_layer.training.skipping import Diverged
 from one_layer.training.step import train_step
 from one_layer.training.train import Trainer, train
 from tests import ROOT, tiny
@@ -245,64 +244,6 @@ def disturbed(happens):
     return made
 
 
-def skipped_lines(folder):
-    return [(line["step"], line["skipped/in_a_row"]) for line in metrics(folder) if "skipped/loss" in line]
-
-
-def test_skipped_updates_are_counted_and_written(tmp_path, monkeypatch, caplog):
-    """Also over an interruption. Batches go on; the learning rate waits."""
-    bad = {4, 6, 7}
-
-    def pressed(count):
-        if count == 7:
-            signal.raise_signal(signal.SIGINT)
-        return count in bad
-
-    for name in ("whole", "cut"):
-        folder = tmp_path / name
-        with monkeypatch.context() as patched:
-            if name == "cut":
-                patched.setattr(training, "train_step", disturbed(pressed))
-                with pytest.raises(Interrupted):
-                    train(tiny.run({"train.max_nonfinite": 3}), folder, [])
-            patched.setattr(training, "train_step", disturbed(bad.__contains__))
-            train(tiny.run({"train.max_nonfinite": 3}), folder, [])
-        assert skipped_lines(folder) == [(5, 1), (7, 1), (8, 2)]
-        assert result(folder)["skipped_updates"] == 3
-    line = next(line for line in metrics(folder) if line["step"] == 7 and "skipped/loss" in line)
-    batches = new_trainer(tiny.run(), tmp_path / "new").epoch_updates
-    assert (line["skipped/epoch"], line["skipped/batch"]) == (6 // batches + 1, 6 % batches + 1)
-    assert line["skipped/loss"] == "nan" and line["skipped/gradient_norm"] == 7 and line["skipped/parameter_norm"] > 0
-    assert "update 7 is not applied: its loss is nan and the norm of its gradient is 7" in caplog.text
-    assert_same_run(tmp_path / "cut", tmp_path / "whole")
-    rates = {line["step"]: line["train/learning_rate"] for line in metrics(folder) if "train/loss" in line}
-    assert rates[12] == pytest.approx(0.01 * (4 / (11 - 3)) ** 0.5)
-
-
-@pytest.mark.parametrize("most", [1, 3])
-def test_too_many_in_a_row_end_the_run_at_the_state_that_repeats_them(tmp_path, monkeypatch, most):
-    """No update follows them, and what is saved is the state before the first of them: running again ends in the same way."""
-    monkeypatch.setattr(training, "train_step", disturbed(lambda count: 5 <= count < 5 + most))
-    contents = []
-    for _ in range(2):
-        said = rf"in {most} updates in a row \(6 to {5 + most}\).* The checkpoint of update 5 is kept"
-        with pytest.raises(Diverged, match=said):
-            train(tiny.run({"train.max_nonfinite": most}), tmp_path, [])
-        assert kept_steps(tmp_path) == [4, 5]
-        contents.append((lines(tmp_path), tiny.contents(tmp_path / "checkpoints")))
-    assert contents[0] == contents[1]
-    train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
-    assert result(tmp_path)["skipped_updates"] == most
-
-
-def test_a_row_that_began_before_an_evaluation_is_one_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "train_step", disturbed(lambda count: count >= 6))
-    with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
-        train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
-    with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
-        train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
-
-
 def kept_steps(folder):
     checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
     steps = checkpoints.steps()
@@ -428,39 +369,6 @@ def test_random_is_not_moved_by_an_update(tmp_path):
     trainer.run_to_the_end(Interruption())
     trainer.checkpoints.close()
     assert same_bits(trainer.fixed, before)
-
-
-@pytest.mark.slow
-def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
-    run = tiny.run({"train.updates": tiny.EVERY})
-    train(run, tmp_path, [])
-    before = tiny.contents(tmp_path / "checkpoints")
-    trainer = new_trainer(tiny.run({"train.max_nonfinite": 2}), tmp_path)
-    trainer.restore()
-    trainer.params = jax.tree.map(lambda leaf: leaf.at[(0,) * leaf.ndim].set(jnp.nan), trainer.params)
-    with pytest.raises(
-        Diverged, match=r"not finite in 2 updates in a row \(5 to 6\).*lower optim\.lr.* update 4 is kept"
-    ):
-        trainer.run_to_the_end(Interruption())
-    trainer.checkpoints.close()
-    assert tiny.contents(tmp_path / "checkpoints") == before
-    train(tiny.run(), tmp_path, [])
-    assert result(tmp_path)["steps"] == tiny.UPDATES
-
-
-def test_a_rate_without_measure_is_noticed_by_the_next_evaluation(tmp_path):
-    """The loss of the one update before is still a number; no hypotheses are asked of what it leaves."""
-    wild = {
-        "model.weights": "dense",
-        "optim.lr": 1e18,
-        "optim.warmup": 0,
-        "train.evaluate_every": 1,
-        "train.updates": 3,
-    }
-    searching = {"train.select": "bleu", "evaluation.valid_beam": 1}
-    with pytest.raises(UserError, match="validation loss is nan at update 1: training has diverged"):
-        train(tiny.run(wild | searching), tmp_path, [])
-    assert not any((tmp_path / "checkpoints").iterdir())
 
 
 def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
