@@ -183,9 +183,9 @@ def test_configs_import_only_ml_collections(project: Imports) -> None:
 
 
 def test_a_run_s_files_have_their_names_in_one_module() -> None:
-    """All other modules ask `runs.folder.RunFolder` for them."""
+    """All other modules ask `runs.paths.RunPaths` for them."""
     names = ("config.json", "metrics.jsonl", "result.json", "ticket.safetensors", "frozen.npz", '"tensorboard"')
-    for file in [ROOT / "main.py", *(ROOT / "one_layer").rglob("*.py")]:
+    for file in [ROOT / "main.py", *(ROOT / "one_layer").rglob("*.py"), *(ROOT / "launch" / "sweeps").rglob("*.py")]:
         strings = [
             node.value
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
@@ -193,7 +193,7 @@ def test_a_run_s_files_have_their_names_in_one_module() -> None:
             for node in [node.right]
         ]
         wrong = [text for text in strings if text in [name.strip('"') for name in names]]
-        assert not wrong or file.name == "folder.py", f"{file.name} joins {wrong} to a path; RunFolder has these names"
+        assert not wrong or file.name == "paths.py", f"{file.name} joins {wrong} to a path; RunPaths has these names"
 
 
 def test_the_checks_see_what_they_are_there_for() -> None:

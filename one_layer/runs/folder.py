@@ -1,37 +1,29 @@
-"""The folder of a run: the names of its files, and the functions that check, read and write them."""
+"""The folder of a run: the functions that check, read and write its files, which `one_layer.runs.paths` names."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
-import logging
-import os
 import re
-import socket
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.runs import frozen
+from one_layer.runs.lock import locked
+from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, may_change, resolve
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
 
-log = logging.getLogger(__name__)
-
 Variables = dict[str, Any]
 
-_LOCK = ".lock"
 
-
-class RunFolder:
+class RunFolder(RunPaths):
     """The folder `path` of one run.
 
     | when | what |
@@ -43,46 +35,6 @@ class RunFolder:
 
     When a run begins, config.json is written last: a folder without it holds no run.
     """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    @property
-    def metrics_file(self) -> Path:
-        """The metrics, with one JSON object per line."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def tensorboard(self) -> Path:
-        """The folder for TensorBoard events."""
-        return self.path / "tensorboard"
-
-    @property
-    def ticket_file(self) -> Path:
-        """The ticket: the trained model in one file."""
-        return self.path / "ticket.safetensors"
-
-    @property
-    def frozen_file(self) -> Path:
-        """Fixed arrays that no seed gives."""
-        return self.path / "frozen.npz"
-
-    @property
-    def checkpoints_folder(self) -> Path:
-        """The folder of the checkpoints; each has a folder in it, named after its update."""
-        return self.path / "checkpoints"
-
-    @property
-    def holds_run(self) -> bool:
-        """Whether a run has begun here."""
-        return self._config_file.exists()
-
-    @property
-    def _config_file(self) -> Path:
-        return self.path / "config.json"
 
     def claim(self, run: RunConfig) -> bool:
         """Checks that the folder is new or holds a run with this config. Writes nothing.
@@ -106,55 +58,9 @@ class RunFolder:
             )
         return True
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Locks the folder, so that no other process trains in it. The lock ends with the process, even after a kill.
-
-        If the folder was created for the lock and is still empty, it is removed at the end. Raises: UserError, which names the process
-        that already trains here.
-        """
-        new = not self.path.exists()
-        self.path.mkdir(parents=True, exist_ok=True)
-        file = self._lock_file()
-        try:
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
-            yield
-        finally:
-            with suppress(OSError):  # the folder may be gone, and whatever ended the training matters more
-                if self._is_lock(file):
-                    (self.path / _LOCK).unlink()
-                if new and not any(self.path.iterdir()):
-                    self.path.rmdir()
-            file.close()
-
-    def _lock_file(self) -> TextIO:
-        """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
-        while True:
-            file = (self.path / _LOCK).open("a+", encoding="utf-8")
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().strip() or "another process"
-                file.close()
-                raise UserError(
-                    f"{self} is in use: {holder} trains in it; wait for it, stop it, or give another --workdir"
-                ) from None
-            except OSError as error:
-                if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                    raise
-                log.warning("%s: this file system has no locks; make sure that no other process trains there", self)
-                return file
-            if self._is_lock(file):
-                return file
-            file.close()
-
-    def _is_lock(self, file: TextIO) -> bool:
-        """Whether the open file is still the folder's lock file: somebody may have removed the folder and made it again."""
-        path = self.path / _LOCK
-        return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+    def locked(self) -> AbstractContextManager[None]:
+        """Locks the folder, so that no other process trains in it. Raises: UserError as `one_layer.runs.lock.locked` does."""
+        return locked(self.path, "trains in it")
 
     def begin(self, assets: TextAssets, fixed: Variables) -> None:
         """Writes the files of a new run except config.json: text assets, and fixed arrays by collection."""
@@ -163,12 +69,12 @@ class RunFolder:
 
     def write_config(self, run: RunConfig) -> None:
         """Writes `config.json`. From then on, the folder holds this run."""
-        write_atomically(self._config_file, json.dumps(run.raw, indent=1) + "\n")
+        write_atomically(self.config_file, json.dumps(run.raw, indent=1) + "\n")
 
     def read_config(self) -> RunConfig:
         """The config of the run. Raises: UserError if it is missing or damaged."""
         try:
-            config = json.loads(self._config_file.read_text("utf-8"))
+            config = json.loads(self.config_file.read_text("utf-8"))
             if not isinstance(config, dict):
                 raise ValueError("it is not a JSON object")
         except FileNotFoundError:
@@ -177,7 +83,7 @@ class RunFolder:
             ) from None
         except (OSError, ValueError) as error:
             raise UserError(
-                f"{self._config_file} cannot be read ({error}); restore it, or train in a new --workdir"
+                f"{self.config_file} cannot be read ({error}); restore it, or train in a new --workdir"
             ) from None
         return resolve(config)
 
@@ -222,14 +128,13 @@ class RunFolder:
 
     def write_scores(self, split: str, checkpoint: str, scores: dict[str, Any]) -> None:
         """Writes `evaluation-SPLIT.json`; the name says the checkpoint unless it is the best."""
-        path = self.path / f"evaluation-{split}{self._suffix(checkpoint)}.json"
+        path = self.evaluation_file(split, self._suffix(checkpoint))
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
     def write_hypotheses(self, split: str, checkpoint: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
-            ending = ".txt" if kind == "plain" else f".{kind}.txt"
-            path = self.path / f"hypotheses-{split}{self._suffix(checkpoint)}{ending}"
+            path = self.hypotheses_file(split, self._suffix(checkpoint), kind)
             write_atomically(path, "".join(line + "\n" for line in lines))
 
     def _suffix(self, checkpoint: str) -> str:
@@ -241,4 +146,4 @@ class RunFolder:
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
-        write_atomically(self.path / "result.json", json.dumps(result, indent=1) + "\n")
+        write_atomically(self.result_file, json.dumps(result, indent=1) + "\n")

@@ -17,10 +17,10 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
-from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.layers.matrix import for_each_mask
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.paths import read_metrics
 from one_layer.supermask import Supermask
 
 
@@ -76,18 +76,6 @@ class _Board:
         event.wall_time = time.time()
         self._writer.write_event(event)
         self._writer.flush()
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`; an empty list if there is no file. A last line that a kill cut short is left out."""
-    if not path.exists():
-        return []
-    text = path.read_text("utf-8")
-    lines = text.split("\n")[:-1] if text else []
-    try:
-        return [json.loads(line) for line in lines]
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}); remove the line, or the file, and run again") from None
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])

@@ -211,6 +211,7 @@ class Trainer:
             progress.best, progress.since_best = score, 0
         else:
             progress.since_best += 1
+        values["train/epoch"] = progress.step / self.epoch_updates
         progress.evaluated = [*progress.evaluated, progress.step]
         self.log.write(progress.step, progress.seconds, values)
         self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)), score)
