@@ -113,6 +113,7 @@ def get_config() -> ConfigDict:
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"
     train.log_every = 50  # updates
+    train.stall_minutes = 10  # a line in the log after so many minutes in which no update has finished; 0: never
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted

@@ -8,7 +8,6 @@ from typing import Any
 
 from one_layer.errors import UserError
 
-
 SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which launch/sweep.py writes: its config, its name and its runs
 
 

@@ -63,6 +63,7 @@ class TrainConfig:
     patience: int = 0
     select: str = "bleu"
     log_every: int = 50
+    stall_minutes: int = 10
     keep_last: int = 1
     keep_best: int = 1
     keep_every: int = 0
@@ -191,4 +192,4 @@ def may_change(name: str, run: RunConfig) -> bool:
     section, _, key = name.partition(".")
     if section == "evaluation":
         return key not in run.task.validated_by
-    return name in ("train.patience", "train.log_every", "data.store")
+    return name in ("train.patience", "train.log_every", "train.stall_minutes", "data.store")

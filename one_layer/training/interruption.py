@@ -1,4 +1,7 @@
-"""Handles Ctrl-C and SIGTERM during training: the loop notices them between two updates, so that it can save a checkpoint first."""
+"""Handles Ctrl-C, SIGTERM and USR2, SLURM's warning, during training.
+
+The loop notices them between two updates, so that it can save a checkpoint first.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
 
 
 class Interruption:
-    """A context in which the first SIGINT or SIGTERM only sets `signal`; a second one acts as usual.
+    """A context in which the first SIGINT, SIGTERM or SIGUSR2 only sets `signal`; a second one acts as usual.
 
     Outside the main thread, signals cannot be caught, and the context does nothing.
     """

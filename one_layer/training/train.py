@@ -28,6 +28,7 @@ from one_layer.training import metrics, results
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import NOT_A_NUMBER, Meter
 from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.stall import StallWatch
 from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
@@ -153,8 +154,11 @@ class Trainer:
         self.masks = self._packed(self._params_of_last_evaluation())
         with closing(metrics.MetricsLog(self.folder, self.progress.step)) as self.log:
             while not self._over():
-                with closing(training_iterator(self.batches, self.progress.step)) as batches:
-                    self._interval(batches, interruption)
+                with (
+                    closing(training_iterator(self.batches, self.progress.step)) as batches,
+                    StallWatch(self.run.train.stall_minutes, self.progress.step) as watch,
+                ):
+                    self._interval(batches, interruption, watch)
                 self._evaluate_and_save()
                 self.stop_if_asked(interruption)
 
@@ -171,7 +175,7 @@ class Trainer:
         patience, progress = self.run.train.patience, self.progress
         return progress.step >= self.updates or bool(patience and progress.since_best >= patience)
 
-    def _interval(self, batches: Iterator[Batch], interruption: Interruption) -> None:
+    def _interval(self, batches: Iterator[Batch], interruption: Interruption, watch: StallWatch) -> None:
         """Does the updates up to the next evaluation. Metrics are fetched one step late, so that the device never waits."""
         progress = self.progress
         end = min(progress.step + self.evaluate_every - progress.step % self.evaluate_every, self.updates)
@@ -181,6 +185,7 @@ class Trainer:
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, next(batches), step)
             if pending:
                 meter.add(*pending)
+                watch.finished(step)
             pending = step + 1, sums
             if interruption.signal:
                 break
@@ -211,9 +216,8 @@ class Trainer:
             progress.best, progress.since_best = score, 0
         else:
             progress.since_best += 1
-        values["train/epoch"] = progress.step / self.epoch_updates
         progress.evaluated = [*progress.evaluated, progress.step]
-        self.log.write(progress.step, progress.seconds, values)
+        self.log.write(progress.step, progress.seconds, {**values, "train/epoch": progress.step / self.epoch_updates})
         self.checkpoints.save(progress.step, self.params, self.moments, dict(vars(progress)), score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")

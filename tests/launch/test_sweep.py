@@ -383,6 +383,21 @@ def test_slurm_runs_a_copy_of_the_tree_and_submits_nothing_twice(planned, tmp_pa
     assert json.loads((tmp_path / "runs" / "slurm.json").read_text()) == {"keep=0.9": "77_0", "keep=0.3": "77_1"}
 
 
+@pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
+def test_the_batch_script_queues_an_interrupted_run_again(tmp_path, cluster, code, requeued):
+    (tmp_path / "bin" / "scontrol").write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'queued'}\n")
+    (tmp_path / "bin" / "scontrol").chmod(0o755)
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'words'}\nexit {code}\n")
+    program.chmod(0o755)
+    environment = os.environ | {"PYTHON": str(program), "SLURM_JOB_ID": "77"}
+    script = ROOT / "launch" / "slurm" / "train.sh"
+    assert subprocess.run(["bash", script, "--workdir=a b"], env=environment).returncode == code
+    assert (tmp_path / "words").read_text() == "main.py --workdir=a b\n"
+    assert (tmp_path / "queued").exists() == requeued
+    assert not requeued or (tmp_path / "queued").read_text() == "requeue 77\n"
+
+
 def test_slurm_must_be_there(tmp_path, monkeypatch):
     pytest.importorskip("submitit", reason="requirements-slurm.txt is not installed")
     monkeypatch.setenv("PATH", "")
