@@ -11,6 +11,7 @@ and is written again after each run. The exit code is 1 if a run failed.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import logging
 import shlex
 import sys
@@ -66,15 +67,17 @@ def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
     return 1 if failed else 0
 
 
-def check(plan: Plan) -> None:
-    """Checks the values of all configs, before anything starts. Raises: UserError, which names the run."""
+def resolved(plan: Plan) -> Plan:
+    """The plan with resolved configs, whose values are all checked before anything starts. Raises: UserError, which names the run."""
     from one_layer.runs.settings import resolve  # late: it imports JAX
 
+    runs = []
     for run in plan.runs:
         try:
-            resolve(run.config)
+            runs.append(dataclasses.replace(run, config=resolve(run.config).raw))
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
+    return dataclasses.replace(plan, runs=runs)
 
 
 def main(argv: list[str]) -> int:
@@ -91,7 +94,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--dry_run", action="store_true", help="only print the commands that would run")
     arguments, rest = parser.parse_known_args(argv)
     plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
-    check(plan)
+    plan = resolved(plan)
     if arguments.dry_run:
         for run in plan.runs:
             if not run.paths.result_file.exists():

@@ -1,4 +1,4 @@
-"""Starts the runs of a sweep as jobs of a SLURM cluster, through submitit (requirements-slurm.txt).
+"""Starts the runs of a sweep as jobs of a SLURM cluster, through submitit.
 
 submitit imports code by name when a job starts, perhaps long after it was submitted. So each submission works on a copy of the code,
 in the sweep's folder, and later changes of the working tree change no waiting job.
@@ -18,17 +18,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import submitit
+from submitit.helpers import Checkpointable, DelayedSubmission
+
 from launch.sweeps.jobs import Job, log_file, problem
 from launch.sweeps.plan import Run
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
-
-try:
-    import submitit
-    from submitit.helpers import Checkpointable, DelayedSubmission
-except ImportError:
-    raise UserError("--launcher=slurm needs submitit; run .venv/bin/pip install -r requirements-slurm.txt") from None
 
 _CODE = ("main.py", "configs", "launch", "one_layer")
 _SHARED = ("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node")
@@ -137,6 +135,7 @@ def copy_code(root: Path, workdir: Path) -> Path:
         target = partial / path.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
+    (partial / COMMIT_FILE).write_text(commit() or "")
     partial.rename(copy)
     return copy
 

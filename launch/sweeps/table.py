@@ -15,7 +15,7 @@ from one_layer.runs.paths import read_object
 from one_layer.runs.records import flatten
 
 # What is not a number or a name for people to sort by.
-_LEFT_OUT = ("config", "overrides", "seed")
+_LEFT_OUT = ("config", "overrides", "seed", "examples")
 
 
 def write(plan: Plan, states: dict[str, str]) -> Path:

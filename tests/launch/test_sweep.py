@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import signal
 import subprocess
@@ -215,7 +214,7 @@ import sys
 from pathlib import Path
 from launch import command, sweep
 sweep.MAIN = Path({str(PROGRAM)!r})
-sweep.check = lambda plan: None
+sweep.resolved = lambda plan: plan
 command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
 """
         words = [f"--config={config}", f"--workdir={workdir}", "--jobs=2", "--config.train.updates=0"]
@@ -293,7 +292,7 @@ def test_the_table_shows_every_state(planned, tmp_path):
 
 
 def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sweep, "check", lambda plan: None)
+    monkeypatch.setattr(sweep, "resolved", lambda plan: plan)
     run(plans.make(str(config), "small", [], tmp_path / "runs"))
     (tmp_path / "runs" / "seed=2" / "result.json").unlink()
     before = sorted(tmp_path.rglob("*"))
@@ -308,108 +307,6 @@ def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
     with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
         sweep.main(words)
     assert not (tmp_path / "runs").exists()
-
-
-STAND_IN = {
-    # Keeps a copy of the batch script, as the real one does, and runs it for each task of the array, in the background.
-    "sbatch": """#!/usr/bin/env python3
-import os, re, subprocess, sys
-text = open(sys.argv[-1]).read()
-tasks = re.search(r"--array=0-(\\d+)", text)
-numbers = range(int(tasks[1]) + 1) if tasks else [None]
-print("Submitted batch job 77", flush=True)
-if os.fork() == 0:
-    os.setsid()
-    for stream in (1, 2):  # whoever called sbatch waits until these are closed
-        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
-    for number in numbers:
-        more = {} if number is None else {"SLURM_ARRAY_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": str(number)}
-        environment = os.environ | {"SLURM_JOB_ID": "77"} | more
-        subprocess.run(["bash", "-s"], input=text.encode(), env=environment)
-""",
-    # Leaves out its own options, which all begin with --, and their values.
-    "srun": """#!/usr/bin/env python3
-import subprocess, sys
-words = sys.argv[1:]
-while words and words[0].startswith("--"):
-    words = words[1:] if words[0] == "--unbuffered" else words[2:]
-sys.exit(subprocess.run(words).returncode)
-""",
-    "sacct": "#!/bin/sh\necho 'JobID|State|NodeList'\n",
-}
-
-
-@pytest.fixture
-def cluster(tmp_path, monkeypatch):
-    """Commands of SLURM on PATH that run what is submitted, on this machine."""
-    pytest.importorskip("submitit", reason="requirements-slurm.txt is not installed")
-    for name, text in STAND_IN.items():
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-
-
-def slurm_launcher(tmp_path, monkeypatch, *options):
-    from launch.sweeps import slurm
-
-    root = tmp_path / "tree"  # with the program in the place of main.py
-    if not root.exists():
-        for name in ("configs", "launch", "one_layer"):
-            (root / name).mkdir(parents=True)
-        (root / "main.py").write_text(PROGRAM.read_text())
-        for file in ["launch/sweeps/slurm.py", "launch/sweeps/jobs.py", "launch/sweeps/plan.py", *code_of("one_layer")]:
-            (root / file).parent.mkdir(parents=True, exist_ok=True)
-            (root / file).write_text((ROOT / file).read_text())
-    monkeypatch.chdir(tmp_path)
-    return slurm.SlurmLauncher(root, tmp_path / "runs", 2, list(options))
-
-
-def code_of(folder):
-    return [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
-
-
-def test_slurm_runs_a_copy_of_the_tree_and_submits_nothing_twice(planned, tmp_path, monkeypatch, cluster):
-    launcher = slurm_launcher(tmp_path, monkeypatch, "timeout_min=5", "partition=gpu")
-    assert sweep.run_sweep(planned("failing"), launcher, Console(file=io.StringIO())) == 1
-    found = rows(tmp_path / "runs")
-    assert found["keep=0.3"]["state"] == "finished" and found["keep=0.9"]["state"] == "failed"
-    assert "training has diverged" in (tmp_path / "runs" / "keep=0.9.log").read_text()
-    script = next((tmp_path / "runs" / "slurm").glob("*.sh")).read_text()
-    assert "--array=0-1%2" in script and "--partition=gpu" in script and "--time=5" in script
-    (copy,) = (tmp_path / "runs").glob("code-*")
-    assert (copy / "main.py").read_text() == PROGRAM.read_text() and str(copy) in script
-    assert json.loads((tmp_path / "runs" / "slurm.json").read_text()) == {"keep=0.9": "77_0", "keep=0.3": "77_1"}
-
-
-@pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
-def test_the_batch_script_queues_an_interrupted_run_again(tmp_path, cluster, code, requeued):
-    (tmp_path / "bin" / "scontrol").write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'queued'}\n")
-    (tmp_path / "bin" / "scontrol").chmod(0o755)
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'words'}\nexit {code}\n")
-    program.chmod(0o755)
-    environment = os.environ | {"PYTHON": str(program), "SLURM_JOB_ID": "77"}
-    script = ROOT / "launch" / "slurm" / "train.sh"
-    assert subprocess.run(["bash", script, "--workdir=a b"], env=environment).returncode == code
-    assert (tmp_path / "words").read_text() == "main.py --workdir=a b\n"
-    assert (tmp_path / "queued").exists() == requeued
-    assert not requeued or (tmp_path / "queued").read_text() == "requeue 77\n"
-
-
-def test_slurm_must_be_there(tmp_path, monkeypatch):
-    pytest.importorskip("submitit", reason="requirements-slurm.txt is not installed")
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="srun"):
-        slurm_launcher(tmp_path, monkeypatch)
-
-
-def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
-    with pytest.raises(UserError, match="partitoin"):
-        slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")
-    with pytest.raises(UserError, match="has no value"):
-        slurm_launcher(tmp_path, monkeypatch, "partition")
 
 
 @pytest.mark.slow
