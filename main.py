@@ -25,10 +25,18 @@ if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-_MODES = ("train", "evaluate", "export", "inspect")  # the tasks add theirs for raw lines: translate and classify
+_MODES = (
+    "train",
+    "evaluate",
+    "export",
+    "inspect",
+    "report",
+)  # the tasks add theirs for raw lines: translate and classify
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
-_MODE = flags.DEFINE_string("mode", "train", "What to do: train, evaluate, translate, classify, export or inspect.")
+_MODE = flags.DEFINE_string(
+    "mode", "train", "What to do: train, evaluate, translate, classify, export, inspect or report."
+)
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _TICKET = flags.DEFINE_string(
     "ticket", "", "The ticket to evaluate, translate with, classify with or inspect, instead of a checkpoint."
@@ -43,6 +51,9 @@ _SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
 )
 _INPUT = flags.DEFINE_string("input", "", "The lines to translate or classify; stdin by default.")
+_RUNS = flags.DEFINE_string(
+    "runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'."
+)
 _OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
 
 
@@ -59,6 +70,8 @@ def main(argv: list[str]) -> None:
         evaluate(_restored(), _SPLIT.value, _folder() if _WORKDIR.value else None)
     elif _MODE.value in ("export", "inspect"):
         _ticket()
+    elif _MODE.value == "report":
+        _report()
     else:
         from one_layer.data.text.streams import read_input, write_output
 
@@ -92,7 +105,8 @@ def _train() -> None:
     if _CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     values = config_flags.get_override_values(flags.FLAGS["config"])
-    overrides = [f"config.{name}={value}" for name, value in values.items()]
+    overrides = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
+    overrides += [f"config.{name}={value}" for name, value in values.items()]
     train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
 
 
@@ -109,6 +123,19 @@ def _ticket() -> None:
         table = describe(inspect(_TICKET.value or _folder().ticket_file))
         sys.stdout.buffer.write(f"{table}\n".encode())  # the terminal's encoding may lack the ×
         sys.stdout.buffer.flush()
+
+
+def _report() -> None:
+    """Writes tables and figures from the folders of runs. Imports no JAX."""
+    from one_layer.report.writing import report
+
+    for name, flag, what in (
+        ("runs", _RUNS, "the folders of runs, as a pattern"),
+        ("workdir", _WORKDIR, "a new folder"),
+    ):
+        if not flag.value:
+            raise UserError(f"--{name} is missing; give {what}")
+    report(_RUNS.value, Path(_WORKDIR.value or ""))
 
 
 def _restored() -> TrainedModel:

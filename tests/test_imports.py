@@ -13,7 +13,7 @@ from tests import ROOT
 
 # From the top down. A package imports from the rows below its own, and inside itself; never from its own row or above it.
 ROWS = (
-    ("training",),
+    ("report", "training"),
     ("tickets", "importers"),
     ("runs",),
     ("tasks",),
@@ -165,6 +165,14 @@ def test_the_data_side_needs_neither_jax_nor_ml_collections(project: Imports) ->
             assert not third_party(project, module) & (ACCELERATED | {"ml_collections"}), (
                 f"{module} must stay NumPy-only"
             )
+
+
+def test_reports_and_sweeps_need_no_jax(project: Imports) -> None:
+    readers = {module for module in project if package(module) == "report"}
+    assert readers
+    for module in (*readers, "launch.sweeps.plan", "launch.sweeps.jobs", "launch.sweeps.display", "main"):
+        needed = third_party({**project, "main": project["main"] & {"one_layer.report.writing"}}, module)
+        assert not needed & ACCELERATED, f"{module} imports {needed & ACCELERATED}"
 
 
 def test_flax_stays_in_the_networks(project: Imports) -> None:
