@@ -47,6 +47,12 @@ _TICKET_MODE = flags.DEFINE_enum(
     ["materialized", "packed"],
     "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
 )
+_PRECISION = flags.DEFINE_enum(
+    "precision",
+    "float32",
+    ["float32", "bfloat16", "int8", "int4"],
+    "For export: the precision of trained and fixed matrices; masks always have one bit.",
+)
 _SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
 )
@@ -116,7 +122,8 @@ def _ticket() -> None:
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
-        export(restore_run(_folder(), _CHECKPOINT.value), _folder().ticket_file)
+        path = _folder().ticket_in(_PRECISION.value)
+        export(restore_run(_folder(), _CHECKPOINT.value), path, _PRECISION.value)
     else:
         from one_layer.tickets.inspection import describe, inspect
 

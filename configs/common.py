@@ -104,6 +104,7 @@ def get_config() -> ConfigDict:
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
     optim.accumulate = 1  # micro-batches per update
+    optim.freeze_scores = False  # a control: the scores, and so the masks, stay as they were drawn; all else is trained
 
     config.train = train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs

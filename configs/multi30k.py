@@ -23,9 +23,9 @@ init_qk_gain 2.8 slowed learning (training nll 6.18 after 150 updates at 1e-3, 5
 `cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
 masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k holds the scores.
 
-The sweeps are paper A's figures 2 to 5 and its Table 1, with the models small, wide and deep. The figures with `_cpu` at the end
-of their names have the models of `cpu`, also twice as wide and twice as deep, and a dense model of the shape of the first. Pre-trained
-embeddings are those of the dense model in the same sweep.
+The sweeps are paper A's figures 2 to 5 and its Table 1, with the models small, wide and deep. Those with `_cpu` at the end of
+their names have the models of `cpu`, also twice as wide and twice as deep, and a dense model of the shape of the first. Pre-trained
+embeddings are those of the dense model in the same sweep. `controls` has random masks of the same density, and no masks.
 """
 
 from ml_collections import ConfigDict
@@ -82,7 +82,9 @@ _CPU = _sweeps(
 SWEEPS = {
     **_SMALL,
     "table1": chain(vary("config", "dense_wide"), _table1("{sweep}/dense_small", "{sweep}/dense_wide")),
+    "controls": product(vary("config", "one_layer_small"), paper.CONTROLS, vary("seed", *SEEDS)),
     **{f"{name}_cpu": each for name, each in _CPU.items()},
+    "controls_cpu": product(vary("config", "one_layer_cpu"), paper.CONTROLS, vary("seed", *SEEDS)),
 }
 
 
@@ -142,5 +144,5 @@ def _masked(config: ConfigDict, cpu: bool) -> None:
 
 def sweep(name: str = "figure2") -> Sweep:
     """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep; figure2_cpu to figure5_cpu have small models."""
+    (initialisation) at every keep, or of controls: random masks and no masks. Names that end in _cpu have small models."""
     return named(SWEEPS, name, "multi30k")

@@ -20,6 +20,15 @@ VARIANTS = {
 }
 # Sizes without a fairseq model: "we pre-train fully-weighted model and then dump the embedding layer" (paper A, footnote 4).
 PRETRAINED = {"wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"}}
+# What masks are worth: the same model with random masks of the same density, and without masks. Embeddings trained beside them show
+# what a random network alone can do with them. Where nothing is trained, one update is enough.
+CONTROLS: Sweep = [
+    {},
+    {"optim.freeze_scores": True, "train.updates": 1, "train.epochs": 0, "train.evaluate_every": 0},
+    {"model.embedding": "trained"},
+    {"model.embedding": "trained", "optim.freeze_scores": True},
+    {"model.embedding": "trained", "model.keep": 1.0},
+]
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers
 
 

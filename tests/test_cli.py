@@ -81,7 +81,7 @@ def refused(cli, tmp_path):
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (
             [TOY, "--mode=tarin"],
-            "--mode=tarin is unknown; known are train, evaluate, export, inspect, translate, classify",
+            "--mode=tarin is unknown; known are train, evaluate, export, inspect, report, translate, classify",
         ),
         (
             ["--config=configs/toyy.py"],

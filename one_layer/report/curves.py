@@ -59,7 +59,7 @@ def _central(points: list[Point]) -> list[Point]:
 
 def score_against_bytes(points: list[Point], number: int) -> Picture | None:
     """Score against the bytes of a model, on a log axis. Returns: None for fewer than two models with bytes."""
-    sized = [(point, point.bytes) for point in points if point.mean is not None and point.checkpoint == "best"]
+    sized = [(point, point.bytes) for point in points if point.mean is not None]
     sizes = [size[0] for _, size in sized if size]
     if len(sizes) < 2:
         return None
@@ -69,7 +69,8 @@ def score_against_bytes(points: list[Point], number: int) -> Picture | None:
     groups: dict[str, list[tuple[Point, tuple[int, bool]]]] = {}
     for (point, size), name in zip(sized, naming.distinct([point.config for point, _ in sized]), strict=True):
         if size:
-            groups.setdefault(name, []).append((point, size))
+            file = f", {point.checkpoint}" if point.checkpoint != "best" else ""
+            groups.setdefault(name + file, []).append((point, size))
     for place, (name, members) in enumerate(groups.items()):
         colour = COLOURS[place % len(COLOURS)]
         axes.errorbar(
@@ -84,7 +85,7 @@ def score_against_bytes(points: list[Point], number: int) -> Picture | None:
         )
     legend(figure)
     caption = (
-        "Filled marks: bytes of the ticket on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
+        "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
         "vocabularies."
     )
     every = tuple(point for members in groups.values() for point, _ in members)

@@ -21,7 +21,8 @@ def weights(config: Config) -> str:
     """Which weights a model has."""
     names = {"dense": "fully weighted", "one_layer": "one layer", "multi_layer": "L layers"}
     known = config.get("model.weights", "")
-    return names.get(known, str(known))
+    name = names.get(known, str(known))
+    return f"{name}, random masks" if config.get("optim.freeze_scores") and known != "dense" else name
 
 
 def embeddings(config: Config) -> str:

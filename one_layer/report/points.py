@@ -10,6 +10,7 @@ import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from one_layer.report.reading import Record
@@ -87,8 +88,13 @@ class Point:
 
     @property
     def bytes(self) -> tuple[int, bool] | None:
-        """The bytes of the model, and whether a file was measured. A dense model has no file; its bytes are counted."""
+        """The bytes of the model, and whether a file was measured. If a dense model has no file, its bytes are counted."""
         for record in self.records:
+            for values in record.evaluations:
+                if "file_bytes" in values and _checkpoint(values) == self.checkpoint:
+                    return int(values["file_bytes"]), True
+            if self.checkpoint != "best":
+                continue
             counted = record.result.get("bytes", {})
             if self.masked and "ticket_file" in counted:
                 return int(counted["ticket_file"]), True
@@ -137,7 +143,10 @@ def _beside(record: Record, bench: Bench, found: dict[Any, list[tuple[Record, fl
 
 
 def setting(record: Record) -> Setting:
-    """What decides a run's score except the seed: its config, and its text's fingerprints where they are known."""
+    """What decides a run's score except the seed: the keys of its config that are not off (False, 0 or empty).
+
+    A key that a later version of the program added is missing in older runs, where what it does was off.
+    """
     data = record.result.get("data", {})
     left_out = {"seed", *_WITHOUT_EFFECT} | (
         {"data.directory"} if data or record.get("data.source") == "toy" else set()
@@ -145,7 +154,7 @@ def setting(record: Record) -> Setting:
     values = {
         name: value for name, value in record.config.items() if name not in left_out and "evaluation." not in name
     }
-    return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()))
+    return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()) if value)
 
 
 def _scores(record: Record) -> list[tuple[Bench, str, str, float]]:
@@ -154,7 +163,7 @@ def _scores(record: Record) -> list[tuple[Bench, str, str, float]]:
     own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
     scored = [(test, "best", own, values) for test, values in record.result.get("test", {}).items()]
     for values in record.evaluations:
-        scored.append((str(values.get("split")), str(values.get("checkpoint", "best")), values, values))
+        scored.append((str(values.get("split")), _checkpoint(values), values, values))
     for test, checkpoint, search, values in scored:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
@@ -163,6 +172,11 @@ def _scores(record: Record) -> list[tuple[Bench, str, str, float]]:
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
         found.append((bench, checkpoint, _search(search), float(values[measure])))
     return found
+
+
+def _checkpoint(values: dict[str, Any]) -> str:
+    """Which checkpoint was evaluated, or the name of the ticket's file."""
+    return Path(str(values.get("checkpoint", "best"))).name
 
 
 def _search(values: dict[str, Any]) -> str:

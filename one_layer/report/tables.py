@@ -27,7 +27,7 @@ def score(point: Point) -> str:
     """A point's mean, deviation and number of runs, or that it is missing."""
     if point.mean is None:
         return MISSING
-    digits = 2 if abs(point.mean) > 2 else 4
+    digits = 2 if point.bench.measure.startswith("bleu") else 4
     deviation = f" ± {point.deviation:.{digits}f}" if point.deviation is not None else ""
     count, expected = len(point.values), len(point.values) + len(point.missing)
     runs = f"{count} of {expected} runs" if point.missing else f"{count} run{'s' if count > 1 else ''}"

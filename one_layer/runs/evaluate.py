@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 from one_layer.models.accounting import account, describe
@@ -27,6 +28,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     for name, split in splits.items():
         scores, hypotheses = model.score(split, name)
         scores = {"split": name, "checkpoint": model.source, "step": model.step, **vars(model.settings), **scores}
+        if Path(model.source).is_file():  # a ticket
+            scores["file_bytes"] = Path(model.source).stat().st_size
         if folder:
             folder.write_scores(name, model.source, scores)
             folder.write_hypotheses(name, model.source, hypotheses)

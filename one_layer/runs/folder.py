@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
@@ -142,7 +143,7 @@ class RunFolder(RunPaths):
         folder without a run."""
         if checkpoint == "best" or not self.holds_run:
             return ""
-        return "-" + re.sub(r"[^\w.]+", "-", checkpoint).strip("-.")
+        return "-" + re.sub(r"[^\w.]+", "-", Path(checkpoint).name).strip("-.")
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""

@@ -45,6 +45,10 @@ class RunPaths:
         """The ticket: the trained model in one file."""
         return self.path / "ticket.safetensors"
 
+    def ticket_in(self, precision: str) -> Path:
+        """The ticket whose trained and fixed matrices have this precision."""
+        return self.ticket_file if precision == "float32" else self.path / f"ticket-{precision}.safetensors"
+
     @property
     def frozen_file(self) -> Path:
         """Fixed arrays that no seed gives."""

@@ -35,6 +35,7 @@ class OptimConfig:
     clip: float = 0.0
     label_smoothing: float = 0.1
     accumulate: int = 1
+    freeze_scores: bool = False
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
