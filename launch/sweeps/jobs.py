@@ -84,6 +84,8 @@ def log_file(run: Run) -> Path:
 
 def problem(log: Path, begin: int = 0) -> str:
     """The last line of a log after byte `begin`: the sentence that tells why a run ended."""
+    if not log.exists():
+        return ""
     with log.open("rb") as file:
         file.seek(begin)
         lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]

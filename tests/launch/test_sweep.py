@@ -19,6 +19,7 @@ from launch.sweeps import plan as plans
 from launch.sweeps.display import Display
 from launch.sweeps.jobs import LocalLauncher
 from launch.sweeps.plan import folder_name
+from launch.sweeps.progress import Progress, progress
 from launch.sweeps.queue import Queue
 from one_layer.errors import UserError
 from one_layer.runs.lock import locked
@@ -289,6 +290,19 @@ def test_the_table_shows_every_state(planned, tmp_path):
     console.height = 8
     console.print(Display(queue, console).table())
     assert "and 3 more" in console.file.getvalue()
+
+
+def test_the_length_of_a_run_by_epochs_is_known_after_its_first_evaluation(planned, tmp_path):
+    run = planned("small", "--config.train.updates=0", "--config.train.epochs=4").runs[0]
+    run.folder.mkdir(parents=True)
+    lines = [
+        '{"step": 5, "seconds": 10.0, "train/loss": 3.0}\n',
+        '{"step": 10, "seconds": 20.0, "train/epoch": 0.5, "valid/nll": 2.0}\n',
+    ]
+    run.paths.metrics_file.write_text(lines[0])
+    assert progress(run) == Progress(5, None, "train/loss 3", None)
+    run.paths.metrics_file.write_text("".join(lines))
+    assert progress(run) == Progress(10, 80, "valid/nll 2", 140.0)
 
 
 def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
