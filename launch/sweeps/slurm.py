@@ -6,6 +6,7 @@ in the sweep's folder, and later changes of the working tree change no waiting j
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -50,8 +51,10 @@ class Command(Checkpointable):
     def checkpoint(self) -> DelayedSubmission:
         """Stops the run, which saves a checkpoint first, and gives what continues it."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait()
+            # submitit calls this from a signal handler, in the middle of the wait above, whose lock a second wait would wait for.
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._process.pid, signal.SIGUSR2)
+                os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         return DelayedSubmission(Command(self.words, self.log))
 
 

@@ -14,7 +14,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
 
 
 class Interruption:
-    """A context in which the first SIGINT, SIGTERM or SIGUSR2 only sets `signal`; a second one acts as usual.
+    """A context in which the first SIGINT, SIGTERM or SIGUSR2 only sets `signal`; a second SIGINT or SIGTERM acts as usual.
+
+    SLURM may send SIGUSR2 again, or after SIGTERM, while the checkpoint is being saved; that changes nothing.
 
     Outside the main thread, signals cannot be caught, and the context does nothing.
     """
@@ -34,13 +36,14 @@ class Interruption:
         self._restore()
 
     def _notice(self, number: int, frame: FrameType | None) -> None:
-        self.signal = number
-        self._restore()
+        if self.signal is None:
+            self.signal = number
+            self._restore(signal.SIGINT, signal.SIGTERM)
 
-    def _restore(self) -> None:
-        for number, former in self._former.items():
+    def _restore(self, *numbers: int) -> None:
+        for number in numbers or tuple(self._former):
+            former = self._former.pop(number, signal.SIG_DFL)
             signal.signal(number, signal.SIG_DFL if former is None else former)  # None: a handler that is not Python's
-        self._former = {}
 
 
 class Interrupted(KeyboardInterrupt):

@@ -33,6 +33,7 @@ if given.get("config.train.updates") == "0" and starts.read_text() == "1":
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGUSR2, stop)
     (folder / "ready").touch()
     time.sleep(600)
 (folder / "result.json").write_text(json.dumps({"seed": 1, "test": {"test": {"bleu_tokenized": 100 * keep}}}))

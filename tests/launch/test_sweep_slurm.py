@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -132,6 +135,31 @@ def test_the_batch_script_queues_an_interrupted_run_again(tmp_path, cluster, cod
     assert (tmp_path / "words").read_text() == "main.py --workdir=a b\n"
     assert (tmp_path / "queued").exists() == requeued
     assert not requeued or (tmp_path / "queued").read_text() == "requeue 77\n"
+
+
+def test_a_job_whose_time_is_over_stops_its_run_and_can_go_on(tmp_path):
+    """As submitit does it: from a signal handler, while the job waits for its run."""
+    code = f"""
+import pickle, signal, sys
+from pathlib import Path
+from launch.sweeps.slurm import Command
+words = [sys.executable, {str(PROGRAM)!r}, "--workdir={tmp_path / "run"}", "--config.train.updates=0"]
+command = Command(words, Path({str(tmp_path / "log")!r}))
+def over(number, frame):
+    later = command.checkpoint()
+    assert later.function.words == words and later.function.log == command.log
+    sys.exit(77)
+signal.signal(signal.SIGUSR2, over)
+command()
+"""
+    job = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    for _ in range(600):
+        if (tmp_path / "run" / "ready").exists():
+            break
+        time.sleep(0.05)
+    job.send_signal(signal.SIGUSR2)
+    assert job.wait(timeout=60) == 77
+    assert (tmp_path / "run" / "saved").read_text() == str(int(signal.SIGUSR2))
 
 
 def test_slurm_must_be_there(tmp_path, monkeypatch):
