@@ -1,15 +1,15 @@
 """Shared parts of `qqp`, `mnli` and `sst2`: encoder sizes, embeddings and arguments (paper A, arXiv 2109.03939, section 4)."""
 
-from collections.abc import Iterable
-
 from ml_collections import ConfigDict
 
 from configs import common, paper
+from configs.sweeps import Sweep, vary
 
 # name: (d_model, ffn, heads, layers). `base` and `large` are RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A);
 # `cpu` is small enough to train on a CPU.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
+SEEDS = (1,)
 
 
 def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
@@ -40,13 +40,9 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
     return config
 
 
-def sweep(task: str, epochs: int, seeds: Iterable[int] = (1,)) -> list[paper.Overrides]:
-    """Returns the runs of the task's figure: the one-layer models of both sizes at every keep, and the dense encoder."""
-
-    def of(arg: str = "one_layer_base") -> ConfigDict:
-        return get_config(task, arg, epochs)
-
-    return paper.sweep(task, of, {0: FIGURE}, 0, seeds)
+def figure() -> Sweep:
+    """Returns the runs of a task's figure: the one-layer models of both sizes at every keep, and the dense encoder."""
+    return paper.figure(vary("config", *FIGURE), SEEDS)
 
 
 def _from_nothing(config: ConfigDict) -> None:

@@ -125,6 +125,7 @@ def get_config() -> ConfigDict:
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
     optim.accumulate = 1  # micro-batches per update
+    optim.freeze_scores = False  # a control: the scores, and so the masks, stay as they were drawn; all else is trained
 
     config.train = train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
@@ -143,6 +144,7 @@ def get_config() -> ConfigDict:
     train.checkpoint_minutes = (
         10.0  # a checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
     )
+    train.stall_minutes = 10  # a line in the log after so many minutes in which no update has finished; 0: never
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted

@@ -45,20 +45,34 @@ The original code differs in these points:
 - It has no Xavier uniform that would give Fig. 5.
 """
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
 from configs import common, paper
+from configs.sweeps import Sweep, chain, named, product, vary
 
 SIZES = ("small", "wide", "deep")
 SEEDS = (1, 2, 3)  # the paper's number of seeds on IWSLT14
+# Figure 4 uses random embeddings, because section 4 uses them wherever it does not say otherwise.
 FIGURES = {
-    2: ("one_layer_small", "multi_layer_small", "dense_small"),
-    3: ("one_layer_small", "one_layer_small_pretrained", "one_layer_small_pretrained_frozen", "dense_small"),
-    4: ("one_layer_small", "one_layer_wide", "one_layer_deep", "dense_small"),
-    5: ("one_layer_small", "one_layer_small_xavier", "dense_small"),
+    "figure2": ("one_layer_small", "multi_layer_small", "dense_small"),
+    "figure3": ("one_layer_small", "one_layer_small_pretrained", "one_layer_small_pretrained_frozen", "dense_small"),
+    "figure4": ("one_layer_small", "one_layer_wide", "one_layer_deep", "dense_small"),
+    "figure5": ("one_layer_small", "one_layer_small_xavier", "dense_small"),
 }
+# The wide row of Table 1 takes its embeddings from the dense model of that width in the same sweep.
+WIDE = {"config": "one_layer_wide_pretrained", "model.embedding_path": "{sweep}/dense_wide"}
+TABLE1 = chain(
+    vary("config", "dense_wide"),
+    product(
+        chain(
+            vary("config", "dense_small", "one_layer_small", "one_layer_small_pretrained"),
+            [WIDE],
+            vary("config", "one_layer_deep_pretrained"),
+        ),
+        vary("seed", *SEEDS),
+    ),
+)
+SWEEPS = {name: paper.figure(vary("config", *models), SEEDS) for name, models in FIGURES.items()} | {"table1": TABLE1}
 
 
 def get_config(arg: str = "one_layer_small") -> ConfigDict:
@@ -77,9 +91,7 @@ def get_config(arg: str = "one_layer_small") -> ConfigDict:
     return config
 
 
-def sweep(figure: int = 2) -> list[dict[str, Any]]:
-    """Returns the runs of figure 2 (one layer or L), 3 (embeddings), 4 (width and depth) or 5 (initialisation), at every keep.
-
-    Figure 4 uses random embeddings, because section 4 uses them wherever it does not say otherwise.
-    """
-    return paper.sweep("iwslt14", get_config, FIGURES, figure, SEEDS)
+def sweep(name: str = "figure2") -> Sweep:
+    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
+    (initialisation) at every keep."""
+    return named(SWEEPS, name, "iwslt14")

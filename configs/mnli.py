@@ -6,13 +6,13 @@ Everything is as in configs/qqp.py, but with TFDS's glue/mnli. Its matched part 
 paper's text says that the best one-layer model has keep 0.7 and 91 % of the dense base's accuracy, and 92 % with the large width.
 """
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
 from configs import classification
+from configs.sweeps import Sweep, named
 
 EPOCHS = 10
+SWEEPS = {"figure7": classification.figure()}
 
 
 def get_config(arg: str = "one_layer_base") -> ConfigDict:
@@ -22,6 +22,6 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     return config
 
 
-def sweep() -> list[dict[str, Any]]:
-    """Returns the runs of Figure 7."""
-    return classification.sweep("mnli", EPOCHS)
+def sweep(name: str = "figure7") -> Sweep:
+    """Returns the runs of figure7."""
+    return named(SWEEPS, name, "mnli")

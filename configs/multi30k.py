@@ -22,11 +22,70 @@ init_qk_gain 2.8 slowed learning (training nll 6.18 after 150 updates at 1e-3, 5
 
 `cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
 masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k holds the scores.
+
+The sweeps are paper A's figures 2 to 5 and its Table 1, with the models small, wide and deep. Those with `_cpu` at the end of
+their names have the models of `cpu`, also twice as wide and twice as deep, and a dense model of the shape of the first. Pre-trained
+embeddings are those of the dense model in the same sweep. `controls` has random masks of the same density, and no masks.
 """
 
 from ml_collections import ConfigDict
 
-from configs import common
+from configs import common, paper
+from configs.sweeps import Overrides, Sweep, chain, named, product, vary
+
+SEEDS = (1, 2, 3)
+
+
+def _sweeps(
+    one: Overrides, many: Overrides, dense: Overrides, wide: Overrides, deep: Overrides, table: str
+) -> dict[str, Sweep]:
+    """The figures of these models. `table` is the folder of the dense model whose embeddings figure 3 takes."""
+    pretrained = {"model.embedding_source": "run", "model.embedding_path": table}
+    models = {
+        "figure2": [one, many, dense],
+        "figure3": [one, one | pretrained, one | pretrained | {"model.embedding": "frozen"}, dense],
+        "figure4": [one, wide, deep, dense],
+        "figure5": [one, *product([one], vary("model.init_scheme", "kaiming_uniform", "xavier_uniform")), dense],
+    }
+    return {name: paper.figure(each, SEEDS) for name, each in models.items()}
+
+
+def _table1(small: str, wide: str) -> Sweep:
+    """Table 1. `small` and `wide` are the folders of the dense models whose embeddings the rows take."""
+    rows = [("one_layer_small", small), ("one_layer_wide", wide), ("one_layer_deep", small)]
+    pretrained = [
+        {"config": model, "model.embedding_source": "run", "model.embedding_path": path} for model, path in rows
+    ]
+    return product([*vary("config", "dense_small", "one_layer_small"), *pretrained], vary("seed", *SEEDS))
+
+
+_ONE, _MANY, _DENSE = vary("config", "one_layer_cpu", "multi_layer_cpu", "dense_cpu")
+_EQUAL: Overrides = {"model.d_model": 256, "model.ffn": 512, "model.encoder_layers": 3, "model.decoder_layers": 3}
+_WIDE: Overrides = {"model.d_model": 512, "model.ffn": 1024}
+_DEEP: Overrides = {"model.encoder_layers": 6, "model.decoder_layers": 6}
+_SMALL = _sweeps(
+    {"config": "one_layer_small"},
+    {"config": "multi_layer_small"},
+    {"config": "dense_small"},
+    {"config": "one_layer_wide"},
+    {"config": "one_layer_deep"},
+    table="{sweep}/dense_small",
+)
+_CPU = _sweeps(
+    _ONE,
+    _MANY,
+    _DENSE | _EQUAL,
+    _ONE | _WIDE,
+    _ONE | _DEEP,
+    table="{sweep}/dense_cpu,d_model=256,decoder_layers=3,encoder_layers=3,ffn=512",
+)
+SWEEPS = {
+    **_SMALL,
+    "table1": chain(vary("config", "dense_wide"), _table1("{sweep}/dense_small", "{sweep}/dense_wide")),
+    "controls": product(vary("config", "one_layer_small"), paper.CONTROLS, vary("seed", *SEEDS)),
+    **{f"{name}_cpu": each for name, each in _CPU.items()},
+    "controls_cpu": product(vary("config", "one_layer_cpu"), paper.CONTROLS, vary("seed", *SEEDS)),
+}
 
 
 def get_config(arg: str = "dense_tiny") -> ConfigDict:
@@ -81,3 +140,9 @@ def _masked(config: ConfigDict, cpu: bool) -> None:
     else:
         data.max_tokens = 4096
         config.train.updates = 8000
+
+
+def sweep(name: str = "figure2") -> Sweep:
+    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
+    (initialisation) at every keep, or of controls: random masks and no masks. Names that end in _cpu have small models."""
+    return named(SWEEPS, name, "multi30k")

@@ -1,12 +1,11 @@
-"""Shared parts of `iwslt14` and `wmt14`: arguments that name a row of paper A (arXiv 2109.03939), and its figures as overrides."""
+"""Shared parts of `iwslt14` and `wmt14`: arguments that name a row of paper A (arXiv 2109.03939), and its figures as sweeps."""
 
-from collections.abc import Callable, Iterable
-from itertools import product
-from typing import Any
+from collections.abc import Iterable
 
 from ml_collections import ConfigDict
 
 from configs import common
+from configs.sweeps import Overrides, Sweep, chain, product, vary
 
 WEIGHTS = ("dense", "one_layer", "multi_layer")
 # What else the paper varies; only for masked models.
@@ -21,9 +20,16 @@ VARIANTS = {
 }
 # Sizes without a fairseq model: "we pre-train fully-weighted model and then dump the embedding layer" (paper A, footnote 4).
 PRETRAINED = {"wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"}}
+# What masks are worth: the same model with random masks of the same density, and without masks. Embeddings trained beside them show
+# what a random network alone can do with them. Where nothing is trained, one update is enough.
+CONTROLS: Sweep = [
+    {},
+    {"optim.freeze_scores": True, "train.updates": 1, "train.epochs": 0, "train.evaluate_every": 0},
+    {"model.embedding": "trained"},
+    {"model.embedding": "trained", "optim.freeze_scores": True},
+    {"model.embedding": "trained", "model.keep": 1.0},
+]
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers
-
-Overrides = dict[str, Any]
 
 
 def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -> None:
@@ -48,32 +54,11 @@ def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -
         config.model.update(PRETRAINED.get(size, {}))
 
 
-def sweep(
-    file: str,
-    get_config: Callable[..., ConfigDict],
-    figures: dict[int, tuple[str, ...]],
-    number: int,
-    seeds: Iterable[int],
-) -> list[Overrides]:
-    """Returns every run of a figure as the overrides of `get_config()`, by dotted names.
-
-    `figures` gives the arguments that each figure compares. Each argument is run for every keep in KEEPS and every seed; a dense
-    model is run only once per seed. Raises: ValueError for a figure that this corpus does not have.
-    """
-    if number not in figures:
-        raise ValueError(f"configs/{file}.py has no sweep for figure {number}; it has {', '.join(map(str, figures))}")
-    base = _flat(get_config().to_dict())
-    found = []
-    for argument in figures[number]:
-        config = _flat(get_config(argument).to_dict())
-        changes = {name: value for name, value in config.items() if value != base.get(name)}
-        keeps = [{}] if argument.startswith("dense_") else [{"model.keep": keep} for keep in KEEPS]
-        found += [changes | keep | {"seed": seed} for keep, seed in product(keeps, seeds)]
-    return found
+def figure(models: Sweep, seeds: Iterable[int]) -> Sweep:
+    """The runs of a figure: each of the models for every keep in KEEPS and every seed; a dense model only once for each seed."""
+    return product(chain(*map(_keeps, models)), vary("seed", *seeds))
 
 
-def _flat(section: dict[str, Any], prefix: str = "") -> Overrides:
-    flat: Overrides = {}
-    for name, value in section.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
+def _keeps(model: Overrides) -> Sweep:
+    # A dense model has no masks, so nine keeps would be the same training nine times.
+    return [model] if model["config"].startswith("dense") else product([model], vary("model.keep", *KEEPS))

@@ -20,13 +20,13 @@ The text comes from TFDS (`tfds build glue/qqp --file_format=array_record`), or 
 cpu uses random tables and learns its own subwords; two cores train it in minutes.
 """
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
 from configs import classification
+from configs.sweeps import Sweep, named
 
 EPOCHS = 10
+SWEEPS = {"figure6": classification.figure()}
 
 
 def get_config(arg: str = "one_layer_base") -> ConfigDict:
@@ -34,6 +34,6 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     return classification.get_config("qqp", arg, EPOCHS)
 
 
-def sweep() -> list[dict[str, Any]]:
-    """Returns the runs of Figure 6."""
-    return classification.sweep("qqp", EPOCHS)
+def sweep(name: str = "figure6") -> Sweep:
+    """Returns the runs of figure6."""
+    return named(SWEEPS, name, "qqp")

@@ -2,13 +2,41 @@
 
 python main.py --config=configs/toy.py --workdir=runs/toy
 python main.py --config=configs/toy.py:dense --workdir=runs/toy-dense
+
+The figures of paper A (arXiv 2109.03939) on this language, with the embeddings of the dense model where the paper has fairseq's:
+
+python launch/sweep.py --config=configs/toy.py --sweep=figure2 --workdir=runs/figure2
 """
 
 from ml_collections import ConfigDict
 
-from configs import common
+from configs import common, paper
+from configs.sweeps import Overrides, Sweep, chain, named, product, vary
 
 ARGUMENTS = ("one_layer", "multi_layer", "dense")
+SEEDS = (1, 2, 3)
+
+ONE, MANY, DENSE = vary("config", *ARGUMENTS)
+WIDE: Overrides = {"model.d_model": 256, "model.ffn": 512}
+DEEP: Overrides = {"model.encoder_layers": 4, "model.decoder_layers": 4}
+PRETRAINED: Overrides = {"model.embedding_source": "run", "model.embedding_path": "{sweep}/dense"}
+PRETRAINED_WIDE = PRETRAINED | {"model.embedding_path": "{sweep}/dense,d_model=256,ffn=512"}
+FROZEN: Overrides = {"model.embedding": "frozen"}
+FIGURES = {
+    "figure2": [ONE, MANY, DENSE],
+    "figure3": [ONE, ONE | PRETRAINED, ONE | PRETRAINED | FROZEN, DENSE],
+    "figure4": [ONE, ONE | WIDE, ONE | DEEP, DENSE],
+    "figure5": [ONE, *product([ONE], vary("model.init_scheme", "kaiming_uniform", "xavier_uniform")), DENSE],
+}
+SWEEPS = {name: paper.figure(models, SEEDS) for name, models in FIGURES.items()}
+SWEEPS["controls"] = product([ONE], paper.CONTROLS, vary("seed", *SEEDS))
+SWEEPS["short"] = product([ONE], vary("model.keep", 0.1, 0.5, 0.7, 0.9), vary("seed", *SEEDS))  # to try a sweep
+SWEEPS["table1"] = chain(
+    [DENSE | WIDE],
+    product(
+        [DENSE, ONE, ONE | PRETRAINED, ONE | PRETRAINED_WIDE | WIDE, ONE | PRETRAINED | DEEP], vary("seed", *SEEDS)
+    ),
+)
 
 
 def get_config(arg: str = "one_layer") -> ConfigDict:
@@ -33,3 +61,10 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     config.evaluation.valid_beam = 0
     config.train.select = "nll"
     return config
+
+
+def sweep(name: str = "figure2") -> Sweep:
+    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
+    (initialisation) at every keep. The sweep controls has random masks and no masks; short has
+    twelve runs."""
+    return named(SWEEPS, name, "toy")

@@ -44,18 +44,20 @@ The original code differs in these points:
 - Its architecture called `..._big` has width 1536, while the paper's wider has 1024.
 """
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
 from configs import common, paper
+from configs.sweeps import Sweep, named, product, vary
 
 SIZES = ("base", "wider", "deeper")
 SEEDS = (1,)
 FIGURES = {
-    2: ("one_layer_base", "multi_layer_base", "dense_base"),
-    3: ("one_layer_base", "one_layer_base_pretrained", "one_layer_base_pretrained_frozen", "dense_base"),
+    "figure2": ("one_layer_base", "multi_layer_base", "dense_base"),
+    "figure3": ("one_layer_base", "one_layer_base_pretrained", "one_layer_base_pretrained_frozen", "dense_base"),
 }
+ROWS = ("dense_base", "one_layer_base", *(f"one_layer_{size}_pretrained" for size in SIZES))
+SWEEPS = {name: paper.figure(vary("config", *models), SEEDS) for name, models in FIGURES.items()}
+SWEEPS["table1"] = product(vary("config", *ROWS), vary("seed", *SEEDS))
 
 
 def get_config(arg: str = "one_layer_base") -> ConfigDict:
@@ -75,6 +77,6 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     return config
 
 
-def sweep(figure: int = 2) -> list[dict[str, Any]]:
-    """Returns the runs of figure 2 (one layer or L) or 3 (embeddings), at every keep."""
-    return paper.sweep("wmt14", get_config, FIGURES, figure, SEEDS)
+def sweep(name: str = "figure2") -> Sweep:
+    """Returns the runs of table1, or of figure2 (one layer or L) or figure3 (embeddings) at every keep."""
+    return named(SWEEPS, name, "wmt14")

@@ -30,8 +30,8 @@ import jax
 from configs.common import SIZES
 from launch import command
 from launch.benchmarks import data, decode, reservoirs, select, startup, ticket, train
+from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
-from one_layer.training.results import commit
 
 BENCHMARKS = {
     "select": select,

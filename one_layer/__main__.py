@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import warnings
@@ -29,17 +30,12 @@ if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-_MODES = (
-    "train",
-    "evaluate",
-    "export",
-    "inspect",
-    "keys",
-)  # the tasks add theirs for raw lines: translate and classify
+# The tasks add theirs for raw lines: translate and classify.
+_MODES = ("train", "evaluate", "export", "inspect", "report", "keys")
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_string(
-    "mode", "train", "What to do: train, evaluate, translate, classify, export, inspect or keys."
+    "mode", "train", "What to do: train, evaluate, translate, classify, export, inspect, report or keys."
 )
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _TICKET = flags.DEFINE_string(
@@ -51,10 +47,19 @@ _TICKET_MODE = flags.DEFINE_enum(
     ["materialized", "packed"],
     "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
 )
+_PRECISION = flags.DEFINE_enum(
+    "precision",
+    "float32",
+    ["float32", "bfloat16", "int8", "int4"],
+    "For export: the precision of trained and fixed matrices; masks always have one bit.",
+)
 _SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
 )
 _INPUT = flags.DEFINE_string("input", "", "The lines to translate or classify; stdin by default.")
+_RUNS = flags.DEFINE_string(
+    "runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'."
+)
 _OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
 
 
@@ -71,6 +76,8 @@ def main(argv: list[str]) -> None:
         evaluate(_restored(), _SPLIT.value, _folder() if _WORKDIR.value else None)
     elif _MODE.value in ("export", "inspect"):
         _ticket()
+    elif _MODE.value == "report":
+        _report()
     elif _MODE.value == "keys":
         _keys()
     else:
@@ -100,14 +107,19 @@ def _folder() -> RunFolder:
 
 def _train() -> None:
     from one_layer.runs.settings import resolve
+    from one_layer.training.skipping import Diverged
     from one_layer.training.train import train
 
     folder = _folder()
     if _CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     values = config_flags.get_override_values(flags.FLAGS["config"])
-    overrides = [f"config.{name}={value}" for name, value in values.items()]
-    train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
+    overrides = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
+    overrides += [f"config.{name}={value}" for name, value in values.items()]
+    try:
+        train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
+    except Diverged as error:
+        raise UserError(f"{error}: {shlex.join([sys.executable, *sys.argv])}") from None
 
 
 def _ticket() -> None:
@@ -116,11 +128,25 @@ def _ticket() -> None:
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
-        export(restore_run(_folder(), _CHECKPOINT.value), _folder().ticket_file)
+        path = _folder().ticket_in(_PRECISION.value)
+        export(restore_run(_folder(), _CHECKPOINT.value), path, _PRECISION.value)
     else:
         from one_layer.tickets.inspection import describe, inspect
 
         _print(describe(inspect(_TICKET.value or _folder().ticket_file)))
+
+
+def _report() -> None:
+    """Writes tables and figures from the folders of runs. Imports no JAX."""
+    from one_layer.report.writing import report
+
+    for name, flag, what in (
+        ("runs", _RUNS, "the folders of runs, as a pattern"),
+        ("workdir", _WORKDIR, "a new folder"),
+    ):
+        if not flag.value:
+            raise UserError(f"--{name} is missing; give {what}")
+    report(_RUNS.value, Path(_WORKDIR.value or ""))
 
 
 def _keys() -> None:

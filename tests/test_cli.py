@@ -82,7 +82,7 @@ def refused(cli, tmp_path):
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (
             [TOY, "--mode=tarin"],
-            "--mode=tarin is unknown; known are train, evaluate, export, inspect, keys, translate, classify",
+            "--mode=tarin is unknown; known are train, evaluate, export, inspect, report, keys, translate, classify",
         ),
         (
             ["--config=configs/toyy.py"],

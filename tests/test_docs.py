@@ -164,6 +164,8 @@ def check_script(words: list[str]) -> None:
     assert (ROOT / script).is_file(), f"there is no {script}"
     known = declared(ROOT / script)
     overrides = [word for word in arguments if word.startswith(("--config=", "--config."))]
+    if script == "launch/sweep.py":
+        check_sweep(arguments)
     if "--config" in known:
         check_config(overrides)
         arguments = [word for word in arguments if word not in overrides]
@@ -173,6 +175,13 @@ def check_script(words: list[str]) -> None:
         assert name in known, f"{script} does not take {word}"
         accepted = known[name]
         assert not (accepted and value) or value in accepted, f"{script} does not take {word}; it takes {accepted}"
+
+
+def check_sweep(words: list[str]) -> None:
+    """Raises: AssertionError for a sweep that its config does not have."""
+    given = dict(word.partition("=")[::2] for word in words)
+    module = importlib.import_module(given["--config"].partition(":")[0].removesuffix(".py").replace("/", "."))
+    assert "--sweep" not in given or given["--sweep"] in module.SWEEPS, f"{given['--config']} has no such sweep"
 
 
 def check_config(words: list[str]) -> None:
@@ -314,6 +323,8 @@ def test_the_packages_are_all_in_the_architecture() -> None:
         "python main.py --wrokdir=runs/toy",
         "echo text | python main.py extra",
         "python launch/nothing.py",
+        "python launch/sweep.py --config=configs/toy.py --sweep=figure9 --workdir=runs/x",
+        "python launch/sweep.py --config=configs/toy.py --jbos=2 --workdir=runs/x",
         "python launch/prepare_wmt14.py --quick",
         "python launch/benchmark.py tarin",
         "python launch/import_fairseq.py --config.data.nothing=1",

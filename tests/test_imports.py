@@ -14,7 +14,7 @@ from tests import ROOT
 # From the top down. A package imports from the rows below its own, and inside itself; never from its own row or above it.
 ROWS = (
     ("__main__",),
-    ("training",),
+    ("report", "training"),
     ("tickets", "importers"),
     ("runs",),
     ("tasks",),
@@ -169,6 +169,14 @@ def test_the_data_side_needs_neither_jax_nor_ml_collections(project: Imports) ->
             )
 
 
+def test_reports_and_sweeps_need_no_jax(project: Imports) -> None:
+    readers = {module for module in project if package(module) == "report"}
+    assert readers
+    for module in (*readers, "launch.sweeps.plan", "launch.sweeps.jobs", "launch.sweeps.display", "main"):
+        needed = third_party({**project, "main": project["main"] & {"one_layer.report.writing"}}, module)
+        assert not needed & ACCELERATED, f"{module} imports {needed & ACCELERATED}"
+
+
 def test_flax_stays_in_the_networks(project: Imports) -> None:
     users = {package(module) for module, targets in project.items() if any(t.split(".")[0] == "flax" for t in targets)}
     assert users <= FLAX_LIVES_IN
@@ -185,9 +193,9 @@ def test_configs_import_only_ml_collections(project: Imports) -> None:
 
 
 def test_a_run_s_files_have_their_names_in_one_module() -> None:
-    """All other modules ask `runs.folder.RunFolder` for them."""
+    """All other modules ask `runs.paths.RunPaths` for them."""
     names = ("config.json", "metrics.jsonl", "result.json", "ticket.safetensors", "frozen.npz", '"tensorboard"')
-    for file in [ROOT / "main.py", *(ROOT / "one_layer").rglob("*.py")]:
+    for file in [ROOT / "main.py", *(ROOT / "one_layer").rglob("*.py"), *(ROOT / "launch" / "sweeps").rglob("*.py")]:
         strings = [
             node.value
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
@@ -195,7 +203,7 @@ def test_a_run_s_files_have_their_names_in_one_module() -> None:
             for node in [node.right]
         ]
         wrong = [text for text in strings if text in [name.strip('"') for name in names]]
-        assert not wrong or file.name == "folder.py", f"{file.name} joins {wrong} to a path; RunFolder has these names"
+        assert not wrong or file.name == "paths.py", f"{file.name} joins {wrong} to a path; RunPaths has these names"
 
 
 def test_the_checks_see_what_they_are_there_for() -> None:

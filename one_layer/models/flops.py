@@ -6,13 +6,23 @@ projection. Norms, softmax, masks and the optimiser are left out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from one_layer.layers.groups import Group
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices
 
 _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions of the source
+
+
+def batch_flops(config: ModelConfig, batch: Mapping[str, Any]) -> int:
+    """The operations of an update, from the padded shapes of its batch: `source` and, if there is one, `target_in` (see `update_flops`)."""
+    micro_batches, rows, source = batch["source"].shape
+    return update_flops(
+        config, micro_batches * rows, source, batch["target_in"].shape[-1] if "target_in" in batch else None
+    )
 
 
 @lru_cache(maxsize=1024)

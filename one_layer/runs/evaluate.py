@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 from one_layer.models.accounting import account, describe
@@ -29,6 +30,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     for name, split in splits.items():
         scores, hypotheses = model.score(split, name)
         scores = {"split": name, "checkpoint": model.source, "step": model.step, **vars(model.settings), **scores}
+        if Path(model.source).is_file():  # a ticket
+            scores["file_bytes"] = Path(model.source).stat().st_size
         if folder:
             _compare(model, name, scores, folder)
             folder.write_scores(name, _scored(model), scores)
@@ -43,7 +46,7 @@ def _scored(model: TrainedModel) -> str:
     now = {f"evaluation.{name}": value for name, value in vars(model.settings).items()}
     now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
     changed = (f"{name.partition('.')[2]}={value}" for name, value in now.items() if trained.get(name, value) != value)
-    return " ".join([model.source, *changed])
+    return " ".join([Path(model.source).name, *changed])
 
 
 def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:

@@ -1,35 +1,28 @@
-"""The folder of a run: the names of its files, and the functions that check, read and write them."""
+"""The folder of a run: the functions that check, read and write its files, which `one_layer.runs.paths` names."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
-import logging
-import os
 import re
-import socket
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.errors import UserError
-from one_layer.files import remove_leftovers, write_atomically
+from one_layer.files import write_atomically
 from one_layer.runs import frozen
+from one_layer.runs.lock import locked
+from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, may_change, resolve, with_values
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
 
-log = logging.getLogger(__name__)
-
 Variables = dict[str, Any]
 
-_LOCK = ".lock"
 _FILES = ("data.bpe_codes", "data.vocabulary")  # reading the text again checks that their content is the run's
 _LONGER = (
     ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so this run cannot be made longer. To train longer, start "
@@ -37,7 +30,7 @@ _LONGER = (
 )
 
 
-class RunFolder:
+class RunFolder(RunPaths):
     """The folder `path` of one run.
 
     | when | what |
@@ -49,55 +42,6 @@ class RunFolder:
 
     When a run begins, config.json is written last: a folder without it holds no run.
     """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    @property
-    def metrics_file(self) -> Path:
-        """The metrics, with one JSON object per line."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def curves_file(self) -> Path:
-        """The curves of the metrics, drawn at each evaluation."""
-        return self.path / "curves.svg"
-
-    @property
-    def tensorboard(self) -> Path:
-        """The folder for TensorBoard events."""
-        return self.path / "tensorboard"
-
-    @property
-    def ticket_file(self) -> Path:
-        """The ticket: the trained model in one file."""
-        return self.path / "ticket.safetensors"
-
-    @property
-    def frozen_file(self) -> Path:
-        """Fixed arrays that no seed gives."""
-        return self.path / "frozen.npz"
-
-    @property
-    def checkpoints_folder(self) -> Path:
-        """The folder of the checkpoints; each has a folder in it, named after its update."""
-        return self.path / "checkpoints"
-
-    @property
-    def holds_run(self) -> bool:
-        """Whether a run has begun here."""
-        return self._config_file.exists()
-
-    @property
-    def _config_file(self) -> Path:
-        return self.path / "config.json"
-
-    @property
-    def _text_file(self) -> Path:
-        return self.path / "text.json"
 
     def claim(self, run: RunConfig) -> bool:
         """Checks that the folder is new or holds a run with this config. Writes nothing.
@@ -131,62 +75,15 @@ class RunFolder:
         before, now = flatten(self.read_config().raw), flatten(run.raw)
         return with_values(run, {name: before[name] for name in OPEN if now[name] is None})
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Locks the folder, so that no other process trains in it. The lock ends with the process, even after a kill.
-
-        If the folder was created for the lock and is still empty, it is removed at the end. Raises: UserError, which names the process
-        that already trains here.
-        """
-        new = not self.path.exists()
-        self.path.mkdir(parents=True, exist_ok=True)
-        file = self._lock_file()
-        try:
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
-            remove_leftovers(self.path)
-            yield
-        finally:
-            with suppress(OSError):  # the folder may be gone, and whatever ended the training matters more
-                if self._is_lock(file):
-                    (self.path / _LOCK).unlink()
-                if new and not any(self.path.iterdir()):
-                    self.path.rmdir()
-            file.close()
-
-    def _lock_file(self) -> TextIO:
-        """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
-        while True:
-            file = (self.path / _LOCK).open("a+", encoding="utf-8")
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().strip() or "another process"
-                file.close()
-                raise UserError(
-                    f"{self} is in use: {holder} trains in it; wait for it, stop it, or give another --workdir"
-                ) from None
-            except OSError as error:
-                if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                    raise
-                log.warning("%s: this file system has no locks; make sure that no other process trains there", self)
-                return file
-            if self._is_lock(file):
-                return file
-            file.close()
-
-    def _is_lock(self, file: TextIO) -> bool:
-        """Whether the open file is still the folder's lock file: somebody may have removed the folder and made it again."""
-        path = self.path / _LOCK
-        return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+    def locked(self) -> AbstractContextManager[None]:
+        """Locks the folder, so that no other process trains in it. Raises: UserError as `one_layer.runs.lock.locked` does."""
+        return locked(self.path, "trains in it")
 
     def begin(self, assets: TextAssets, fixed: Variables, text: Mapping[str, str]) -> None:
         """Writes the files of a new run except config.json: text assets, fixed arrays by collection, and the text's fingerprints."""
         save_text_assets(assets, self.path)
         frozen.write_frozen(self.frozen_file, fixed)
-        write_atomically(self._text_file, json.dumps(text, indent=1) + "\n")
+        write_atomically(self.text_file, json.dumps(text, indent=1) + "\n")
 
     def text(self) -> dict[str, str]:
         """The fingerprints of the text that the run began with; empty where an earlier version began it.
@@ -194,23 +91,21 @@ class RunFolder:
         Raises: UserError for a damaged file.
         """
         try:
-            found = json.loads(self._text_file.read_bytes()) if self._text_file.exists() else {}
+            found = json.loads(self.text_file.read_bytes()) if self.text_file.exists() else {}
             if not isinstance(found, dict):
                 raise ValueError("it is not a JSON object")
             return found
         except ValueError as error:
-            raise UserError(
-                f"{self._text_file} is damaged ({error}); restore it, or train in a new --workdir"
-            ) from None
+            raise UserError(f"{self.text_file} is damaged ({error}); restore it, or train in a new --workdir") from None
 
     def write_config(self, run: RunConfig) -> None:
         """Writes `config.json`. From then on, the folder holds this run."""
-        write_atomically(self._config_file, json.dumps(run.raw, indent=1) + "\n")
+        write_atomically(self.config_file, json.dumps(run.raw, indent=1) + "\n")
 
     def read_config(self) -> RunConfig:
         """The config of the run. Raises: UserError if it is missing or damaged."""
         try:
-            config = json.loads(self._config_file.read_text("utf-8"))
+            config = json.loads(self.config_file.read_text("utf-8"))
             if not isinstance(config, dict):
                 raise ValueError("it is not a JSON object")
         except FileNotFoundError:
@@ -219,7 +114,7 @@ class RunFolder:
             ) from None
         except (OSError, ValueError) as error:
             raise UserError(
-                f"{self._config_file} cannot be read ({error}); restore it, or train in a new --workdir"
+                f"{self.config_file} cannot be read ({error}); restore it, or train in a new --workdir"
             ) from None
         return resolve(config)
 
@@ -264,23 +159,22 @@ class RunFolder:
 
     def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:
         """Writes `evaluation-SPLIT.json`; the name says what was `scored` unless that is the best checkpoint with the run's settings."""
-        path = self.path / f"evaluation-{split}{self._suffix(scored)}.json"
+        path = self.evaluation_file(split, self._suffix(scored))
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
     def best_scores(self, split: str) -> dict[str, Any]:
         """The scores of the best checkpoint on a split, as far as they were written; else empty."""
         found: dict[str, Any] = {}
         with suppress(OSError, ValueError, KeyError):
-            found = json.loads((self.path / "result.json").read_text("utf-8"))["test"][split]
+            found = json.loads(self.result_file.read_text("utf-8"))["test"][split]
         with suppress(OSError, ValueError):
-            found = found or json.loads((self.path / f"evaluation-{split}.json").read_text("utf-8"))
+            found = found or json.loads(self.evaluation_file(split).read_text("utf-8"))
         return found
 
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
-            ending = ".txt" if kind == "plain" else f".{kind}.txt"
-            path = self.path / f"hypotheses-{split}{self._suffix(scored)}{ending}"
+            path = self.hypotheses_file(split, self._suffix(scored), kind)
             write_atomically(path, "".join(line + "\n" for line in lines))
 
     def _suffix(self, scored: str) -> str:
@@ -293,7 +187,7 @@ class RunFolder:
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
-        write_atomically(self.path / "result.json", json.dumps(result, indent=1) + "\n")
+        write_atomically(self.result_file, json.dumps(result, indent=1) + "\n")
 
 
 def _moved(name: str, before: dict[str, Any], now: dict[str, Any]) -> bool:

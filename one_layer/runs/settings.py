@@ -40,6 +40,7 @@ class OptimConfig:
     clip: float = 0.0
     label_smoothing: float = 0.1
     accumulate: int = 1
+    freeze_scores: bool = False
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -72,6 +73,7 @@ class TrainConfig:
     select: str = "bleu"
     log_every: int = 50
     checkpoint_minutes: float = 10.0
+    stall_minutes: int = 10
     keep_last: int = 1
     keep_best: int = 1
     keep_every: int = 0
@@ -214,5 +216,5 @@ def may_change(name: str, run: RunConfig) -> bool:
     section, _, key = name.partition(".")
     if section == "evaluation":
         return key not in run.task.validated_by
-    free = ("patience", "log_every", "checkpoint_minutes", "max_nonfinite")
+    free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite")
     return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))

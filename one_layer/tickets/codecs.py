@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 import zstandard
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from one_layer.errors import UserError
+from one_layer.tickets.precision import dequantize, quantize, size
 
 CODECS = ("zstd", "zstd-ones", "zstd-zeros")
 
@@ -29,6 +30,17 @@ def encode(raw: bytes, level: int = 1) -> tuple[str | None, bytes]:
             codes.append((codec, _compress(_gaps(_bits(raw, codec)), level)))
     shortest = min(codes, key=lambda code: len(code[1]))
     return shortest if len(shortest[1]) <= _WORTH * len(raw) else codes[0]
+
+
+def encode_values(values: Float32[np.ndarray, "*rows columns"], precision: str) -> bytes:
+    """Values in `precision`, as one zstd frame: whole numbers near 0 are more frequent than others."""
+    return _compress(quantize(values, precision), 19)
+
+
+def decode_values(precision: str, code: bytes, shape: tuple[int, ...]) -> Float32[np.ndarray, "*rows columns"]:
+    """The values of `encode_values`. Raises: UserError for a damaged code, and for one of another size."""
+    length = size(precision, shape)
+    return dequantize(precision, _decompress(code, length, length), shape)
 
 
 def decode(codec: str, code: bytes, length: int) -> bytes:

@@ -69,8 +69,10 @@ def checksum(weights: Float32[np.ndarray, "..."]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(weights, "<f4").data, digest_size=16).hexdigest()
 
 
-def to_bytes(ticket: Ticket) -> tuple[bytes, dict[str, int]]:
+def to_bytes(ticket: Ticket, precision: str = "float32") -> tuple[bytes, dict[str, int]]:
     """The content of the file, and the size in bytes of every tensor in it. Equal tickets give equal files.
+
+    Trained and fixed matrices are stored in `precision`, one of `one_layer.tickets.precision.PRECISIONS`.
 
     Raises: UserError if `from_file` would refuse the file.
     """
@@ -81,7 +83,7 @@ def to_bytes(ticket: Ticket) -> tuple[bytes, dict[str, int]]:
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
-    stored, codecs = ticket_file.coded(tensors, levels)
+    stored, codecs = ticket_file.coded(tensors, levels, precision)
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})

@@ -22,6 +22,7 @@ import numpy as np
 
 from one_layer.errors import UserError
 from one_layer.tickets import codecs
+from one_layer.tickets.precision import PRECISIONS
 
 FORMAT, VERSION = "one_layer ticket", "1"
 
@@ -41,7 +42,7 @@ class TicketFile:
     total: int  # bytes of the whole file
     metadata: dict[str, str]
     tensors: dict[str, np.ndarray]
-    coded: dict[str, tuple[str, tuple[int, ...]]]  # codec, and the shape of the decoded uint8 tensor
+    coded: dict[str, tuple[str, tuple[int, ...]]]  # codec, and the shape of the decoded tensor
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a tensor when decoded; None if there is no tensor of this name."""
@@ -54,14 +55,16 @@ class TicketFile:
         found = self.shape(name)
         if found is None:
             raise damaged(f"it lacks the tensor {name!r}, which its model needs")
-        if found != shape or self.tensors[name].dtype != dtype:
-            raise damaged(
-                f"{name} is {self.tensors[name].dtype} {list(found)}, but its model's is {dtype} {list(shape)}"
-            )
-        if name not in self.coded:
+        codec = self.coded[name][0] if name in self.coded else None
+        kind = "float32" if codec in PRECISIONS else self.tensors[name].dtype
+        if found != shape or kind != dtype:
+            raise damaged(f"{name} is {kind} {list(found)}, but its model's is {dtype} {list(shape)}")
+        if codec is None:
             return self.tensors[name]
         try:
-            content = codecs.decode(self.coded[name][0], self.tensors[name].tobytes(), math.prod(shape))
+            if codec in PRECISIONS:
+                return codecs.decode_values(codec, self.tensors[name].tobytes(), shape)
+            content = codecs.decode(codec, self.tensors[name].tobytes(), math.prod(shape))
         except UserError as error:
             raise damaged(f"{name}: {error}") from None
         return np.frombuffer(content, np.uint8).reshape(shape)
@@ -72,15 +75,18 @@ def damaged(problem: str) -> UserError:
     return UserError(f"{problem}; the file is damaged or not a ticket: copy it again, or export it again from its run")
 
 
-def coded(tensors: Tensors, levels: Mapping[str, int]) -> tuple[dict[str, np.ndarray], str]:
+def coded(tensors: Tensors, levels: Mapping[str, int], precision: str = "float32") -> tuple[dict[str, np.ndarray], str]:
     """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
-    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1.
+    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1. Matrices of float32 are stored
+    in `precision`.
     """
     stored, entries = {}, {}
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
         codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
+        if precision != "float32" and tensor.dtype != np.uint8 and name.endswith("/kernel") and tensor.ndim > 1:
+            codec, code = precision, codecs.encode_values(stored[name], precision)
         if codec:
             stored[name] = np.frombuffer(code, np.uint8)
             entries[name] = {"codec": codec, "shape": list(tensor.shape)}

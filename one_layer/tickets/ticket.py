@@ -52,9 +52,12 @@ def from_run(model: TrainedModel) -> Ticket:
     return make(*arguments, task=model.task, data=model.data, evaluation=model.settings, step=model.step)
 
 
-def export(model: TrainedModel, path: Path) -> int:
-    """Writes the ticket of a checkpoint. Logs and returns its size in bytes. Raises: UserError as `save` does."""
-    sizes = save(path, from_run(model))
+def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
+    """Writes the ticket of a checkpoint, with its trained and fixed matrices in `precision`.
+
+    Logs and returns its size in bytes. Raises: UserError as `save` does.
+    """
+    sizes = save(path, from_run(model), precision)
     masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
     bits = f", {8 * sizes['total'] / masked:.3f} bits per masked weight" if masked else ""
     log.info("%s: %s bytes%s", path, f"{sizes['total']:,}", bits)
@@ -135,12 +138,14 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
     return {"params": {}, "random": {}, **_nest(flat)}
 
 
-def save(path: str | Path, ticket: Ticket) -> dict[str, int]:
-    """Writes the ticket. Returns the size in bytes of every tensor in the file, and of the whole file as `total`.
+def save(path: str | Path, ticket: Ticket, precision: str = "float32") -> dict[str, int]:
+    """Writes the ticket, with its trained and fixed matrices in `precision`.
+
+    Returns the size in bytes of every tensor in the file, and of the whole file as `total`.
 
     Raises: UserError for a ticket that `load` would refuse, for instance if a vocabulary does not fit the model's table.
     """
-    content, sizes = ticket_content.to_bytes(ticket)
+    content, sizes = ticket_content.to_bytes(ticket, precision)
     write_atomically(path, content)
     return {**sizes, "total": len(content)}
 

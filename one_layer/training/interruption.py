@@ -1,4 +1,7 @@
-"""Handles Ctrl-C and SIGTERM during training: the loop notices them between two updates, so that it can save a checkpoint first."""
+"""Handles Ctrl-C, SIGTERM and USR2, SLURM's warning, during training.
+
+The loop notices them between two updates, so that it can save a checkpoint first.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
 
 
 class Interruption:
-    """A context in which the first SIGINT or SIGTERM only sets `signal`; a second one acts as usual.
+    """A context in which the first SIGINT, SIGTERM or SIGUSR2 only sets `signal`; a second SIGINT or SIGTERM acts as usual.
+
+    SLURM may send SIGUSR2 again, or after SIGTERM, while the checkpoint is being saved; that changes nothing.
 
     Outside the main thread, signals cannot be caught, and the context does nothing.
     """
@@ -31,13 +36,14 @@ class Interruption:
         self._restore()
 
     def _notice(self, number: int, frame: FrameType | None) -> None:
-        self.signal = number
-        self._restore()
+        if self.signal is None:
+            self.signal = number
+            self._restore(signal.SIGINT, signal.SIGTERM)
 
-    def _restore(self) -> None:
-        for number, former in self._former.items():
+    def _restore(self, *numbers: int) -> None:
+        for number in numbers or tuple(self._former):
+            former = self._former.pop(number, signal.SIG_DFL)
             signal.signal(number, signal.SIG_DFL if former is None else former)  # None: a handler that is not Python's
-        self._former = {}
 
 
 class Interrupted(KeyboardInterrupt):

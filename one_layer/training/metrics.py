@@ -18,10 +18,10 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
-from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.layers.matrix import for_each_mask
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.paths import read_metrics
 from one_layer.supermask import Supermask
 
 
@@ -81,27 +81,6 @@ class _Board:
         event.wall_time = time.time()
         self._writer.write_event(event)
         self._writer.flush()
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`; an empty list if there is no file. A last line that a kill cut short is left out.
-
-    Raises: UserError, which names the line, for a file that is damaged.
-    """
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return [_read_line(path, number, line) for number, line in enumerate(lines, 1)]
-
-
-def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        values = json.loads(line)
-        if not isinstance(values, dict) or not isinstance(values.get("step"), int):
-            raise ValueError("it has no step")
-        return values
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path}, line {number} is damaged ({' '.join(str(error).split())}); remove the line, or the file, and run again"
-        ) from None
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])

@@ -40,12 +40,16 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
 
 
 def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation:
-    """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before."""
+    """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before.
+
+    Frozen scores stay as they are.
+    """
     return optax.chain(
         _clip(config.clip) if config.clip else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
         optax.add_decayed_weights(config.weight_decay) if config.weight_decay else optax.identity(),
         optax.scale_by_learning_rate(learning_rate(config, updates)),
+        _without_scores() if config.freeze_scores else optax.identity(),
     )
 
 
@@ -55,6 +59,18 @@ def _clip(limit: float) -> optax.GradientTransformation:
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         scale = jnp.minimum(1.0, limit / (optax.tree.norm(updates) + 1e-6))
         return jax.tree.map(lambda g: g * scale, updates), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def _without_scores() -> optax.GradientTransformation:
+    """Leaves all scores as they were drawn, so that masks stay random."""
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        def kept(path: Any, change: Array) -> Array:
+            return jnp.zeros_like(change) if path[-1].key == "scores" else change
+
+        return jax.tree_util.tree_map_with_path(kept, updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 

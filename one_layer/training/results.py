@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import resource
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 
 from one_layer import tickets
-from one_layer.data.corpus import Corpus
+from one_layer.data.corpus import Corpus, Split
 from one_layer.errors import UserError
 from one_layer.models import shapes
 from one_layer.models.accounting import account
+from one_layer.runs.commit import commit
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
@@ -45,10 +45,11 @@ def write(
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`."""
     best = restore_run(folder, "best")
-    tests = {}
+    tests, examples = {}, {}
     for name, split in corpus.tests.items():
         tests[name], hypotheses = best.score(split, name)
         folder.write_hypotheses(name, best.source, hypotheses)
+        examples[name] = _examples(split, hypotheses["plain"])
     counted = account(best.config, best.variables)
     if any(path[0] == "random" for path in shapes(best.config)):
         try:
@@ -61,6 +62,8 @@ def write(
         "seed": run.seed,
         "task": run.task.name,
         "test": tests,
+        "examples": examples,
+        "data": corpus.fingerprints() | {name: _fingerprint(split) for name, split in corpus.tests.items()},
         "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
         "steps": spent.step,
         "epochs": spent.step / epoch_updates,
@@ -81,6 +84,22 @@ def write(
     return result
 
 
+def _examples(split: Split, hypotheses: list[str], count: int = 3) -> list[dict[str, str]]:
+    """A few lines from the whole length of a split, with what the model made of them."""
+    references = split.reference_detokenized or split.reference
+    places = range(0, len(hypotheses), max(1, -(-len(hypotheses) // count)))
+    return [
+        {"source": split.source_text[place], "reference": references[place], "hypothesis": hypotheses[place]}
+        for place in places
+    ]
+
+
+def _fingerprint(split: Split) -> str:
+    """BLAKE2b (128 bits, hexadecimal) of a split's lines and references: equal where scores can be compared."""
+    lines = [*split.source_text, *split.reference, *split.reference_detokenized]
+    return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+
 def peak_memory_bytes() -> int:
     """The accelerator's peak memory if it reports one, else the peak resident size of this process."""
     statistics = jax.devices()[0].memory_stats() or {}
@@ -88,19 +107,3 @@ def peak_memory_bytes() -> int:
         return int(statistics["peak_bytes_in_use"])
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size if sys.platform == "darwin" else size * 1024
-
-
-def commit() -> str | None:
-    """The commit of the code that ran, followed by `+` if files differ from it; None outside a repository."""
-
-    def git(*words: str) -> str:
-        here = Path(__file__).resolve().parent
-        return subprocess.run(
-            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", __file__)  # an installed package may lie in a folder of another repository
-        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None

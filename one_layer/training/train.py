@@ -21,7 +21,7 @@ from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
-from one_layer.models.flops import update_flops
+from one_layer.models.flops import batch_flops
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
@@ -33,6 +33,7 @@ from one_layer.training.plan import check_warmup, planned, total_updates
 from one_layer.training.progress import Progress
 from one_layer.training.progress_line import ProgressLine
 from one_layer.training.skipping import MEND, diverged, report
+from one_layer.training.stall import StallWatch
 from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
@@ -157,8 +158,11 @@ class Trainer:
         )
         with closing(metrics.MetricsLog(self.folder, self.progress.step)) as self.log:
             while not self._over():
-                with closing(training_iterator(self.batches, self.progress.step)) as batches:
-                    self._interval(batches, interruption)
+                with (
+                    closing(training_iterator(self.batches, self.progress.step)) as batches,
+                    StallWatch(self.run.train.stall_minutes, self.progress.step) as watch,
+                ):
+                    self._interval(batches, interruption, watch)
                 if self._unevaluated():
                     self._evaluate_and_save(interruption)
                 self.stop_if_asked(interruption)
@@ -185,7 +189,7 @@ class Trainer:
         due = step % self.evaluate_every == 0 or self._at_an_end()
         return due and step > 0 and self.progress.evaluated[-1:] != [step]
 
-    def _interval(self, batches: Iterator[Batch], interruption: Interruption) -> None:
+    def _interval(self, batches: Iterator[Batch], interruption: Interruption, watch: StallWatch) -> None:
         """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved.
 
         Metrics are fetched one step late, so that the device never waits. Only an update that may be the last of too many skipped ones is
@@ -201,12 +205,14 @@ class Trainer:
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             batch = next(batches)
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, batch, step)
-            progress.flops += self._flops(batch)
+            progress.flops += batch_flops(self.model, batch)
             self.flops_after[step + 1] = progress.flops
             pending.append((step + 1, sums))
             unread = 1 if meter.in_a_row + 1 < most else 0
             while len(pending) > unread:
-                self._read(meter, *pending.pop(0))
+                finished, its_sums = pending.pop(0)
+                self._read(meter, finished, its_sums)
+                watch.finished(finished)
             reached = step + 1
             if interruption.signal or self._due():
                 break
@@ -286,12 +292,6 @@ class Trainer:
         if self.checkpoints.last() != self.progress.step:
             self._save()
         self.checkpoints.wait()
-
-    def _flops(self, batch: Batch) -> int:
-        """The operations of an update, from the padded shapes of its batch."""
-        micro_batches, rows, source = batch["source"].shape
-        target = batch["target_in"].shape[-1] if "target_in" in batch else None
-        return update_flops(self.model, micro_batches * rows, source, target)
 
     def _packed(self, params: Any) -> metrics.Masks:
         return self._pack(params) if self.model.masked else {}

@@ -170,3 +170,12 @@ def test_values_that_no_optimiser_has_are_refused_by_name(name, value):
 
 def test_whole_numbers_are_numbers():
     assert OptimConfig(lr=1, clip=0, weight_decay=0) == OptimConfig(lr=1.0, clip=0.0, weight_decay=0.0)
+
+
+def test_frozen_scores_stay_and_all_else_moves():
+    config = OptimConfig(lr=0.1, warmup=0, weight_decay=0.1, freeze_scores=True)
+    params = {"layer": {"scores": jnp.ones(3), "bias": jnp.ones(3)}, "embedding": {"kernel": jnp.ones(3)}}
+    change = optimizer(config, 10)
+    updates, _ = change.update(jax.tree.map(lambda p: 2 * p, params), change.init(params), params)
+    assert not updates["layer"]["scores"].any()
+    assert updates["layer"]["bias"].all() and updates["embedding"]["kernel"].all()

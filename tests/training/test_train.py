@@ -130,7 +130,10 @@ def test_a_finished_run_does_not_train_again(workdir):
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGUSR2))],
+)
 def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
     """In the middle of an interval, and of a line of metrics."""
 

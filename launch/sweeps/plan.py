@@ -1,0 +1,236 @@
+"""The runs of a sweep: their folders and configs, checked before anything starts. Imports no JAX."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from absl import flags
+from ml_collections import ConfigDict, config_flags
+
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
+from one_layer.runs.records import flatten, refuse_unknown
+
+ARGUMENT = "config"  # the key of overrides that stands for the argument of get_config; see configs/sweeps.py
+_FOLDER = "{sweep}"
+_LONGEST = 120  # characters of a folder's name
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a sweep: its folder, what the sweep varies (by dotted names), its whole config, and its command line."""
+
+    name: str
+    folder: Path
+    varied: dict[str, Any]
+    config: dict[str, Any]
+    words: list[str]
+    needs: tuple[str, ...] = ()  # runs whose folders it reads
+
+    @property
+    def paths(self) -> RunPaths:
+        """The files of the run."""
+        return RunPaths(self.folder)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep: `--config`, its name, the overrides that all its runs share, its folder and its runs."""
+
+    config: str
+    sweep: str
+    shared: dict[str, Any]
+    workdir: Path
+    runs: list[Run]
+
+    def claim(self) -> None:
+        """Checks that the folder is new or holds this sweep, and records the sweep there. A sweep may have grown.
+
+        Raises: UserError, which names what differs, for a folder with another sweep or other files.
+        """
+        path = self.workdir / SWEEP_FILE
+        now = json.loads(json.dumps(self._record()))
+        if path.exists():
+            self._compare(read_object(path), now)
+        elif RunPaths(self.workdir).holds_run or self.workdir.is_file():
+            raise UserError(f"{self.workdir} is no folder of a sweep, but a run or a file; give another --workdir")
+        write_atomically(path, json.dumps(now, indent=1) + "\n")
+
+    def _record(self) -> dict[str, Any]:
+        runs = {run.name: {"varied": run.varied, "words": run.words, "config": run.config} for run in self.runs}
+        return {"config": self.config, "sweep": self.sweep, "shared": self.shared, "runs": runs}
+
+    def _compare(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        for key, flag in (("config", "--config"), ("sweep", "--sweep")):
+            if before.get(key) != now[key]:
+                raise UserError(
+                    f"{self.workdir} holds another sweep ({flag}={before.get(key)}, not {now[key]}); give another --workdir"
+                )
+        runs = before.get("runs", {})
+        for name in now["runs"].keys() & runs.keys():
+            there, here = flatten(runs[name]["config"]), flatten(now["runs"][name]["config"])
+            # A key that only one of them has came with another version of the program, where it has its default value.
+            differing = sorted(key for key in there.keys() & here.keys() if there[key] != here[key])
+            if differing:
+                values = "; ".join(f"{key}: {there[key]!r} there, {here[key]!r} here" for key in differing)
+                raise UserError(
+                    f"{self.workdir} holds this sweep with another config of {name} ({values}); give another --workdir, or the "
+                    "same values"
+                )
+        now["runs"] = {**runs, **now["runs"]}
+
+
+def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Plan:
+    """Plans the sweep `sweep` (empty: the config's default one) of `config`, which is FILE or FILE:ARGUMENT.
+
+    `shared_words` are `--config.a.b=VALUE`, for all runs. Raises: UserError for a config or a sweep that does not exist, for unknown
+    keys and values of another type, and for two runs that are the same.
+    """
+    file, _, argument = config.partition(":")
+    module = _load(file)
+    listed = _listed(module, file, sweep)
+    runs = []
+    for overrides in listed:
+        own = overrides.get(ARGUMENT, "")
+        if own and argument:
+            raise UserError(
+                f"--config={config}: the runs of this sweep have arguments of their own; leave :{argument} out"
+            )
+        runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
+    _check_distinct(runs)
+    names = {str(run.folder): run.name for run in runs}
+    shared = _parsed(module.get_config(argument) if argument else module.get_config(), shared_words)[1]
+    return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
+
+
+def _load(file: str) -> ModuleType:
+    """The module of a config file."""
+    path = Path(file)
+    if path.suffix != ".py" or not path.is_file():
+        raise UserError(f"--config={file} is no Python file; see configs/ for the existing ones")
+    spec = importlib.util.spec_from_file_location(f"_config_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a config raises is its writer's mistake
+        raise UserError(f"the config {file} cannot be loaded: {error}") from None
+    for name in ("get_config", "sweep"):
+        if not callable(getattr(module, name, None)):
+            raise UserError(f"{file} has no function {name}(); configs/toy.py shows how a sweep is written")
+    return module
+
+
+def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
+    try:
+        runs = module.sweep(sweep) if sweep else module.sweep()
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error)) from None
+    if not runs:
+        raise UserError(f"the sweep {sweep or 'of ' + file} has no runs")
+    return list(runs)
+
+
+def _default_sweep(module: ModuleType) -> str:
+    parameters = inspect.signature(module.sweep).parameters.values()
+    return str(next((each.default for each in parameters), ""))
+
+
+def _run(
+    module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
+) -> Run:
+    try:
+        plain = module.get_config(argument) if argument else module.get_config()
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
+    refuse_unknown("", varied, set(flatten(plain.to_dict())))
+    for key in varied:
+        if any(word.startswith(f"--config.{key}=") for word in shared):
+            raise UserError(f"--config.{key} is given for all runs, but the sweep varies it; leave this option out")
+    name = folder_name(overrides, flatten(plain.to_dict()))
+    filled = {key: _filled(value, workdir) for key, value in varied.items()}
+    words = [*shared, *(f"--config.{key}={value}" for key, value in filled.items())]
+    config, _ = _parsed(plain, words)
+    command = [f"--config={file}:{argument}" if argument else f"--config={file}", f"--workdir={workdir / name}", *words]
+    return Run(name, workdir / name, overrides, config.to_dict(), command)
+
+
+def _filled(value: Any, workdir: Path) -> Any:
+    return value.replace(_FOLDER, str(workdir)) if isinstance(value, str) else value
+
+
+def _parsed(config: ConfigDict, words: list[str]) -> tuple[ConfigDict, dict[str, Any]]:
+    """Changes `config` by command-line words, as main.py does. Returns it, and the overrides by dotted names.
+
+    Raises: UserError for an unknown key, and for a value of another type.
+    """
+    given = [word.removeprefix("--config.").partition("=")[0] for word in words if word.startswith("--config.")]
+    refuse_unknown("", given, set(flatten(config.to_dict())))
+    parsed = flags.FlagValues()
+    argv = ["sweep.py", *words]
+    try:
+        config_flags.DEFINE_config_dict("config", config, flag_values=parsed, sys_argv=argv)
+        rest = parsed(argv)[1:]
+        values = dict(config_flags.get_override_values(parsed["config"]))
+    except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{str(error).strip()}; configs/common.py declares the keys and their types") from None
+    if rest:
+        raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
+    return config, values
+
+
+def folder_name(overrides: dict[str, Any], config: dict[str, Any]) -> str:
+    """The name of a run's folder: the config's argument, and `key=value` for each override that differs from `config`.
+
+    `config` has the values that the argument alone gives, by dotted names. A name depends on nothing else, so it stays the same when
+    a sweep grows by other runs or by other keys. Values that hold the sweep's folder are left out.
+    """
+    parts = []
+    for key, value in overrides.items():
+        if key == ARGUMENT or (isinstance(value, str) and _FOLDER in value) or config[key] == value:
+            continue
+        parts.append(f"{_short(key, config)}={value}")
+    name = ",".join([*([overrides[ARGUMENT]] if overrides.get(ARGUMENT) else []), *sorted(parts)]) or "default"
+    safe = re.sub(r"[^\w.+=,-]+", "-", name)
+    if safe == name and len(name) <= _LONGEST:
+        return name
+    return f"{safe[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _short(key: str, config: Iterable[str]) -> str:
+    """The last part of a dotted key, or the whole key if other sections have a key of that name."""
+    last = key.rpartition(".")[2]
+    return last if sum(each.rpartition(".")[2] == last for each in config) == 1 or "." not in key else key
+
+
+def _check_distinct(runs: list[Run]) -> None:
+    """Raises: UserError if two runs have the same folder or the same config."""
+    configs = {run.name: json.dumps(run.config, sort_keys=True) for run in runs}
+    for what, marks in (("folder", [run.name for run in runs]), ("config", [configs[run.name] for run in runs])):
+        for number, mark in enumerate(marks):
+            if (first := marks.index(mark)) < number:
+                same = f"{runs[first].varied} and {runs[number].varied}"
+                raise UserError(f"two runs of the sweep have the same {what}: {same}; leave one of them out")
+
+
+def _linked(run: Run, names: dict[str, str]) -> Run:
+    """The run with the names of the other runs whose folders its config holds."""
+    found = {names[value] for value in flatten(run.config).values() if isinstance(value, str) and value in names}
+    return Run(run.name, run.folder, run.varied, run.config, run.words, tuple(sorted(found)))
+
+
+def command_line(main: Path, run: Run) -> list[str]:
+    """The words of the command that trains a run, for a shell or a process."""
+    return [sys.executable, str(main), *run.words]

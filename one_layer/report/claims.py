@@ -1,0 +1,92 @@
+"""Paper A's claims about its figures, compared with our points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from one_layer.report.figures import Comparison, Line
+from one_layer.report.points import Bench, Point
+from one_layer.report.tables import Table
+
+_TOLERANCE = 1.0  # BLEU, or 1 % accuracy: smaller differences than this, or than two standard deviations, count as none
+
+
+def claims(comparisons: dict[Bench, list[Comparison]]) -> Table:
+    """A row for each claim, test set and comparison that can say something about it."""
+    rows = [
+        [bench.test, claim, verdict, seen]
+        for bench, each in comparisons.items()
+        for comparison in each
+        for claim, verdict, seen in _judged(comparison)
+    ]
+    caption = (
+        "A claim holds here if it holds at every keep that both models have. A difference counts as none if it is smaller than 1 BLEU "
+        "(or 1 % accuracy) or than two standard deviations. With few keeps or seeds, this says little."
+    )
+    return Table("Claim by claim", caption, ["test set", "claim of paper A", "here", "what was seen"], rows)
+
+
+def _judged(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+    for line in comparison.lines:
+        if comparison.kind in ("figure2", "keep") and (found := _best_keep(line)):
+            yield f"{line.name}: best around keep 0.5, worst near 0 and 1", *found
+    pairs = {
+        "figure2": ("one layer", "L layers", "one layer about equals L layers", _equal),
+        "figure3": ("pre-trained, masked", "random, masked", "pre-trained embeddings help", _above),
+        "figure5": ("kaiming uniform", "xavier uniform", "Kaiming uniform is above Xavier uniform", _above),
+    }
+    if comparison.kind in pairs:
+        one, other, claim, judge = pairs[comparison.kind]
+        lines = {line.name: line for line in comparison.lines}
+        if one in lines and other in lines:
+            yield from _pair(claim, lines[one], lines[other], judge)
+    if comparison.kind == "figure4":
+        for wide in comparison.lines:
+            for base in comparison.lines:
+                if _is_wider(wide, base):
+                    yield from _pair(f"wider is better: {wide.name} above {base.name}", wide, base, _above)
+
+
+def _best_keep(line: Line) -> tuple[str, str] | None:
+    means = {point.keep: point.mean for point in line.points if point.mean is not None}
+    if len(means) < 3:
+        return None
+    best, worst = max(means, key=lambda keep: means[keep]), min(means, key=lambda keep: means[keep])
+    holds = 0.4 <= best <= 0.6 and worst in (min(means), max(means))
+    return _verdict(holds), f"best at {best:g} ({means[best]:.4g}), worst at {worst:g} ({means[worst]:.4g})"
+
+
+def _pair(claim: str, one: Line, other: Line, judge: Callable[[Point, Point], bool]) -> Iterator[tuple[str, str, str]]:
+    others = {point.keep: point for point in other.points if point.mean is not None}
+    pairs = [(point, others[point.keep]) for point in one.points if point.mean is not None and point.keep in others]
+    if not pairs:
+        return
+    differences = {a.keep: (a.mean or 0.0) - (b.mean or 0.0) for a, b in pairs}
+    against = [f"{a.keep:g}" for a, b in pairs if not judge(a, b)]
+    mean = sum(differences.values()) / len(differences)
+    seen = f"mean difference {mean:+.4g} over {len(pairs)} keeps, from {min(differences.values()):+.4g} to {max(differences.values()):+.4g}"
+    yield claim, _verdict(not against), seen + (f"; not at keep {', '.join(against)}" if against else "")
+
+
+def _slack(one: Point, other: Point) -> float:
+    unit = _TOLERANCE if one.bench.measure.startswith("bleu") else _TOLERANCE / 100
+    spread = ((one.deviation or 0.0) ** 2 + (other.deviation or 0.0) ** 2) ** 0.5
+    return max(unit, 2 * spread)
+
+
+def _equal(one: Point, other: Point) -> bool:
+    return abs((one.mean or 0.0) - (other.mean or 0.0)) <= _slack(one, other)
+
+
+def _above(one: Point, other: Point) -> bool:
+    return (one.mean or 0.0) > (other.mean or 0.0)
+
+
+def _is_wider(one: Line, other: Line) -> bool:
+    first, second = one.points[0].config, other.points[0].config
+    layers = ("model.encoder_layers", "model.decoder_layers")
+    return first["model.d_model"] > second["model.d_model"] and all(first[name] == second[name] for name in layers)
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "does not hold"

@@ -1,0 +1,72 @@
+"""What all pictures share: size, colours that can be told apart on light and dark pages, and the way to SVG and PNG."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours for all kinds of sight, without black and yellow, which one of the two backgrounds would hide.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+_INK = "#123456"  # stands for the colour of the page's text, which an SVG in the page takes over
+_HEIGHT = 3.0  # inches, without the names of the lines
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "one_layer",
+    "font.size": 9,
+    "font.family": "sans-serif",
+    **{f"{part}.color": _INK for part in ("text", "xtick", "ytick")},
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+}
+
+
+def new_axes(x: str, y: str) -> tuple[Figure, Axes]:
+    """An empty picture with named axes. Its size is readable on a narrow screen."""
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(5.0, _HEIGHT), layout="constrained")
+        axes = figure.add_subplot()
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def legend(figure: Figure) -> None:
+    """Names the lines below the axes, where no line is. The picture grows with the names."""
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    wrapped = [textwrap.fill(name, 62) for name in names]
+    lines = sum(name.count("\n") + 1 for name in wrapped)
+    figure.set_figheight(_HEIGHT + 0.17 * lines)
+    figure.legend(handles, wrapped, loc="outside lower left", fontsize=8, frameon=False, labelcolor=_INK)
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The picture as SVG without a background. Its text has the colour of the page, and its ids begin with `name`."""
+    file = io.StringIO()
+    with matplotlib.rc_context(_STYLE):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :].replace(_INK, "currentColor")
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    return re.sub(r'<svg ([^>]*?)width="[\d.]+pt" height="[\d.]+pt"|<svg ', _sized, text, count=1)
+
+
+def _sized(found: re.Match[str]) -> str:
+    return f'<svg role="img" {found[1] or ""}'
+
+
+def png(figure: Figure) -> bytes:
+    """The picture as PNG on white."""
+    file = io.BytesIO()
+    with matplotlib.rc_context(_STYLE):
+        figure.savefig(file, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+    return file.getvalue()

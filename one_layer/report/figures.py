@@ -1,0 +1,158 @@
+"""The papers' figures from points: which lines belong together, and how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from one_layer.report import naming
+from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
+from one_layer.report.naming import Dimension
+from one_layer.report.points import MEASURES, Point, Setting
+
+_KEEP = "model.keep"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The points of one model at several keeps."""
+
+    name: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of the page: a short name for its files, a title, a caption, its points, and the drawing."""
+
+    name: str
+    title: str
+    caption: str
+    points: tuple[Point, ...]
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Lines that differ in one dimension alone, and the fully weighted models of the same bench."""
+
+    kind: str
+    lines: tuple[Line, ...]
+    dense: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A figure of paper A: what it compares, and its title."""
+
+    name: str
+    dimension: Dimension
+    title: str
+
+
+KINDS = (
+    Kind("figure2", naming.WEIGHTS, "One random layer against L random layers (paper A, figure 2)"),
+    Kind("figure3", naming.EMBEDDINGS, "Random against pre-trained embeddings (paper A, figure 3)"),
+    Kind("figure4", naming.SHAPE, "Width and depth (paper A, figure 4)"),
+    Kind("figure5", naming.INITIALISATION, "Initialisation (paper A, figure 5)"),
+)
+
+
+def comparisons(points: Iterable[Point]) -> list[Comparison]:
+    """All comparisons of one bench. Lines that no figure compares come last, as comparisons of kind `keep`."""
+    every = [point for point in points if point.checkpoint == "best"]
+    masked, dense = [p for p in every if p.masked], [p for p in every if not p.masked]
+    found: list[Comparison] = []
+    used: set[Setting] = set()
+    for kind in KINDS:
+        groups: dict[tuple[Setting, str], dict[Setting, list[Point]]] = {}
+        for point in masked:
+            rest = point.without([*kind.dimension.keys, _KEEP]), point.search
+            groups.setdefault(rest, {}).setdefault(point.without([_KEEP]), []).append(point)
+        for lines in groups.values():
+            if len(lines) > 1:
+                used |= lines.keys()
+                found.append(_comparison(kind.name, lines, kind.dimension, dense))
+    alone: dict[Setting, list[Point]] = {}
+    for point in masked:
+        if point.without([_KEEP]) not in used:
+            alone.setdefault(point.without([_KEEP]), []).append(point)
+    for setting, each in alone.items():
+        if len(each) > 1:
+            found.append(_comparison("keep", {setting: each}, naming.SHAPE, dense))
+    return found
+
+
+def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
+    named = [Line(dimension.name(each[0].config), tuple(sorted(each, key=lambda p: p.keep))) for each in lines.values()]
+    shapes = {naming.shape(line.points[0].config) for line in named}
+    same = [point for point in dense if naming.shape(point.config) in shapes]
+    return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), tuple(same or dense))
+
+
+def draw(comparison: Comparison, number: int) -> Picture:
+    """Score against keep, a line for each model, with one standard deviation as error bars."""
+    first = comparison.lines[0].points[0]
+    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure])
+    for place, line in enumerate(comparison.lines):
+        _line(axes, line, COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
+    for place, point in enumerate(comparison.dense):
+        _level(axes, point, ("--", ":", "-.")[place % 3], len(comparison.dense) > 1)
+    axes.set_xlim(0.0, 1.0)
+    _missing(axes, comparison)
+    legend(figure)
+    title = next((kind.title for kind in KINDS if kind.name == comparison.kind), "Score against keep")
+    every = tuple(point for line in comparison.lines for point in line.points) + comparison.dense
+    return Picture(
+        f"{comparison.kind}-{number}", f"{title}: {first.bench.title}", _caption(comparison, every), every, figure
+    )
+
+
+def _line(axes: Axes, line: Line, colour: str, marker: str) -> None:
+    there = [point for point in line.points if point.mean is not None]
+    axes.errorbar(
+        [point.keep for point in there],
+        [point.mean or 0.0 for point in there],
+        yerr=[point.deviation or 0.0 for point in there],
+        label=line.name,
+        color=colour,
+        marker=marker,
+        markersize=5,
+        capsize=3,
+    )
+
+
+def _level(axes: Axes, point: Point, style: str, with_shape: bool) -> None:
+    if point.mean is None:
+        return
+    name = f"fully weighted ({naming.shape(point.config)})" if with_shape else "fully weighted"
+    axes.axhline(point.mean, linestyle=style, color="grey", label=name)
+    if point.deviation:
+        axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)
+
+
+def _missing(axes: Axes, comparison: Comparison) -> None:
+    """Marks the keeps without any finished run at the bottom of the axes."""
+    for place, line in enumerate(comparison.lines):
+        keeps = [point.keep for point in line.points if point.mean is None]
+        colour = COLOURS[place % len(COLOURS)]
+        for keep in keeps:
+            axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())
+
+
+def _caption(comparison: Comparison, points: tuple[Point, ...]) -> str:
+    finished, missing = sum(len(p.values) for p in points), sum(len(p.missing) for p in points)
+    shared = naming.common([line.points[0].config for line in comparison.lines])
+    text = (
+        f"Mean over seeds; bars are one standard deviation. {finished} finished runs"
+        f"{f', {missing} missing (× marks points without any)' if missing else ''}. "
+        f"The same in all lines: {shared}."
+    )
+    return (
+        text
+        if all(p.deviation is not None for p in points if p.values)
+        else text + " Points without bars have one run."
+    )

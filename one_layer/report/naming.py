@@ -1,0 +1,81 @@
+"""Names of models for people: what a figure compares, and the words for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What a figure compares: the config keys that make it up, and a name for their values."""
+
+    keys: tuple[str, ...]
+    name: Callable[[Config], str]
+
+
+def weights(config: Config) -> str:
+    """Which weights a model has."""
+    names = {"dense": "fully weighted", "one_layer": "one layer", "multi_layer": "L layers"}
+    known = config.get("model.weights", "")
+    name = names.get(known, str(known))
+    return f"{name}, random masks" if config.get("optim.freeze_scores") and known != "dense" else name
+
+
+def embeddings(config: Config) -> str:
+    """Which embeddings a model has."""
+    kind = config.get("model.embedding") or ("trained" if config.get("model.weights") == "dense" else "masked")
+    source = "pre-trained" if config.get("model.embedding_path") else "random"
+    return "trained" if kind == "trained" else f"{source}, {kind}"
+
+
+def shape(config: Config) -> str:
+    """Width and depth."""
+    sizes = [config.get(f"model.{name}") for name in ("d_model", "ffn", "encoder_layers", "decoder_layers")]
+    layers = f"{sizes[2]}+{sizes[3]}" if sizes[3] else f"{sizes[2]}"
+    return f"d {sizes[0]}, ffn {sizes[1]}, {layers} layers"
+
+
+def initialisation(config: Config) -> str:
+    """The scheme of the random weights."""
+    scheme = str(config.get("model.init_scheme", "")).replace("_", " ")
+    preset = config.get("model.init_preset")
+    return scheme if preset in (None, "paper") else f"{scheme}, {preset}"
+
+
+_KEYS_OF_INITIALISATION = ("scheme", "attention", "preset", "qk_gain")
+WEIGHTS = Dimension(("model.weights", "model.sharing"), weights)
+EMBEDDINGS = Dimension(
+    ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary"))), embeddings
+)
+SHAPE = Dimension(tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers")), shape)
+INITIALISATION = Dimension(
+    (*(f"model.init_{part}" for part in _KEYS_OF_INITIALISATION), "model.scale_by_keep"), initialisation
+)
+
+
+def parts(config: Config) -> tuple[str, ...]:
+    """A model in words: weights, shape, embeddings and initialisation. A fully weighted model lacks the last two."""
+    masked = config.get("model.weights") != "dense"
+    return (weights(config), shape(config), *((f"{embeddings(config)} embeddings", initialisation(config)) * masked))
+
+
+def model(config: Config) -> str:
+    """A whole model in one line, without its keep."""
+    return "; ".join(parts(config))
+
+
+def common(configs: Sequence[Config]) -> str:
+    """What the names of all these models have in common."""
+    first, *others = (parts(config) for config in configs)
+    return "; ".join(part for part in first if all(part in other for other in others))
+
+
+def distinct(configs: Sequence[Config]) -> list[str]:
+    """Short names: which weights a model has, and what not all models with masks have in common."""
+    masked = [config for config in configs if config.get("model.weights") != "dense"]
+    shared = set(common(masked).split("; ")) if masked else set()
+    return [", ".join(part for part in parts(each) if part not in shared or part == weights(each)) for each in configs]

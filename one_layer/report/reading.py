@@ -1,0 +1,84 @@
+"""Reads what runs have left: results, metrics, evaluations, and the runs that a sweep still lacks."""
+
+from __future__ import annotations
+
+import glob
+import shlex
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from one_layer.errors import UserError
+from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
+from one_layer.runs.records import flatten
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run: its folder, its config by dotted names, and its files. A run that has not ended has no `result`.
+
+    `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    result: dict[str, Any] = field(default_factory=dict)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    command: str = ""
+
+    @property
+    def task(self) -> str:
+        """The name of the run's task."""
+        return str(self.config.get("task", "translation"))
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return int(self.config.get("seed", 1))
+
+    def get(self, name: str) -> Any:
+        """The config's value of a dotted name, or None."""
+        return self.config.get(name)
+
+
+def read_runs(pattern: str) -> list[Record]:
+    """The runs in the folders that `pattern` matches, sorted by folder, and those that their sweeps lack.
+
+    A folder of a sweep stands for the folders of its runs. Raises: UserError if no run is found, or for a damaged file.
+    """
+    matched = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
+    sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
+    folders = {path for path in matched if _holds_anything(path)}
+    folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}
+    planned = {path: run for sweep in sweeps for path, run in _planned(sweep).items()}
+    for sweep in {path.parent for path in folders if (path.parent / SWEEP_FILE).is_file()} - sweeps:
+        planned |= {path: run for path, run in _planned(sweep).items() if fnmatch(str(path), pattern)}
+    if not folders and not planned:
+        raise UserError(
+            f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
+        )
+    return [_record(path, planned.get(path, {})) for path in sorted(folders | planned.keys())]
+
+
+def _holds_anything(path: Path) -> bool:
+    paths = RunPaths(path)
+    return paths.result_file.is_file() or paths.config_file.is_file()
+
+
+def _planned(sweep: Path) -> dict[Path, dict[str, Any]]:
+    """The runs of a sweep, by folder."""
+    return {sweep / name: run for name, run in read_object(sweep / SWEEP_FILE).get("runs", {}).items()}
+
+
+def _record(folder: Path, planned: dict[str, Any]) -> Record:
+    paths = RunPaths(folder)
+    result = read_object(paths.result_file) if paths.result_file.is_file() else {}
+    config = result.get("config") or (
+        read_object(paths.config_file) if paths.config_file.is_file() else planned.get("config", {})
+    )
+    words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
+    evaluations = [read_object(path) for path in sorted(folder.glob("evaluation-*.json"))]
+    command = shlex.join(["python", "main.py", *words]) if words else ""
+    return Record(folder, flatten(config), result, read_metrics(paths.metrics_file), evaluations, command)

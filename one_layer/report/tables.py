@@ -1,0 +1,195 @@
+"""Tables of the page: the papers' rows beside ours, all points, what is stored, and how each run was made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from one_layer.report import naming, published
+from one_layer.report.points import Bench, Point
+from one_layer.report.reading import Record
+
+
+class Table(NamedTuple):
+    """A title, a caption, the names of the columns, and rows of cells as text."""
+
+    title: str
+    caption: str
+    columns: Sequence[str]
+    rows: list[list[str]]
+
+
+MISSING = "missing"
+
+
+def score(point: Point) -> str:
+    """A point's mean, deviation and number of runs, or that it is missing."""
+    if point.mean is None:
+        return MISSING
+    digits = 2 if point.bench.measure.startswith("bleu") else 4
+    deviation = f" ± {point.deviation:.{digits}f}" if point.deviation is not None else ""
+    count, expected = len(point.values), len(point.values) + len(point.missing)
+    runs = f"{count} of {expected} runs" if point.missing else f"{count} run{'s' if count > 1 else ''}"
+    return f"{point.mean:.{digits}f}{deviation} ({runs})"
+
+
+def table_1(benches: dict[Bench, list[Point]]) -> Table:
+    """Paper A's Table 1, with a column for each of our translation benches."""
+    ours = {bench: points for bench, points in benches.items() if bench.task == "translation"}
+    columns = ["model", "paper: IWSLT14 de-en", "paper: WMT14 en-de", "paper: memory, MB", "source in paper A"]
+    columns += [f"ours: {bench.title}" for bench in ours]
+    rows = []
+    for row in published.TABLE_1:
+        cells = [row.title, row.iwslt14, row.wmt14, row.memory, row.source]
+        rows.append(cells + ["; ".join(_matching(row.kind, points)) or MISSING for points in ours.values()])
+    caption = (
+        "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings; "
+        "wide and deep mean more width or more layers than that. Other test sets than the paper's cannot be compared with its numbers; "
+        "the order of the rows can. Where several of our models fit a row, all are listed."
+    )
+    return Table("Paper A, Table 1", caption, columns, rows)
+
+
+def _matching(kind: str, points: list[Point]) -> list[str]:
+    half = [point for point in points if point.checkpoint == "best" and (not point.masked or point.keep == 0.5)]
+    one = [point for point in half if point.config.get("model.weights") == "one_layer"]
+    plain = [point for point in one if naming.embeddings(point.config) == "random, masked"]
+    shapes = Counter(naming.shape(point.config) for point in plain or one for _ in (*point.values, *point.missing))
+    if not shapes:
+        return []
+    base = next(p for p in plain or one if naming.shape(p.config) == shapes.most_common(1)[0][0])
+    fits = _fits(base)[kind]
+    found = [point for point in half if fits(point)]
+    several = len(found) > 1
+    return [f"{score(p)}{f': {naming.model(p.config)}' if several else ''}" for p in found]
+
+
+def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
+    """For each kind of row, whether a point belongs there."""
+
+    def same(point: Point, *names: str) -> bool:
+        return all(point.config.get(f"model.{name}") == base.config.get(f"model.{name}") for name in names)
+
+    def more(point: Point, name: str) -> bool:
+        return point.config.get(f"model.{name}", 0) > base.config.get(f"model.{name}", 0)
+
+    def one(point: Point, pretrained: bool) -> bool:
+        is_one = point.config.get("model.weights") == "one_layer"
+        return is_one and bool(point.config.get("model.embedding_path")) == pretrained
+
+    width, depth = ("d_model", "ffn"), ("encoder_layers", "decoder_layers")
+    return {
+        published.DENSE: lambda p: not p.masked and same(p, *width, *depth),
+        published.RANDOM: lambda p: one(p, False) and same(p, *width, *depth),
+        published.PRETRAINED: lambda p: one(p, True) and same(p, *width, *depth),
+        published.WIDE: lambda p: one(p, True) and more(p, "d_model") and same(p, *depth),
+        published.DEEP: lambda p: one(p, True) and more(p, "encoder_layers") and same(p, *width),
+    }
+
+
+def statements() -> Table:
+    """What the papers say in words."""
+    caption = "The papers have no table for these. The points below show ours, where this report has such runs."
+    rows = [list(row) for row in published.STATEMENTS]
+    return Table("What the papers say in words", caption, ["about", "statement", "source"], rows)
+
+
+def all_points(bench: Bench, points: list[Point]) -> Table:
+    """Every point of a bench, with its bytes and its share of the best fully weighted model."""
+    dense = [point.mean for point in points if not point.masked and point.mean is not None]
+    rows = []
+    for point in points:
+        size = point.bytes
+        share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
+        weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
+        kept = f"{point.keep:g}" if point.masked else ""
+        rows.append([naming.model(point.config), kept, point.checkpoint, score(point), share, weight])
+    columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
+    signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
+    content = f"Content of the test set: {bench.content}." if bench.content else ""
+    return Table(f"All points: {bench.title}", content + signature, columns, rows)
+
+
+def masks(points: list[Point]) -> Table:
+    """What masks keep, and how much they still changed at the end of training."""
+    rows = []
+    for point in points:
+        counted = next((record.result["parameters"] for record in point.records if record.result), None)
+        if not point.masked or point.checkpoint != "best" or not counted:
+            continue
+        shared, used = counted.get("shared"), counted.get("shared_used")
+        flips = [line["mask/flips"] for record in point.records for line in record.metrics[-2:] if "mask/flips" in line]
+        rows.append(
+            [
+                naming.model(point.config),
+                f"{point.keep:g}",
+                f"{counted['random']:,}",
+                f"{counted['trained']:,}",
+                f"{counted['kept']:,}",
+                f"{used / shared:.1%}" if shared and used is not None else "",
+                f"{sum(flips) / len(flips):.2%}" if flips else "",
+            ]
+        )
+    columns = ["model", "keep", "random weights", "trained", "kept by masks", "shared weights in use", "last flips"]
+    caption = (
+        "Kept: the ones of all masks together. Shared weights in use: those that at least one of several independent masks keeps. "
+        "Last flips: the share of mask bits that changed between the last two evaluations."
+    )
+    return Table("Masks", caption, columns, rows)
+
+
+def examples(points: list[Point]) -> Table:
+    """Lines of a test set with their references, and what the best model of each kind of weights made of them."""
+    best: dict[str, Point] = {}
+    for point in points:
+        kind, known = naming.weights(point.config), point.mean is not None and point.checkpoint == "best"
+        if known and _examples(point) and (kind not in best or (point.mean or 0.0) > (best[kind].mean or 0.0)):
+            best[kind] = point
+    rows: dict[tuple[str, str], list[str]] = {}
+    for place, point in enumerate(best.values()):
+        for line in _examples(point):
+            cells = rows.setdefault((line["source"], line["reference"]), [""] * len(best))
+            cells[place] = line["hypothesis"]
+    columns = ["source", "reference"]
+    columns += [f"{kind}{f', keep {point.keep:g}' if point.masked else ''}" for kind, point in best.items()]
+    caption = "Lines from the whole length of the test set, chosen by their place; the first run of the best point of each kind."
+    title = f"Examples: {points[0].bench.test}" if points else "Examples"
+    return Table(title, caption, columns, [[*key, *cells] for key, cells in rows.items()])
+
+
+def _examples(point: Point) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = point.records[0].result.get("examples", {}).get(point.bench.test, [])
+    return found
+
+
+def methods(records: list[Record]) -> Table:
+    """How each run was made: everything that is needed to make it again."""
+    columns = ["run", "seed", "updates", "checkpoint", "search", "data", "device", "JAX", "commit", "hours", "command"]
+    return Table("Methods: every run", "", columns, [_method(record) for record in records])
+
+
+def _method(record: Record) -> list[str]:
+    result = record.result
+    if not result:
+        return [str(record.folder), str(record.seed), MISSING, *[""] * 7, record.command]
+    valid = result.get("valid", {})
+    rule = f"best by {valid.get('select')} on valid: update {valid.get('step')}"
+    beam = record.get("evaluation.beam")
+    search = f"beam {beam}, length penalty {record.get('evaluation.length_penalty'):g}" if beam else ""
+    data = ", ".join(f"{part} {print_[:8]}" for part, print_ in result.get("data", {}).items())
+    commit = str(result.get("commit") or "")
+    short = commit[:9] + ("+" if commit.endswith("+") else "")
+    hours = f"{result.get('train_seconds', 0.0) / 3600:.2f}"
+    known: list[Any] = [record.folder, record.seed, result.get("steps"), rule, search, data, result.get("device")]
+    return [*map(str, known), str(result.get("jax", "")), short, hours, record.command]
+
+
+def areas(records: list[Record]) -> Table:
+    """Areas under the convergence curve, where results have them (their names begin with `aucc`)."""
+    rows = []
+    for record in records:
+        for name, value in record.result.items():
+            if name.startswith("aucc") and isinstance(value, int | float):
+                rows.append([str(record.folder), name, f"{value:.4g}"])
+    return Table("Areas under the convergence curve (paper B)", "", ["run", "area", "value"], rows)

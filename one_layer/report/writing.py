@@ -1,0 +1,135 @@
+"""Writes the folder of a report: the page, the pictures and the points."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.report import naming, tables
+from one_layer.report.claims import claims
+from one_layer.report.curves import convergence, score_against_bytes, validation
+from one_layer.report.drawing import png, svg
+from one_layer.report.figures import Picture, comparisons, draw
+from one_layer.report.points import Bench, Point, points
+from one_layer.report.reading import Record, read_runs
+
+log = logging.getLogger(__name__)
+
+
+def report(pattern: str, out: Path) -> None:
+    """Reads the runs that `pattern` matches and writes `out`/index.html, pictures (SVG, PNG) and CSV files.
+
+    Raises: UserError if there are no runs, a file is damaged, or `out` is a file or the folder of a run.
+    """
+    records = read_runs(pattern)
+    if out.is_file() or any(out == record.folder for record in records):
+        raise UserError(f"--workdir={out} is a file or holds a run; give another folder for the report")
+    found = points(records)
+    benches: dict[Bench, list[Point]] = {}
+    for point in found:
+        benches.setdefault(point.bench, []).append(point)
+    compared = {bench: comparisons(each) for bench, each in benches.items()}
+    pictures = _pictures(benches, compared)
+    for picture in pictures:
+        write_atomically(out / f"{picture.name}.svg", svg(picture.figure, picture.name))
+        write_atomically(out / f"{picture.name}.png", png(picture.figure))
+        write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
+    write_atomically(out / "points.csv", _csv(map(_cells, found)))
+    write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
+    page = _page(pattern, records, pictures, _tables(benches, compared, records))
+    write_atomically(out / "index.html", page)
+    finished = sum(bool(record.result) for record in records)
+    log.info(
+        "%s: %d runs, %d missing, %d figures", out / "index.html", finished, len(records) - finished, len(pictures)
+    )
+
+
+def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]]) -> list[Picture]:
+    """All pictures; their names end in a number of their own."""
+    found: list[Picture] = []
+    shown: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
+    for bench, each in benches.items():
+        found += [draw(comparison, len(found) + place) for place, comparison in enumerate(compared[bench], 1)]
+        folders = frozenset(record.folder for point in each for record in point.records)
+        makers = (score_against_bytes,) if folders in shown else (score_against_bytes, convergence)
+        shown.add(folders)
+        for make in makers:
+            if picture := make(each, len(found) + 1):
+                found.append(picture)
+    return found
+
+
+def _tables(
+    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]], records: list[Record]
+) -> dict[str, list[tables.Table]]:
+    """The tables of each section of the page; those without rows are left out."""
+    every = [point for each in benches.values() for point in each]
+    first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
+    sections = {
+        "papers": [tables.table_1(benches), claims(compared), tables.statements()],
+        "points": [tables.all_points(bench, each) for bench, each in benches.items()],
+        "areas": [tables.areas(records)],
+        "masks": [tables.masks([point for point in every if first[point.setting] is point])],
+        "examples": [tables.examples(each) for each in benches.values()],
+        "methods": [tables.methods(records)],
+    }
+    return {name: [table for table in each if table.rows] for name, each in sections.items()}
+
+
+def _page(pattern: str, records: list[Record], pictures: list[Picture], sections: dict[str, list[tables.Table]]) -> str:
+    text = resources.files("one_layer.report").joinpath("page.html").read_text("utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    drawn = [(picture, Markup(svg(picture.figure, picture.name))) for picture in pictures]
+    missing = [str(record.folder) for record in records if not record.result]
+    return environment.from_string(text).render(
+        pattern=pattern, finished=len(records) - len(missing), missing=missing, pictures=drawn, sections=sections
+    )
+
+
+def _cells(point: Point) -> dict[str, Any]:
+    """A point as a row of a CSV file."""
+    size = point.bytes
+    names = ("weights", "keep", "d_model", "ffn", "encoder_layers", "decoder_layers", "init_scheme")
+    return {
+        **{name: getattr(point.bench, name) for name in ("task", "test", "measure", "signature", "content")},
+        **{name: point.config.get(f"model.{name}", "") for name in names},
+        "embeddings": naming.embeddings(point.config),
+        "checkpoint": point.checkpoint,
+        "search": point.search,
+        "mean": "" if point.mean is None else point.mean,
+        "deviation": "" if point.deviation is None else point.deviation,
+        "runs": len(point.values),
+        "missing": len(point.missing),
+        "bytes": "" if size is None else size[0],
+        "bytes_are": "" if size is None else "a file" if size[1] else "counted",
+        "seeds": " ".join(str(record.seed) for record in point.records),
+        "values": " ".join(map(repr, point.values)),
+        "folders": " ".join(str(record.folder) for record in point.records),
+    }
+
+
+def _curve_cells(records: list[Record]) -> Iterable[dict[str, Any]]:
+    for record in records:
+        for seconds, nll in validation(record):
+            yield {"folder": str(record.folder), "seed": record.seed, "seconds": seconds, "valid/nll": nll}
+
+
+def _csv(rows: Iterable[dict[str, Any]]) -> str:
+    listed = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, listed[0] if listed else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(listed)
+    return text.getvalue()

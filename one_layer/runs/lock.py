@@ -1,0 +1,74 @@
+"""Locks a folder, so that only one process works in it. Imports no JAX."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from one_layer.errors import UserError
+from one_layer.files import remove_leftovers
+
+log = logging.getLogger(__name__)
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path, doing: str) -> Iterator[None]:
+    """Locks `folder` against other processes. The lock ends with the process, even after a kill.
+
+    If the folder was created for the lock and is still empty, it is removed at the end. Raises: UserError, which names the process
+    that already holds the lock and says what it is `doing`, for instance "trains in it".
+    """
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = _lock_file(folder, doing)
+    try:
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        remove_leftovers(folder)
+        yield
+    finally:
+        with suppress(OSError):  # the folder may be gone, and whatever ended the work matters more
+            if _is_lock(folder, file):
+                (folder / _LOCK).unlink()
+            if new and not any(folder.iterdir()):
+                folder.rmdir()
+        file.close()
+
+
+def _lock_file(folder: Path, doing: str) -> TextIO:
+    """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
+    while True:
+        file = (folder / _LOCK).open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            file.close()
+            raise UserError(
+                f"{folder} is in use: {holder} {doing}; wait for it, stop it, or give another --workdir"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            log.warning("%s: this file system has no locks; make sure that no other process %s", folder, doing)
+            return file
+        if _is_lock(folder, file):
+            return file
+        file.close()
+
+
+def _is_lock(folder: Path, file: TextIO) -> bool:
+    """Whether the open file is still the folder's lock file: somebody may have removed the folder and made it again."""
+    path = folder / _LOCK
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())

@@ -1,0 +1,68 @@
+"""Sweeps as data: the functions that build them, and what holds for every sweep of every config."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from configs import iwslt14, mnli, multi30k, paper, qqp, toy, wmt14
+from configs.sweeps import chain, product, vary, zipped
+from launch.sweeps import plan as plans
+from one_layer.runs.settings import resolve
+
+CONFIGS = {"toy": toy, "multi30k": multi30k, "iwslt14": iwslt14, "wmt14": wmt14, "qqp": qqp, "mnli": mnli}
+SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
+# What a dense model does not have: masks over random weights.
+OF_MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "score_constant", "scale_by_keep")
+
+
+def test_a_product_has_every_combination_and_a_zip_goes_side_by_side():
+    letters, numbers = vary("a", "x", "y"), vary("b", 1, 2)
+    assert product(letters, numbers) == [{"a": a, "b": b} for a in "xy" for b in (1, 2)]
+    assert zipped(letters, numbers) == [{"a": "x", "b": 1}, {"a": "y", "b": 2}]
+    assert product() == [{}] and product(letters, []) == []
+    with pytest.raises(ValueError, match="zip"):
+        zipped(letters, vary("b", 1, 2, 3))
+    with pytest.raises(ValueError, match="a is varied twice"):
+        product(letters, letters)
+
+
+def test_a_chain_leaves_out_what_occurs_again():
+    assert chain(vary("a", 1, 2), vary("a", 2, 3), vary("b", 1)) == [{"a": 1}, {"a": 2}, {"a": 3}, {"b": 1}]
+
+
+@pytest.mark.parametrize(("config", "sweep"), SWEEPS)
+def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
+    plan = plans.make(f"configs/{config}.py", sweep, ["--config.data.directory=somewhere"], Path("runs"))
+    seen = {}
+    for run in plan.runs:
+        resolve(run.config)
+        assert "{sweep}" not in json.dumps(run.config)
+        trained = json.loads(json.dumps(run.config))
+        if trained["model"]["weights"] == "dense":
+            for key in OF_MASKS:
+                del trained["model"][key]
+        other = seen.setdefault(json.dumps(trained, sort_keys=True), run.name)
+        assert other == run.name, f"{other} and {run.name} are the same training"
+        path = run.config["model"]["embedding_path"]
+        assert not path.startswith("runs/") or path == "runs/dense_wide" or run.needs, (
+            f"no run of the sweep makes {path}"
+        )
+
+
+def test_the_toy_s_figure_2_has_19_runs_for_each_seed():
+    runs = toy.sweep("figure2")
+    assert len(runs) == 19 * len(toy.SEEDS)
+    assert sum(run["config"] == "dense" for run in runs) == len(toy.SEEDS)
+    assert sum(run["config"] == "multi_layer" for run in runs) == len(toy.SEEDS) * len(paper.KEEPS)
+
+
+def test_the_dense_model_is_in_a_figure_once_for_each_seed():
+    runs = paper.figure(vary("config", "dense", "one_layer"), (1, 2))
+    assert [run for run in runs if run["config"] == "dense"] == [
+        {"config": "dense", "seed": 1},
+        {"config": "dense", "seed": 2},
+    ]
+    assert len(runs) == 2 * (1 + len(paper.KEEPS))

@@ -1,0 +1,341 @@
+"""Sweeps: what runs, what is skipped, continued and refused. A small program stands in for main.py, so that nothing is trained."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from launch import sweep
+from launch.sweeps import plan as plans
+from launch.sweeps.display import Display
+from launch.sweeps.jobs import LocalLauncher
+from launch.sweeps.plan import folder_name
+from launch.sweeps.progress import Progress, progress
+from launch.sweeps.queue import Queue
+from one_layer.errors import UserError
+from one_layer.runs.lock import locked
+from tests import ROOT
+
+PROGRAM = Path(__file__).with_name("sweep_program.py")
+CONFIG = """
+from ml_collections import ConfigDict
+from configs.sweeps import chain, product, vary
+
+def get_config(arg="one_layer"):
+    if arg not in ("one_layer", "dense"):
+        raise ValueError(f"{arg} is unknown")
+    return ConfigDict({
+        "seed": 1,
+        "model": {"weights": arg, "keep": 0.5, "embedding_path": ""},
+        "data": {"seed": 1, "tests": ("test",)},
+        "train": {"updates": 10, "epochs": 0},
+    })
+
+def sweep(name="small"):
+    keeps = product(vary("model.keep", 0.3, 0.5), vary("seed", 1, 2))
+    return {
+        "small": keeps,
+        "grown": chain(keeps, product(vary("model.keep", 0.7), vary("train.updates", 10, 20))),
+        "failing": vary("model.keep", 0.9, 0.3),
+        "linked": [
+            {"model.embedding_path": "{sweep}/dense,keep=0.3"}, {"config": "dense", "model.keep": 0.3},
+            {"config": "dense", "model.keep": 0.9}, {"config": "dense", "model.embedding_path": "{sweep}/dense,keep=0.9"},
+        ],
+        "unknown": vary("model.kep", 0.3),
+        "mistyped": vary("model.keep", "half"),
+        "twice": [{"seed": 1}, {"model.keep": 0.5}],
+        "named": vary("config", "one_layer", "dense"),
+        "misnamed": vary("config", "sparse"),
+        "empty": [],
+    }[name]
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "small.py"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def planned(config, tmp_path):
+    """Plans a sweep of the small config in the folder `runs`."""
+
+    def plan(name="small", *shared):
+        return plans.make(str(config), name, list(shared), tmp_path / "runs")
+
+    return plan
+
+
+def run(plan, jobs=2):
+    return sweep.run_sweep(plan, LocalLauncher(PROGRAM, jobs), Console(file=io.StringIO()))
+
+
+def rows(workdir):
+    with (workdir / "results.csv").open() as file:
+        return {row["run"]: row for row in csv.DictReader(file)}
+
+
+def starts(workdir):
+    return {path.parent.name: int(path.read_text()) for path in workdir.glob("*/starts")}
+
+
+def test_every_run_has_a_folder_and_a_row(planned, tmp_path):
+    assert run(planned()) == 0
+    names = {"default", "seed=2", "keep=0.3", "keep=0.3,seed=2"}
+    assert starts(tmp_path / "runs") == dict.fromkeys(names, 1)
+    found = rows(tmp_path / "runs")
+    assert found.keys() == names and {row["state"] for row in found.values()} == {"finished"}
+    for row in found.values():
+        assert float(row["test.test.bleu_tokenized"]) == 100 * float(row["model.keep"])
+    assert found["keep=0.3,seed=2"]["seed"] == "2" and found["default"]["seed"] == "1"
+
+
+def test_a_grown_sweep_keeps_its_folders_and_runs_only_what_is_new(planned, tmp_path, monkeypatch):
+    assert run(planned()) == 0
+    small = planned("grown")
+    monkeypatch.setattr(plans, "_default_sweep", lambda module: "small")
+    grown = plans.Plan(small.config, "small", small.shared, small.workdir, small.runs)
+    assert run(grown) == 0
+    assert starts(tmp_path / "runs") == dict.fromkeys([run.name for run in grown.runs], 1)
+    assert len(rows(tmp_path / "runs")) == 6
+
+
+def test_a_failing_run_is_reported_and_the_others_go_on(planned, tmp_path, caplog):
+    caplog.set_level("INFO")
+    assert run(planned("failing"), 1) == 1
+    assert "keep=0.9 failed: training has diverged" in caplog.messages
+    found = rows(tmp_path / "runs")
+    assert found["keep=0.9"]["state"] == "failed" and found["keep=0.3"]["state"] == "finished"
+    assert run(planned("failing"), 1) == 1
+    assert starts(tmp_path / "runs") == {"keep=0.9": 2, "keep=0.3": 1}, "only the failed run starts again"
+
+
+def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
+    caplog.set_level("INFO")
+    assert run(planned("linked"), 4) == 1
+    states = {name: row["state"] for name, row in rows(tmp_path / "runs").items()}
+    assert states == {
+        "default": "finished",
+        "dense,keep=0.3": "finished",
+        "dense,keep=0.9": "failed",
+        "dense": "failed",
+    }
+    assert "dense failed: it needs the run dense,keep=0.9, which failed" in caplog.messages
+    assert not (tmp_path / "runs" / "dense").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "message"),
+    [
+        ("unknown", [], r"unknown key model\.kep in the config; did you mean model\.keep\?"),
+        ("small", ["--config.model.kep=0.3"], r"unknown key model\.kep in the config"),
+        ("small", ["--config.train.updates=many"], "many"),
+        ("mistyped", [], "half"),
+        ("small", ["--config.seed=3"], "the sweep varies it; leave this option out"),
+        ("small", ["--confg=3"], "confg"),
+        ("twice", [], "two runs of the sweep have the same folder"),
+        ("empty", [], "has no runs"),
+        ("misnamed", [], "sparse is unknown"),
+    ],
+)
+def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
+    with pytest.raises(UserError, match=message):
+        planned(name, *shared)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_argument_is_given_once(config, tmp_path):
+    plan = plans.make(f"{config}:dense", "small", [], tmp_path / "runs")
+    assert all(run.config["model"]["weights"] == "dense" for run in plan.runs)
+    with pytest.raises(UserError, match="leave :dense out"):
+        plans.make(f"{config}:dense", "named", [], tmp_path / "runs")
+
+
+@pytest.mark.parametrize("path", ["nowhere.py", "."])
+def test_a_config_must_be_there(tmp_path, path):
+    with pytest.raises(UserError, match="is no Python file"):
+        plans.make(path, "", [], tmp_path)
+
+
+def test_a_folder_of_another_sweep_is_refused(planned, config, tmp_path):
+    run(planned())
+    before = (tmp_path / "runs" / "sweep.json").read_bytes()
+    for other in (planned("failing"), plans.make(f"{config}:dense", "small", [], tmp_path / "runs")):
+        with pytest.raises(UserError, match="holds another sweep"):
+            run(other)
+    with pytest.raises(UserError, match=r"train\.updates: 10 there, 20 here"):
+        run(planned("small", "--config.train.updates=20"))
+    assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
+
+
+def test_the_folder_of_a_run_is_refused(planned, tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "config.json").touch()
+    with pytest.raises(UserError, match="is no folder of a sweep"):
+        run(planned())
+
+
+def test_only_one_process_runs_a_sweep(planned, tmp_path):
+    with (
+        locked(tmp_path / "runs", "runs this sweep"),
+        pytest.raises(UserError, match=f"process {os.getpid()} on .*runs this"),
+    ):
+        run(planned())
+
+
+def test_names_do_not_depend_on_other_runs_and_can_be_folders():
+    config = {"seed": 1, "data.seed": 1, "model.keep": 0.5, "model.embedding_path": "", "data.tests": ["test"]}
+    assert folder_name({"model.keep": 0.3, "seed": 2}, config) == "keep=0.3,seed=2"
+    assert folder_name({"seed": 2, "model.keep": 0.3, "data.seed": 1}, config) == "keep=0.3,seed=2"
+    assert folder_name({"data.seed": 2}, config) == "data.seed=2"
+    assert folder_name({"config": "dense", "seed": 1}, config) == "dense"
+    assert folder_name({"seed": 1}, config) == "default"
+    one, other = (folder_name({"model.embedding_path": path}, config) for path in ("a/b", "a b"))
+    assert one != other and not {"/", " "} & set(one + other)
+    assert len(folder_name({"model.embedding_path": 300 * "x"}, config)) < 150
+
+
+class Started:
+    """The command in a process of its own, which the tests may interrupt or kill."""
+
+    def __init__(self, config, workdir):
+        code = f"""
+import sys
+from pathlib import Path
+from launch import command, sweep
+sweep.MAIN = Path({str(PROGRAM)!r})
+sweep.resolved = lambda plan: plan
+command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
+"""
+        words = [f"--config={config}", f"--workdir={workdir}", "--jobs=2", "--config.train.updates=0"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *words], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+
+    def end(self):
+        """Returns the exit code and what was printed."""
+        printed = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, printed
+
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
+    folder = tmp_path / "runs"
+    started = Started(config, folder)
+    wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    started.process.send_signal(number)
+    code, printed = started.end()
+    assert code == 128 + number and "the same command goes on" in printed
+    assert [path.read_text() for path in folder.glob("*/saved")] == 2 * [str(int(number))]
+    assert sorted(row["state"] for row in rows(folder).values()) == 2 * ["interrupted"] + 2 * ["waiting"]
+    again = Started(config, folder)
+    wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
+    again.process.send_signal(number)
+    assert again.end()[0] == 128 + number
+    assert Started(config, folder).end()[0] == 0
+    assert starts(folder) == dict.fromkeys(rows(folder), 2)
+    assert {row["state"] for row in rows(folder).values()} == {"finished"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the runs of a program that was killed")
+def test_a_kill_leaves_no_run_behind(config, tmp_path):
+    folder = tmp_path / "runs"
+    started = Started(config, folder)
+    wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    started.process.kill()
+    started.end()
+    wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
+
+
+def test_the_table_shows_every_state(planned, tmp_path):
+    plan = planned("grown")
+    queue = Queue(plan, LocalLauncher(PROGRAM, 1))
+    queue.states |= {"default": "running", "seed=2": "failed", "keep=0.3": "finished"}
+    queue.problems["seed=2"] = "training has diverged"
+    (tmp_path / "runs" / "default").mkdir(parents=True)
+    (tmp_path / "runs" / "default" / "metrics.jsonl").write_text('{"step": 4, "seconds": 20.0, "valid/nll": 1.5}\n')
+    (tmp_path / "runs" / "keep=0.3").mkdir()
+    (tmp_path / "runs" / "keep=0.3" / "result.json").write_text('{"test": {"test": {"bleu_tokenized": 30.0}}}')
+    console = Console(file=io.StringIO(), width=120, height=40, force_terminal=True)
+    console.print(Display(queue, console).table())
+    text = console.file.getvalue()
+    for words in (
+        "1 running, 1 failed, 1 finished, 3 waiting",
+        "4 of 10",
+        "valid/nll 1.5",
+        "30 s",
+        "diverged",
+        "test bleu_tokenized 30",
+    ):
+        assert words in text
+    console.height = 8
+    console.print(Display(queue, console).table())
+    assert "and 3 more" in console.file.getvalue()
+
+
+def test_the_length_of_a_run_by_epochs_is_known_after_its_first_evaluation(planned, tmp_path):
+    run = planned("small", "--config.train.updates=0", "--config.train.epochs=4").runs[0]
+    run.folder.mkdir(parents=True)
+    lines = [
+        '{"step": 5, "seconds": 10.0, "train/loss": 3.0}\n',
+        '{"step": 10, "seconds": 20.0, "train/epoch": 0.5, "valid/nll": 2.0}\n',
+    ]
+    run.paths.metrics_file.write_text(lines[0])
+    assert progress(run) == Progress(5, None, "train/loss 3", None)
+    run.paths.metrics_file.write_text("".join(lines))
+    assert progress(run) == Progress(10, 80, "valid/nll 2", 140.0)
+
+
+def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sweep, "resolved", lambda plan: plan)
+    run(plans.make(str(config), "small", [], tmp_path / "runs"))
+    (tmp_path / "runs" / "seed=2" / "result.json").unlink()
+    before = sorted(tmp_path.rglob("*"))
+    assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"]) == 0
+    words = capsys.readouterr().out.split()
+    assert words[:3] == ["python", "main.py", f"--config={config}"] and "--config.seed=2" in words
+    assert words.count("main.py") == 1 and sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
+    words = ["--config=configs/toy.py", f"--workdir={tmp_path / 'runs'}", "--config.optim.lr=-1"]
+    with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
+        sweep.main(words)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_two_tiny_runs_for_real(tmp_path):
+    """A real sweep of two runs, which main.py trains."""
+    from tests import tiny
+
+    changes = {name: value for name, value in tiny.CHANGES.items() if name != "model.keep"}
+    config = tmp_path / "two.py"
+    config.write_text(
+        "from configs import toy\nfrom configs.sweeps import vary\nget_config = toy.get_config\n"
+        "def sweep():\n    return vary('model.keep', 0.3, 0.5)\n"
+    )
+    words = [f"--config.{name}={value}" for name, value in changes.items()]
+    assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", *words]) == 0
+    found = rows(tmp_path / "runs")
+    assert {name: row["state"] for name, row in found.items()} == {"keep=0.3": "finished", "default": "finished"}
+    assert int(found["keep=0.3"]["parameters.kept"]) < int(found["default"]["parameters.kept"])

@@ -1,0 +1,175 @@
+"""Sweeps on SLURM: commands that stand in for a cluster's run what is submitted, on this machine."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from launch import sweep
+from launch.sweeps import plan as plans
+from one_layer.errors import UserError
+from tests import ROOT
+
+PROGRAM = Path(__file__).with_name("sweep_program.py")
+CONFIG = """
+from ml_collections import ConfigDict
+from configs.sweeps import vary
+
+def get_config():
+    return ConfigDict({"model": {"keep": 0.5}, "train": {"updates": 10, "epochs": 0}})
+
+def sweep():
+    return vary("model.keep", 0.9, 0.3)
+"""
+STAND_IN = {
+    # Keeps a copy of the batch script, as the real one does, and runs it for each task of the array, in the background.
+    "sbatch": """#!/usr/bin/env python3
+import os, re, subprocess, sys
+text = open(sys.argv[-1]).read()
+tasks = re.search(r"--array=0-(\\d+)", text)
+numbers = range(int(tasks[1]) + 1) if tasks else [None]
+print("Submitted batch job 77", flush=True)
+if os.fork() == 0:
+    os.setsid()
+    for stream in (1, 2):  # whoever called sbatch waits until these are closed
+        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+    for number in numbers:
+        more = {} if number is None else {"SLURM_ARRAY_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": str(number)}
+        environment = os.environ | {"SLURM_JOB_ID": "77"} | more
+        subprocess.run(["bash", "-s"], input=text.encode(), env=environment)
+""",
+    # Leaves out its own options, which all begin with --, and their values.
+    "srun": """#!/usr/bin/env python3
+import subprocess, sys
+words = sys.argv[1:]
+while words and words[0].startswith("--"):
+    words = words[1:] if words[0] == "--unbuffered" else words[2:]
+sys.exit(subprocess.run(words).returncode)
+""",
+    "sacct": "#!/bin/sh\necho 'JobID|State|NodeList'\n",
+}
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """Commands of SLURM on PATH that run what is submitted, on this machine."""
+    for name, text in STAND_IN.items():
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """A sweep of two runs, of which the first fails."""
+    config = tmp_path / "small.py"
+    config.write_text(CONFIG)
+    return plans.make(str(config), "", [], tmp_path / "runs")
+
+
+def slurm_launcher(tmp_path, monkeypatch, *options):
+    from launch.sweeps import slurm
+
+    root = tmp_path / "tree"  # with the program in the place of main.py
+    if not root.exists():
+        for name in ("configs", "launch", "one_layer"):
+            (root / name).mkdir(parents=True)
+        (root / "main.py").write_text(PROGRAM.read_text())
+        for file in ["launch/sweeps/slurm.py", "launch/sweeps/jobs.py", "launch/sweeps/plan.py", *code_of("one_layer")]:
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_text((ROOT / file).read_text())
+    monkeypatch.chdir(tmp_path)
+    return slurm.SlurmLauncher(root, tmp_path / "runs", 2, list(options))
+
+
+def code_of(folder):
+    return [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
+
+
+def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster):
+    launcher = slurm_launcher(tmp_path, monkeypatch, "timeout_min=5", "partition=gpu")
+    assert sweep.run_sweep(plan, launcher, Console(file=io.StringIO())) == 1
+    with (tmp_path / "runs" / "results.csv").open() as file:
+        found = {row["run"]: row for row in csv.DictReader(file)}
+    assert found["keep=0.3"]["state"] == "finished" and found["keep=0.9"]["state"] == "failed"
+    assert "training has diverged" in (tmp_path / "runs" / "keep=0.9.log").read_text()
+    script = next((tmp_path / "runs" / "slurm").glob("*.sh")).read_text()
+    assert "--array=0-1%2" in script and "--partition=gpu" in script and "--time=5" in script
+    (copy,) = (tmp_path / "runs").glob("code-*")
+    assert (copy / "main.py").read_text() == PROGRAM.read_text() and str(copy) in script
+    assert json.loads((tmp_path / "runs" / "slurm.json").read_text()) == {"keep=0.9": "77_0", "keep=0.3": "77_1"}
+
+
+def test_jobs_that_still_wait_are_not_submitted_again(plan, tmp_path, monkeypatch, cluster):
+    (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho one >> submitted\necho Submitted batch job 78\n")
+    (tmp_path / "bin" / "sacct").write_text("#!/bin/sh\nprintf 'JobID|State|NodeList\\n78_[0-1]|PENDING|None\\n'\n")
+    launcher = slurm_launcher(tmp_path, monkeypatch)
+    for _ in range(2):
+        jobs = launcher.start(plan.runs)
+        assert [job.ended() for job in jobs] == [None, None]
+    assert (tmp_path / "submitted").read_text() == "one\n"
+
+
+@pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
+def test_the_batch_script_queues_an_interrupted_run_again(tmp_path, cluster, code, requeued):
+    (tmp_path / "bin" / "scontrol").write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'queued'}\n")
+    (tmp_path / "bin" / "scontrol").chmod(0o755)
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'words'}\nexit {code}\n")
+    program.chmod(0o755)
+    environment = os.environ | {"PYTHON": str(program), "SLURM_JOB_ID": "77"}
+    script = ROOT / "launch" / "slurm" / "train.sh"
+    assert subprocess.run(["bash", script, "--workdir=a b"], env=environment).returncode == code
+    assert (tmp_path / "words").read_text() == "main.py --workdir=a b\n"
+    assert (tmp_path / "queued").exists() == requeued
+    assert not requeued or (tmp_path / "queued").read_text() == "requeue 77\n"
+
+
+def test_a_job_whose_time_is_over_stops_its_run_and_can_go_on(tmp_path):
+    """As submitit does it: from a signal handler, while the job waits for its run."""
+    code = f"""
+import pickle, signal, sys
+from pathlib import Path
+from launch.sweeps.slurm import Command
+words = [sys.executable, {str(PROGRAM)!r}, "--workdir={tmp_path / "run"}", "--config.train.updates=0"]
+command = Command(words, Path({str(tmp_path / "log")!r}))
+def over(number, frame):
+    later = command.checkpoint()
+    assert later.function.words == words and later.function.log == command.log
+    sys.exit(77)
+signal.signal(signal.SIGUSR2, over)
+command()
+"""
+    job = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    for _ in range(600):
+        if (tmp_path / "run" / "ready").exists():
+            break
+        time.sleep(0.05)
+    job.send_signal(signal.SIGUSR2)
+    assert job.wait(timeout=60) == 77
+    assert (tmp_path / "run" / "saved").read_text() == str(int(signal.SIGUSR2))
+
+
+def test_slurm_must_be_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UserError, match="srun"):
+        slurm_launcher(tmp_path, monkeypatch)
+
+
+def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
+    with pytest.raises(UserError, match="partitoin"):
+        slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")
+    with pytest.raises(UserError, match="has no value"):
+        slurm_launcher(tmp_path, monkeypatch, "partition")

@@ -1,0 +1,283 @@
+"""The report: what is averaged, what is drawn, what is missing, and a page that needs nothing else."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+import one_layer.report.writing as writing
+from one_layer.errors import UserError
+from one_layer.report.claims import claims
+from one_layer.report.figures import comparisons
+from one_layer.report.points import points
+from one_layer.report.reading import read_runs
+from one_layer.report.tables import methods, table_1
+from tests import ROOT
+from tests.report.made_runs import KEEPS, config, score, write_figures, write_run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return write_figures(tmp_path_factory.mktemp("made") / "runs")
+
+
+@pytest.fixture(scope="module")
+def written(runs):
+    """The folder of a report, and its page."""
+    out = runs.parent / "report"
+    writing.report(str(runs), out)
+    return out
+
+
+def found(folder, pattern="*"):
+    return points(read_runs(str(folder / pattern)))
+
+
+def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
+    point = next(p for p in found(runs, "one,*") if p.keep == 0.5)
+    expected = [score(90.0, 0.5, seed) for seed in (1, 2, 3)]
+    assert sorted(point.values) == pytest.approx(expected)
+    assert point.mean == pytest.approx(statistics.fmean(expected))
+    assert point.deviation == pytest.approx(statistics.stdev(expected))
+
+
+def test_one_run_has_no_deviation(tmp_path):
+    write_run(tmp_path / "a", {}, 30.0)
+    (point,) = found(tmp_path)
+    assert point.mean == 30.0 and point.deviation is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"optim.lr": 0.1}, {}),
+        ({}, {"data": {"test": "another text"}}),
+        ({"evaluation.beam": 1}, {}),
+        ({}, {"test": {"test": {"bleu_tokenized": 1.0, "signature": "tok:zh|version:2.6.0"}}}),
+        ({}, {"test": {"other": {"bleu_tokenized": 1.0}}}),
+    ],
+)
+def test_what_differs_in_more_than_the_seed_shares_no_mean(tmp_path, changes, more):
+    write_run(tmp_path / "a", {}, 1.0)
+    write_run(tmp_path / "b", {"seed": 2}, 2.0)
+    write_run(tmp_path / "c", {"seed": 3, **changes}, 9.0, **more)
+    assert sorted(point.values for point in found(tmp_path))[-2:] in ([(1.0, 2.0), (9.0,)], [(1.0,), (1.0, 2.0)])
+
+
+def test_what_changes_no_score_does_not_part_seeds(tmp_path):
+    write_run(tmp_path / "a", {"train.log_every": 10, "data.directory": "here", "optim.accumulate": 0}, 1.0)
+    write_run(tmp_path / "b", {"seed": 2, "data.directory": "there"}, 2.0)
+    (point,) = found(tmp_path)
+    assert point.values == (1.0, 2.0)
+
+
+def test_other_checkpoints_are_points_of_their_own(tmp_path):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    values = {"split": "test", "beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
+    values |= {"signature": "tok:13a|version:2.6.0"}
+    for name, checkpoint, value in (("", "best", 30.0), ("-average-5", "average:5", 31.0)):
+        content = {**values, "checkpoint": checkpoint, "bleu_tokenized": value}
+        (folder / f"evaluation-test{name}.json").write_text(json.dumps(content))
+    assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
+
+
+def test_missing_runs_of_a_sweep_are_missing_points(runs):
+    every = points(read_runs(str(runs)))
+    lost = [point for point in every if point.missing]
+    assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
+
+
+def test_a_figure_compares_models_that_differ_in_one_thing(runs):
+    each = {comparison.kind: comparison for comparison in comparisons(points(read_runs(str(runs))))}
+    assert each.keys() == {"figure2", "figure3", "figure4", "figure5"}
+    assert [line.name for line in each["figure2"].lines] == ["L layers", "one layer"]
+    assert [line.name for line in each["figure3"].lines] == ["pre-trained, masked", "random, masked"]
+    assert [line.name for line in each["figure5"].lines] == ["kaiming uniform", "xavier uniform"]
+    for comparison in each.values():
+        assert all([point.keep for point in line.points] == list(KEEPS) for line in comparison.lines)
+        assert [len(point.values) for point in comparison.dense] == [3]
+
+
+def test_a_line_that_nothing_is_compared_with_is_drawn_too(tmp_path):
+    for keep in (0.3, 0.5):
+        write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
+    assert [comparison.kind for comparison in comparisons(found(tmp_path))] == ["keep"]
+
+
+def test_the_papers_numbers_stand_beside_ours(runs):
+    every = points(read_runs(str(runs)))
+    rows = {row[0].split(" (")[0]: row for row in table_1({every[0].bench: every}).rows}
+    assert rows["fully weighted"][1] == "34.66 ± 0.11" and rows["fully weighted"][-1] == "97.20 ± 0.10 (3 runs)"
+    assert rows["one random layer, pre-trained embeddings"][-1] == "93.00 ± 0.40 (3 runs)"
+    assert rows["the same, twice as deep"][-1] == "missing"
+    assert "90.00" in rows["one random layer, random embeddings"][-1]
+
+
+def test_claims_follow_the_points(runs, tmp_path):
+    every = points(read_runs(str(runs)))
+    verdicts = {row[1]: row[2] for row in claims({every[0].bench: comparisons(every)}).rows}
+    assert verdicts["one layer about equals L layers"] == verdicts["pre-trained embeddings help"] == "holds"
+    assert verdicts["one layer: best around keep 0.5, worst near 0 and 1"] == "holds"
+    for keep, one, other in ((0.1, 20.0, 30.0), (0.5, 35.0, 30.0), (0.9, 50.0, 30.0)):
+        write_run(tmp_path / f"a{keep}", {"model.keep": keep}, one)
+        write_run(
+            tmp_path / f"b{keep}", {"model.keep": keep, "model.weights": "multi_layer", "model.sharing": "none"}, other
+        )
+    others = found(tmp_path)
+    rows = {row[1]: row for row in claims({others[0].bench: comparisons(others)}).rows}
+    assert rows["one layer about equals L layers"][2] == "does not hold"
+    assert rows["one layer about equals L layers"][3].endswith("not at keep 0.1, 0.5, 0.9")
+    assert rows["one layer: best around keep 0.5, worst near 0 and 1"][2] == "does not hold"
+
+
+def test_methods_say_how_to_make_a_run_again(tmp_path):
+    write_run(tmp_path / "a", {"model.keep": 0.3}, 30.0)
+    table = methods(read_runs(str(tmp_path / "*")))
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["command"] == "python main.py --config=configs/toy.py --config.model.keep=0.3"
+    assert row["search"] == "beam 5, length penalty 1" and row["commit"] == "012345678" and row["seed"] == "1"
+    assert "cccc3333" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
+
+
+def test_every_point_is_in_a_csv_file(runs, written):
+    with (written / "points.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    every = points(read_runs(str(runs)))
+    assert [row["mean"] for row in rows] == ["" if p.mean is None else str(p.mean) for p in every]
+    assert sum(int(row["runs"]) for row in rows) == len(list(runs.glob("*/result.json")))
+    for picture in written.glob("figure*.svg"):
+        with picture.with_suffix(".csv").open() as file:
+            assert {row["folders"] for row in csv.DictReader(file)} <= {row["folders"] for row in rows}
+
+
+def test_every_picture_is_there_twice_and_in_the_page(written):
+    names = {path.stem for path in written.glob("*.svg")}
+    assert {name.rsplit("-", 1)[0] for name in names} == {
+        "figure2",
+        "figure3",
+        "figure4",
+        "figure5",
+        "bytes",
+        "convergence",
+    }
+    page = (written / "index.html").read_text()
+    for name in names:
+        assert (written / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        root = ElementTree.parse(written / f"{name}.svg").getroot()
+        ids = [element.get("id") for element in root.iter() if element.get("id")]
+        assert all(each.startswith(f"{name}-") for each in ids) and f'id="{ids[0]}"' in page
+
+
+def test_the_page_shows_text_as_text_and_asks_for_nothing(written):
+    page = (written / "index.html").read_text()
+    assert "die katze &lt;b&gt;" in page and "<b>" not in page
+    targets = re.findall(r'(?:src|href|xlink:href)="([^"]*)"', page)
+    assert all(t.startswith(("#", "data:")) or (written / t).is_file() for t in targets)
+    assert "<script" not in page and "@import" not in page
+
+
+def test_the_same_runs_give_the_same_report(runs, written, tmp_path):
+    writing.report(str(runs), tmp_path / "again")
+    for path in written.iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_a_report_needs_runs_and_a_folder_of_its_own(runs, tmp_path):
+    with pytest.raises(UserError, match="matches no folder of a run"):
+        writing.report(str(tmp_path / "*"), tmp_path / "out")
+    with pytest.raises(UserError, match="holds a run; give another folder"):
+        writing.report(str(runs), next(runs.glob("one,*")))
+    write_run(tmp_path / "a", {}, 1.0)
+    (tmp_path / "a" / "result.json").write_text("{")
+    with pytest.raises(UserError, match=r"result\.json cannot be read"):
+        writing.report(str(tmp_path / "*"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_unfinished_runs_alone_still_give_a_page(tmp_path):
+    folder = tmp_path / "runs" / "a"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config({})))
+    writing.report(str(folder), tmp_path / "out")
+    assert "0 finished runs" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_the_command_imports_no_jax(runs, tmp_path):
+    code = """
+import sys
+import main
+def ended(code=0):
+    assert code in (0, None), code
+    wrong = {"jax", "flax", "optax", "orbax"} & set(sys.modules)
+    assert not wrong, wrong
+    print("none of them")
+    raise SystemExit
+sys.exit = ended
+main.run()
+"""
+    words = ["--mode=report", f"--runs={runs}", f"--workdir={tmp_path / 'out'}"]
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True)
+    assert "none of them" in done.stdout, done.stderr
+    assert (tmp_path / "out" / "index.html").exists()
+
+
+@pytest.mark.parametrize("missing", ["--runs", "--workdir"])
+def test_the_command_says_what_it_lacks(tmp_path, missing):
+    given = {"--runs": "x", "--workdir": str(tmp_path)}
+    words = [f"{name}={value}" for name, value in given.items() if name != missing]
+    done = subprocess.run(
+        [sys.executable, "main.py", "--mode=report", *words], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and f"error: {missing} is missing" in done.stderr
+
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+)
+# Writes what a browser makes of the page, in light and dark: its widths in a frame of each size.
+FRAMES = """<!doctype html><body><script>
+const page = PAGE, found = [];
+function measure(width) {
+  const frame = document.createElement("iframe");
+  frame.style.width = width + "px"; frame.style.height = "900px"; frame.style.border = "0";
+  frame.onload = () => {
+    const root = frame.contentDocument.documentElement;
+    found.push([width, root.scrollWidth, root.clientWidth, frame.contentDocument.querySelectorAll("figure svg").length]);
+    if (found.length == 2) document.body.innerText = "measured " + JSON.stringify(found);
+  };
+  frame.srcdoc = page;
+  document.body.append(frame);
+}
+measure(400); measure(1400);
+</script>"""
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed, so the page is not opened in a browser")
+@pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
+def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrolling(written, tmp_path, scheme):
+    text = json.dumps((written / "index.html").read_text()).replace("</", "<\\/")
+    (tmp_path / "frames.html").write_text(FRAMES.replace("PAGE", text))
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    options += [
+        "--disable-background-networking",
+        "--disable-component-update",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
+    options += [f"--blink-settings=preferredColorScheme={scheme}", f"--log-net-log={tmp_path / 'net.json'}"]
+    options += ["--enable-logging=stderr", "--window-size=1500,1000", "--virtual-time-budget=5000", "--dump-dom"]
+    for path in (tmp_path / "frames.html", written / "index.html"):
+        done = subprocess.run([CHROMIUM, *options, path.as_uri()], capture_output=True, text=True, timeout=120)
+        assert "CONSOLE" not in done.stderr, done.stderr
+        assert not re.search(r'"url":"(https?|wss?)://(?!\w+\.google)', (tmp_path / "net.json").read_text())
+        if path.name == "frames.html":
+            widths = json.loads(re.search(r"measured (\[.*\])", done.stdout)[1])
+            assert [width for width, *_ in widths] and all(scroll <= client for _, scroll, client, _ in widths)
+            assert all(drawings == 6 for *_, drawings in widths)

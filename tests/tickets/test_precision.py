@@ -1,0 +1,95 @@
+"""Matrices in fewer bits: how far values move, what the bytes are, and that a ticket is read as it was stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from one_layer import tickets
+from one_layer.errors import UserError
+from one_layer.tickets import codecs
+from one_layer.tickets import file as ticket_file
+from one_layer.tickets.precision import PRECISIONS, dequantize, quantize, size
+from tests.tiny_tickets import CASES, TINY, ticket_of
+
+FEWER = PRECISIONS[1:]
+SHAPES = [(3, 5), (2, 3, 4), (1, 1), (4, 7)]
+BITS = {"bfloat16": 16, "int8": 8, "int4": 4}
+
+
+def values(shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("precision", FEWER)
+def test_values_move_by_half_a_step_at_most(precision, shape):
+    given = values(shape)
+    code = quantize(given, precision)
+    found = dequantize(precision, code, shape)
+    assert len(code) == size(precision, shape) and found.dtype == np.float32
+    largest = np.abs(given).max(axis=-1, keepdims=True)
+    step = {"bfloat16": 2.0**-7 * np.abs(given), "int8": largest / 127, "int4": largest / 7}[precision]
+    assert np.all(np.abs(found - given) <= step / 2 * (1 + 1e-5))
+    assert quantize(found, precision) == code, "what was read is stored as it is"
+
+
+@pytest.mark.parametrize("precision", FEWER)
+def test_zeros_and_signs_stay(precision):
+    given = np.array([[0.0, 0.0, 0.0], [-1.0, 0.5, 1.0]], np.float32)
+    found = dequantize(precision, quantize(given, precision), given.shape)
+    assert not found[0].any() and np.array_equal(np.sign(found), np.sign(given)) and found[1, 2] == 1.0
+
+
+def test_bfloat16_rounds_to_the_nearest_even():
+    bits = np.array([[0x3F800000, 0x3F808000, 0x3F818000, 0x3F808001]], np.uint32)
+    found = dequantize("bfloat16", quantize(bits.view(np.float32), "bfloat16"), bits.shape)
+    assert [hex(each) for each in found.view(np.uint32)[0]] == ["0x3f800000", "0x3f800000", "0x3f820000", "0x3f810000"]
+
+
+@pytest.mark.parametrize("case", ["dense", "trained besides", "from elsewhere"])
+@pytest.mark.parametrize("precision", FEWER)
+def test_a_ticket_is_read_as_it_was_stored(tmp_path, precision, case):
+    ticket = ticket_of(TINY.replace(**CASES[case]))
+    tickets.save(tmp_path / "t", ticket, precision)
+    found = tickets.load(tmp_path / "t")
+    assert found.arrays.keys() == ticket.arrays.keys() and found.masks.keys() == ticket.masks.keys()
+    changed = 0
+    for path, array in ticket.arrays.items():
+        matrix = path[-1] == "kernel" and array.ndim > 1
+        expected = dequantize(precision, quantize(array, precision), array.shape) if matrix else array
+        np.testing.assert_array_equal(found.arrays[path], expected, err_msg=str(path))
+        changed += matrix
+    assert changed
+    for path, bits in ticket.masks.items():
+        np.testing.assert_array_equal(found.masks[path], bits)
+
+
+def test_fewer_bits_are_fewer_bytes(tmp_path):
+    given = values((64, 64))
+    lengths = [4 * given.size, *(len(codecs.encode_values(given, precision)) for precision in FEWER)]
+    assert lengths == sorted(lengths, reverse=True)
+    for precision, length in zip(FEWER, lengths[1:], strict=True):
+        assert length <= given.size * BITS[precision] / 8 + 4 * 64 + 32
+    sizes = [
+        tickets.save(tmp_path / "t", ticket_of(TINY.replace(**CASES["dense"])), precision)["total"]
+        for precision in ("float32", "int8")
+    ]
+    assert sizes[1] < sizes[0]
+
+
+@pytest.mark.parametrize("precision", FEWER)
+def test_a_code_of_another_size_is_refused(precision):
+    code = codecs.encode_values(values((3, 5)), precision)
+    with pytest.raises(UserError, match="content where"):
+        codecs.decode_values(precision, code, (3, 6))
+    with pytest.raises(UserError, match="zstd"):
+        codecs.decode_values(precision, code[:-1], (3, 5))
+
+
+def test_a_mask_cannot_be_stored_as_values():
+    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, {}, "int8")
+    assert "int8" not in entries and tensors["mask/a"].dtype == np.uint8
+    file = ticket_file.TicketFile(1, 1, {}, {"mask/a": np.zeros(4, np.uint8)}, {"mask/a": ("int8", (2, 9))})
+    with pytest.raises(UserError, match="mask/a is float32"):
+        file.tensor("mask/a", "uint8", (2, 9))
