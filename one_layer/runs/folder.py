@@ -35,7 +35,7 @@ class RunFolder(RunPaths):
 
     | when | what |
     |---|---|
-    | the run begins | vocabulary.*.txt, preprocessing.json, text.json, frozen.npz (only for fixed arrays that no seed gives), config.json |
+    | the run begins | vocabulary.*.txt, preprocessing.json, identity.json, frozen.npz (fixed arrays that no seed gives), config.json |
     | it trains | checkpoints/, metrics.jsonl, curves.svg, tensorboard/ |
     | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
     | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say what differs from result.json |
@@ -83,20 +83,23 @@ class RunFolder(RunPaths):
         """Writes the files of a new run except config.json: text assets, fixed arrays by collection, and the text's fingerprints."""
         save_text_assets(assets, self.path)
         frozen.write_frozen(self.frozen_file, fixed)
-        write_atomically(self.text_file, json.dumps(text, indent=1) + "\n")
+        began = {**self.identity(assets), "text": dict(text)}
+        write_atomically(self.identity_file, json.dumps(began, indent=1) + "\n")
 
-    def text(self) -> dict[str, str]:
-        """The fingerprints of the text that the run began with; empty where an earlier version began it.
+    def began(self) -> dict[str, Any]:
+        """The identity that the run began with: `vocabularies`, `frozen` and `text`; empty where an earlier version began it.
 
         Raises: UserError for a damaged file.
         """
         try:
-            found = json.loads(self.text_file.read_bytes()) if self.text_file.exists() else {}
-            if not isinstance(found, dict):
-                raise ValueError("it is not a JSON object")
+            found = json.loads(self.identity_file.read_bytes()) if self.identity_file.exists() else {}
+            if found and not (len(found["vocabularies"]) == 2 and isinstance(found["text"], dict)):
+                raise ValueError("it has other content")
             return found
-        except ValueError as error:
-            raise UserError(f"{self.text_file} is damaged ({error}); restore it, or train in a new --workdir") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{self.identity_file} is damaged ({error}); restore it, or train in a new --workdir"
+            ) from None
 
     def write_config(self, run: RunConfig) -> None:
         """Writes `config.json`. From then on, the folder holds this run."""

@@ -31,9 +31,9 @@ class RunPaths:
         return self.path / "metrics.jsonl"
 
     @property
-    def text_file(self) -> Path:
-        """The fingerprints of the text that the run began with."""
-        return self.path / "text.json"
+    def identity_file(self) -> Path:
+        """The fingerprints of the vocabularies, the fixed arrays and the text that the run began with."""
+        return self.path / "identity.json"
 
     @property
     def curves_file(self) -> Path:

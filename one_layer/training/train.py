@@ -101,7 +101,9 @@ class Trainer:
 
         Raises: UserError if there are checkpoints but none can be read, or if the folder or the text is not the run's.
         """
-        self._check_text(self.folder.text())
+        if began := self.folder.began():
+            self.folder.check_identity(began, self.corpus)
+            self._check_text(began["text"])
         damaged: dict[int, UserError] = {}
         for step in reversed(self.checkpoints.steps()):
             try:
