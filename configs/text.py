@@ -58,6 +58,7 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
     else:
         model.dropout, model.init_scheme = 0.0, "signed_constant"
     data.source, data.tokenize = "text", True
+    data.source_language = data.target_language = ""  # to be given
     train.epochs = 40
     leave_open(config)
     return config

@@ -67,6 +67,9 @@ class DataConfig:
         }
         if self.source in what and not self.directory:
             raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
+        for name in ("source_language", "target_language"):
+            if not getattr(self, name) and not (self.labels and name == "target_language"):
+                raise UserError(f"data.{name} is empty: give the code of the language, for instance data.{name}=en")
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
         if self.source not in ("text", "tsv", "tfds", "labelled"):

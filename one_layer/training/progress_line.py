@@ -60,10 +60,9 @@ class ProgressLine:
         if self._terminal:
             return
         self._shown = self._clock()
-        left = time_text(self._left(step))
-        log.info(
-            "update %d/%d  loss %.3f  rate %.2g  %.0f tokens/s  %s left", step, self._updates, loss, rate, speed, left
-        )
+        # The first updates are compiled, and say nothing about the others.
+        left = f"  {time_text(self._left(step))} left" if self._counted >= _MEASURED else ""
+        log.info("update %d/%d  loss %.3f  rate %.2g  %.0f tokens/s%s", step, self._updates, loss, rate, speed, left)
 
     def _an_update(self) -> float:
         """Mean seconds of the latest updates, without those in which a program was compiled."""

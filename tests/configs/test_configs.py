@@ -76,7 +76,10 @@ def test_an_unknown_multi30k_argument_is_refused(argument):
 )
 def test_the_configs_for_own_text(arg):
     config = text.get_config(arg)
-    config.data.directory, config.data.source_language, config.data.target_language = "somewhere", "en", "fr"
+    config.data.directory, config.data.source_language = "somewhere", "en"
+    with pytest.raises(UserError, match=r"data.target_language is empty: give the code of the language"):
+        resolve(config.to_dict())
+    config.data.target_language = "fr"
     run = resolve(config.to_dict())
     assert run.optim.lr is run.optim.warmup is run.train.evaluate_every is None
     assert arg.startswith(run.model_config(30, 30).weights) and run.data.languages == ("en", "fr")

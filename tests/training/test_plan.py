@@ -13,10 +13,12 @@ from one_layer.runs.settings import OPEN, RunConfig, resolve
 from one_layer.training.plan import check_warmup, planned, total_updates
 from tests import tiny
 
+LANGUAGES = {"data.source_language": "en", "data.target_language": "fr"}
+
 
 def a_run(arg: str = "one_layer_mini", changes: dict | None = None) -> RunConfig:
     config = text.get_config(arg)
-    config.update_from_flattened_dict({"data.directory": "somewhere", **(changes or {})})
+    config.update_from_flattened_dict({"data.directory": "somewhere", **LANGUAGES, **(changes or {})})
     return resolve(config.to_dict())
 
 
@@ -79,4 +81,4 @@ def test_own_labels_have_a_config() -> None:
     config = labelled.get_config()
     config.data.directory, config.data.columns = "somewhere", "text,label"
     run, _ = planned(resolve(config.to_dict()), 100)
-    assert run.data.labels == "from_train" and run.optim.lr == 1e-3 and run.optim.warmup == 30
+    assert run.data.labels == "from_train" and run.optim.lr == 1e-3 and run.optim.warmup == 100

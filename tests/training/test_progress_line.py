@@ -42,8 +42,9 @@ def test_the_length_of_the_run_is_said_once_without_the_time_of_compilation(cloc
 
 def test_a_silence_of_half_a_minute_ends_without_a_terminal(clock, caplog) -> None:
     caplog.set_level(logging.INFO)
-    assert updates(ProgressLine(1000, 100, terminal=False, clock=clock), clock, 1, 15, 7.0) == [5, 10, 15]
-    assert caplog.messages[0] == "update 5/1000  loss 1.000  rate 0.001  500 tokens/s  1 h 56 min left"
+    assert updates(ProgressLine(1000, 100, terminal=False, clock=clock), clock, 1, 25, 7.0) == [5, 10, 15, 20, 25]
+    assert caplog.messages[0] == "update 5/1000  loss 1.000  rate 0.001  500 tokens/s"
+    assert caplog.messages[-1] == "update 25/1000  loss 1.000  rate 0.001  500 tokens/s  1 h 54 min left"
     caplog.clear()
     assert updates(ProgressLine(1000, 100, terminal=True, clock=clock), clock, 1, 15, 7.0) == []
     assert not caplog.messages

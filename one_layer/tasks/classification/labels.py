@@ -65,9 +65,9 @@ def label_set(config: DataConfig) -> LabelSet:
         found = _own(config.labels, len(columns) - 1)
         if config.source != "labelled" or not columns:
             raise UserError(
-                f"data.labels={config.labels!r} is not one of the tasks {', '.join(TASKS)}; for labels of your own, also give "
-                "data.source=labelled and data.columns, with the texts first and the label last, for instance text,label, or 2,1 "
-                "for a file without a header"
+                f"data.labels={config.labels!r} are labels of your own, which need data.source=labelled and data.columns; there are "
+                f"data.source={config.source!r} and data.columns={config.columns!r}. Give the columns of the texts and then of the label, "
+                "for instance text,label, or 2,1 for a file without a header"
             )
     if columns and found.texts not in (1, 2):
         raise UserError(

@@ -84,7 +84,7 @@ def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokeni
     lines, references = bleu.bleu_tokens(target, target.join(subwords)), bleu.bleu_tokens(target, split.reference)
     tokenize = tokenize or sacrebleu_tokenizer(target.language)
     sacre, signature = bleu.bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase, tokenize)
-    scores = {
+    scores: dict[str, Any] = {
         "bleu_tokenized": bleu.bleu_tokenized(lines, references),
         "bleu_sacre": sacre,
         "signature": signature,

@@ -108,7 +108,7 @@ def test_a_task_whose_publisher_has_names_takes_no_numbers(tmp_path: Path) -> No
         ("a,a", "1,2", "nor a list of at least two different labels"),
         ("0:a,0:b", "1,2", "nor a list of at least two different labels"),
         ("a,", "1,2", "nor a list of at least two different labels"),
-        ("a,b", "", r"for labels of your own, also give data.source=labelled and data.columns"),
+        ("a,b", "", r"are labels of your own, which need data.source=labelled and data.columns"),
         ("a,b", "text", r"data.columns='text' has 1 columns; classification needs one text or two, and then the label"),
         ("a,b", "1,2,3,4", r"has 4 columns"),
         ("a,b", "text,2", r"must be different names, or, for files without a header, numbers from 1"),
