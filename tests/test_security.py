@@ -26,7 +26,7 @@ CALLS = {
 CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput", "tempfile.mktemp"}
 NETWORK = {"socket", "urllib", "http", "requests", "ftplib", "aiohttp", "httpx"}
 # The name of the machine, for the message about a folder in use. Nothing is connected.
-MAY_IMPORT = {("one_layer/runs/folder.py", "socket")}
+MAY_IMPORT = {("one_layer/runs/lock.py", "socket")}
 # A corpus is downloaded only by a command of launch/ that is told to.
 MAY_IMPORT |= {
     ("one_layer/data/preparation/archives.py", each) for each in ("http.client", "urllib.error", "urllib.request")

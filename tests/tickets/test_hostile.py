@@ -182,12 +182,17 @@ FORGED = {
     "a trillion weights": (settings_of(d_model=10**6, ffn=10**6), "its model, .* would take [0-9,]+ bytes for a line"),
     "a trillion layers": (
         settings_of(encoder_layers=10**12),
-        "model.encoder_layers is 1,000,000,000,000; a ticket's is at most 256",
+        "model.encoder_layers is 1000000000000; it must be at most 4096",
     ),
-    "layers without masks": (settings_of(keep=1.0, decoder_layers=3 * 10**7), "model.decoder_layers is 30,000,000"),
+    "a thousand layers": (settings_of(encoder_layers=1000), "model.encoder_layers is 1,000; a ticket's is at most 256"),
+    "a thousand layers in a string": (
+        settings_of(encoder_layers="4000S+9R"),
+        "model.encoder_layers is 4,009; a ticket's is at",
+    ),
+    "layers without masks": (settings_of(keep=1.0, decoder_layers=3 * 10**7), "model.decoder_layers is 30000000"),
     "a million tiny random layers": (
         settings_of(weights="multi_layer", sharing="none", encoder_layers=1_300_000),
-        "model.encoder_layers is 1,300,000",
+        "model.encoder_layers is 1300000",
     ),
     "a vocabulary of a trillion": (
         value("model", "source_vocab", to=10**12),
@@ -234,7 +239,7 @@ FORGED = {
     "a field's value": (value("model", "heads", to=3), "model.heads is 3, which does not divide"),
     "a huge number": (value("model", "ffn", to=10**300), "not a flat JSON object of short values"),
     "a beam of a million": (value("evaluation", "beam", to=10**6), "evaluation.beam is 1000000"),
-    "hours of toy sentences": (value("data", "toy_train", to=10**9), "data.toy_train is 1000000000"),
+    "hours of toy sentences": (value("data", "toy_train", to=10**9), "data.toy_train=1000000000 is too large"),
     "a test set elsewhere": (value("data", "tests", to=["x/../../y"]), "its data have the name 'x/../../y'"),
     "a test set anywhere": (value("data", "tests", to=["/x"]), "its data have the name '/x'"),
     "a language elsewhere": (value("data", "source_language", to="../x"), "the toy language has the sides"),
