@@ -44,12 +44,14 @@ def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation
 
     Frozen scores stay as they are.
     """
+    # Without freeze_scores there is no part for it: the checkpoints of earlier versions have none.
+    frozen = [_without_scores()] if config.freeze_scores else []
     return optax.chain(
         _clip(config.clip) if config.clip else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
         optax.add_decayed_weights(config.weight_decay) if config.weight_decay else optax.identity(),
         optax.scale_by_learning_rate(learning_rate(config, updates)),
-        _without_scores() if config.freeze_scores else optax.identity(),
+        *frozen,
     )
 
 
