@@ -7,14 +7,23 @@ DIR is that of configs/multi30k.py. The argument is LAYERS or LAYERS_KIND: the l
 configs/common.py) and the kind of its reservoirs: transformer, ffn, gru or conv.
 
 As in the paper: pre-LN, a decoder of one updatable layer, reservoirs in the encoder alone, and the number of updatable layers is what
-runs have in common. One table for both languages and the output, as in configs/multi30k.py. The other settings suit a small CPU.
+runs have in common. One table for both languages and the output, as in configs/multi30k.py. The other settings suit a small CPU. The
+sweep `kinds` has the runs of docs/reservoirs.md.
 """
-
-from typing import Any
 
 from ml_collections import ConfigDict
 
 from configs import multi30k
+from configs.sweeps import Sweep, chain, named, product, vary
+
+SWEEPS = {
+    "kinds": chain(
+        vary("config", "LLLL"),
+        product(vary("config", "LLLL"), vary("model.layerdrop", 0.1)),
+        vary("config", *(f"4L+3R_{kind}" for kind in ("transformer", "ffn", "gru", "conv"))),
+        product(vary("config", "4L+3R_ffn"), vary("train.backskip", "identity")),
+    )
+}
 
 
 def get_config(arg: str = "4L+3R_ffn") -> ConfigDict:
@@ -31,10 +40,6 @@ def get_config(arg: str = "4L+3R_ffn") -> ConfigDict:
     return config
 
 
-def sweep() -> list[dict[str, Any]]:
-    """The runs of docs/reservoirs.md: four updatable layers alone, with LayerDrop, and with three reservoirs of each kind."""
-    alone: dict[str, Any] = {"model.encoder_layers": "LLLL"}
-    kinds: list[dict[str, Any]] = [
-        {"model.encoder_layers": "4L+3R", "model.reservoir": kind} for kind in ("transformer", "ffn", "gru", "conv")
-    ]
-    return [alone, {**alone, "model.layerdrop": 0.1}, *kinds, {**kinds[1], "train.backskip": "identity"}]
+def sweep(name: str = "kinds") -> Sweep:
+    """Returns the runs of docs/reservoirs.md: four updatable layers alone, with LayerDrop, and with three reservoirs of each kind."""
+    return named(SWEEPS, name, "reservoirs")

@@ -86,9 +86,14 @@ def curve(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
 
 
 def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
-    """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`."""
+    """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`.
+
+    An axis that an earlier version did not record is left out.
+    """
     found = {}
-    for axis in AXES:
+    for axis, name in AXES.items():
+        if any(name not in line for line in metrics if f"valid/{score}" in line):
+            continue
         each = curve(metrics, score, axis)
         until = each.x[-1]
         found[axis] = {"area": each.area(until), "until": until, "mean": each.mean(until)}

@@ -198,7 +198,7 @@ def test_a_sample_of_the_accepted_ones_trains(tmp_path):
     [
         ({"model.d_model": 2**20, "model.heads": 2}, "model.d_model"),
         ({"model.ffn": 10**12}, "model.ffn"),
-        ({"model.encoder_layers": 10**9}, "model.encoder_layers"),
+        ({"model.encoder_layers": 4096, "model.d_model": 4096, "model.ffn": 16384}, "model.encoder_layers"),
         ({"optim.accumulate": 10**12}, "optim.accumulate"),
         ({"evaluation.beam": 10**9}, "evaluation.beam"),
         ({"evaluation.valid_beam": 10**9}, "evaluation.valid_beam"),

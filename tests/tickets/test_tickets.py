@@ -130,13 +130,13 @@ def test_the_same_ticket_is_the_same_file_and_read_it_writes_itself(tmp_path):
 def test_a_renamed_module_finds_its_weights_by_their_role(tmp_path, monkeypatch):
     tickets.save(tmp_path / "t", ticket_of(TINY))
     before = flat(tickets.variables(tickets.load(tmp_path / "t")))
-    names, projections = {"query": "q", "ffn_out": "down"}, weights._projections
+    names, matrices = {"query": "q", "ffn_out": "down"}, weights.matrices
 
     def renamed(config):
-        for path, role, shape in projections(config):
-            yield (*path[:-1], names.get(path[-1], path[-1])), role, shape
+        for part in matrices(config):
+            yield part._replace(path=(*part.path[:-1], names.get(part.path[-1], part.path[-1])))
 
-    monkeypatch.setattr(weights, "_projections", renamed)
+    monkeypatch.setattr(weights, "matrices", renamed)
     after = flat(tickets.variables(tickets.load(tmp_path / "t")))
     assert after.keys() != before.keys()
     same_numbers(
