@@ -1,0 +1,19 @@
+"""The README's Python lines run as they stand, in a folder where `make demo` has left its ticket."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+from tests import ROOT, tiny
+
+
+def test_the_python_lines_run(tmp_path_factory, tmp_path, monkeypatch, capsys):
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    ticket = tiny.trained(tmp_path_factory) / "ticket.safetensors"
+    shutil.copy(ticket, tmp_path / "runs" / "demo" / "ticket.safetensors")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert blocks and len(capsys.readouterr().out.split("\n")) == 3  # a line for each sentence
