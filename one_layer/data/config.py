@@ -76,7 +76,7 @@ class DataConfig:
             for name in ("store", "held_out"):
                 if getattr(self, name):
                     raise UserError(
-                        f"data.{name} is for text sources only: leave it out with data.source={self.source!r}"
+                        f"data.{name} is for text sources only: leave it out with data.source={self.source!r:.200}"
                     )
         if not 0 <= self.held_out < 0.5:
             raise UserError(
@@ -114,19 +114,19 @@ class DataConfig:
     def _check_columns(self) -> None:
         columns = self.columns.split(",") if self.columns else []
         if self.columns and self.source not in ("tsv", "labelled"):
-            raise UserError(f"data.columns is for tables only: leave it out with data.source={self.source!r}")
+            raise UserError(f"data.columns is for tables only: leave it out with data.source={self.source!r:.200}")
         if self.source == "tsv" and len(columns) != 2:
             raise UserError(
-                f"data.columns={self.columns!r} must name two columns, the {self.source_language!r} and the "
-                f"{self.target_language!r} text: give names of the header, for instance de,en, or numbers, for instance 1,2"
+                f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} and the "
+                f"{self.target_language!r:.200} text: give names of the header, for instance de,en, or numbers, for instance 1,2"
             )
         numbers = [column.strip() for column in columns if column.strip().isdecimal()]
         if len(set(columns)) < len(columns) or "0" in numbers or (numbers and len(numbers) < len(columns)):
             raise UserError(
-                f"data.columns={self.columns!r} must be different names, or, for files without a header, numbers from 1"
+                f"data.columns={self.columns!r:.200} must be different names, or, for files without a header, numbers from 1"
             )
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise UserError(f"data.delimiter={self.delimiter!r} must be one character, for instance , or ;")
+            raise UserError(f"data.delimiter={self.delimiter!r:.200} must be one character, for instance , or ;")
 
     @property
     def languages(self) -> tuple[str, str]:

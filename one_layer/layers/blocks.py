@@ -68,11 +68,11 @@ class LayerSettings:
         known |= {"norm_position": ("post", "pre")}
         for name, values in known.items():
             if getattr(self, name) not in values:
-                raise UserError(f"model.{name} is {getattr(self, name)!r}; known are {', '.join(values)}")
+                raise UserError(f"model.{name} is {getattr(self, name)!r:.200}; known are {', '.join(values)}")
         if self.block not in BLOCKS or self.convolution not in ("lightweight", "dynamic"):
             raise UserError(
-                f"model.reservoir is {self.block!r} and model.reservoir_conv is {self.convolution!r}; known are {', '.join(BLOCKS)}, and "
-                "lightweight and dynamic"
+                f"model.reservoir is {self.block!r:.200} and model.reservoir_conv is {self.convolution!r:.200}; known are "
+                f"{', '.join(BLOCKS)}, and lightweight and dynamic"
             )
         if self.width < 1 or (self.both_ways and self.width % 2 == 0):
             raise UserError(

@@ -33,14 +33,14 @@ def expand(key: str, value: int | str, letter: str) -> str:
     if short := _SHORT.fullmatch(value):
         return _alternating(key, value, short[2], int(short[1]), int(short[3]))
     if not value or set(value) - set(LETTERS):
-        raise UserError(f"model.{key} is {value!r}; {_FORMS}")
+        raise UserError(f"model.{key} is {value!r:.200}; {_FORMS}")
     return value
 
 
 def _alternating(key: str, value: str, letter: str, layers: int, reservoirs: int) -> str:
     if reservoirs > layers + 1:
         raise UserError(
-            f"model.{key} is {value!r}, but {layers} layers have only {layers + 1} places for reservoirs: before, between and after "
+            f"model.{key} is {value!r:.200}, but {layers} layers have only {layers + 1} places for reservoirs: before, between and after "
             "them; give fewer reservoirs"
         )
     span = max(2 * reservoirs - 1, 0)

@@ -42,13 +42,13 @@ class Layers:
             if "S" in pattern and not config.masked:
                 given = getattr(config, f"{stack}_layers")
                 raise UserError(
-                    f"model.{stack}_layers is {given!r}, but model.weights is 'dense', which has no masks; give model.weights=one_layer, "
-                    "or L instead of S"
+                    f"model.{stack}_layers is {given!r:.200}, but model.weights is 'dense', which has no masks; give "
+                    "model.weights=one_layer, or L instead of S"
                 )
         if config.backskip != "off" and not any("R" in pattern for pattern in patterns.values()):
             raise UserError(
-                f"train.backskip is {config.backskip!r}, but neither model.encoder_layers nor model.decoder_layers has a reservoir (R); "
-                "give a layer string with R, or train.backskip=off"
+                f"train.backskip is {config.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
+                "(R); give a layer string with R, or train.backskip=off"
             )
         main = _layer(config, _main(config), "encoder")
         return cls(main, patterns, {stack: _stack(config, stack, pattern) for stack, pattern in patterns.items()})

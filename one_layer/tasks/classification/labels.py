@@ -65,13 +65,13 @@ def label_set(config: DataConfig) -> LabelSet:
         found = _own(config.labels, len(columns) - 1)
         if config.source != "labelled" or not columns:
             raise UserError(
-                f"data.labels={config.labels!r} are labels of your own, which need data.source=labelled and data.columns; there are "
-                f"data.source={config.source!r} and data.columns={config.columns!r}. Give the columns of the texts and then of the label, "
-                "for instance text,label, or 2,1 for a file without a header"
+                f"data.labels={config.labels!r:.200} are labels of your own, which need data.source=labelled and data.columns; there are "
+                f"data.source={config.source!r:.200} and data.columns={config.columns!r:.200}. Give the columns "
+                "of the texts and then of the label, for instance text,label, or 2,1 for a file without a header"
             )
     if columns and found.texts not in (1, 2):
         raise UserError(
-            f"data.columns={config.columns!r} has {len(columns)} columns; classification needs one text or two, and then the label"
+            f"data.columns={config.columns!r:.200} has {len(columns)} columns; classification needs one text or two, and then the label"
         )
     return found
 
@@ -84,7 +84,7 @@ def _own(given: str, texts: int) -> LabelSet:
     labels = tuple(written.values())
     if len(labels) < max(2, len(pairs)) or len(set(labels)) < len(labels) or not all((*written, *labels)):
         raise UserError(
-            f"data.labels={given!r} is neither one of the tasks {', '.join(TASKS)} nor a list of at least two different labels; give "
+            f"data.labels={given!r:.200} is neither one of the tasks {', '.join(TASKS)} nor a list of at least two different labels; give "
             f"for instance entails,neutral, or 0:neutral,1:entails if the files have numbers, or {FROM_TRAIN} for those of the "
             "training text"
         )
