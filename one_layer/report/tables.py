@@ -186,10 +186,9 @@ def _method(record: Record) -> list[str]:
 
 
 def areas(records: list[Record]) -> Table:
-    """Areas under the convergence curve, where results have them (their names begin with `aucc`)."""
+    """Areas under the convergence curve up to the end T of each run, divided by T (see `one_layer.training.convergence`)."""
     rows = []
     for record in records:
-        for name, value in record.result.items():
-            if name.startswith("aucc") and isinstance(value, int | float):
-                rows.append([str(record.folder), name, f"{value:.4g}"])
-    return Table("Areas under the convergence curve (paper B)", "", ["run", "area", "value"], rows)
+        for axis, found in record.result.get("convergence", {}).items():
+            rows.append([str(record.folder), axis, f"{found['until']:.4g}", f"{found['mean']:.4g}"])
+    return Table("Areas under the convergence curve (paper B)", "", ["run", "axis", "T", "area / T"], rows)

@@ -78,7 +78,7 @@ def _tables(
     sections = {
         "papers": [tables.table_1(benches), claims(compared), tables.statements()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
-        "areas": [tables.areas(records)],
+        "areas": [table for table in [tables.areas(records)] if table.rows],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "examples": [tables.examples(each) for each in benches.values()],
         "methods": [tables.methods(records)],

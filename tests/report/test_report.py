@@ -19,7 +19,7 @@ from one_layer.report.claims import claims
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import methods, table_1
+from one_layer.report.tables import areas, methods, table_1
 from tests import ROOT
 from tests.report.made_runs import KEEPS, config, score, write_figures, write_run
 
@@ -145,6 +145,13 @@ def test_methods_say_how_to_make_a_run_again(tmp_path):
     assert row["command"] == "python main.py --config=configs/toy.py --config.model.keep=0.3"
     assert row["search"] == "beam 5, length penalty 1" and row["commit"] == "012345678" and row["seed"] == "1"
     assert "cccc3333" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
+
+
+def test_areas_are_shown_for_the_runs_that_have_them(tmp_path):
+    measured = {"updates": {"area": 900.0, "until": 100.0, "mean": 9.0}}
+    write_run(tmp_path / "with", {}, 90.0, convergence=measured)
+    write_run(tmp_path / "without", {"seed": 2}, 90.0)
+    assert areas(read_runs(str(tmp_path / "*"))).rows == [[str(tmp_path / "with"), "updates", "100", "9"]]
 
 
 def test_every_point_is_in_a_csv_file(runs, written):

@@ -39,7 +39,8 @@ class Classification(Task):
         if data.source not in ("labelled", "tfds") or not data.labels:
             raise UserError(
                 f"task=classification, but data.source={data.source!r:.200} and data.labels={data.labels!r:.200}; give "
-                f"data.source=labelled or tfds, and as data.labels one of {', '.join(TASKS)}, a list such as entails,neutral, or {FROM_TRAIN}"
+                f"data.source=labelled or tfds, and as data.labels one of {', '.join(TASKS)}, a list such as "
+                f"entails,neutral, or {FROM_TRAIN}"
             )
         label_set(data)
         if data.joined_vocabulary:
