@@ -41,7 +41,11 @@ def main() -> None:
         path = folder / "metrics.jsonl"
         if not path.is_file():
             raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
-        runs[str(folder)] = read(path.read_text("utf-8"))
+        lines = read(path.read_text("utf-8"))
+        if folder != arguments.baseline and not any(f"valid/{arguments.score}" in line for line in lines):
+            print(f"{folder} is left out: it has no validation score {arguments.score!r} yet", file=sys.stderr)
+            continue
+        runs[str(folder)] = lines
     print(compare(runs, str(arguments.baseline), arguments.score, arguments.seconds))
 
 
