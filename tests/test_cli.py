@@ -282,6 +282,7 @@ def test_a_run_that_diverges_ends_with_the_command_that_repeats_it(cli, tmp_path
         assert sentence.endswith(f"--workdir={tmp_path} " + " ".join(tiny.arguments(tmp_path, wild)[2:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_process_of_its_own(workdir, damaged):
     """Translating through a pipe, in a locale that knows no umlauts; and a damaged checkpoint."""
@@ -298,6 +299,7 @@ def test_a_process_of_its_own(workdir, damaged):
         assert done.returncode == 0 and done.stdout.count(b"\n") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -87,6 +87,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 def result(folder: Path) -> dict[str, Any]:
     """result.json, without times and memory."""
     values = json.loads((folder / "run" / "result.json").read_text("utf-8"))
+    values["convergence"].pop("seconds")
     return {name: value for name, value in values.items() if name not in COSTS}
 
 

@@ -141,7 +141,7 @@ SHRUNK = {
     name: value for name, value in tiny.CHANGES.items() if name.startswith(("data.toy", "data.max", "data.buckets"))
 }
 SHRUNK |= {"model.d_model": 16, "model.ffn": 32, "model.heads": 2, "data.bpe_merges": 0, "evaluation.max_length_b": 8}
-SHRUNK |= {"train.log_every": 1, "model.encoder_layers": 1, "evaluation.beam": 2}
+SHRUNK |= {"optim.warmup": 1, "train.log_every": 1, "model.encoder_layers": 1, "evaluation.beam": 2}
 
 
 def shrunk(config: dict[str, Any], changes: dict[str, Any], text: Path) -> dict[str, Any]:

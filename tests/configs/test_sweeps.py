@@ -33,6 +33,7 @@ def test_a_chain_leaves_out_what_occurs_again():
     assert chain(vary("a", 1, 2), vary("a", 2, 3), vary("b", 1)) == [{"a": 1}, {"a": 2}, {"a": 3}, {"b": 1}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "sweep"), SWEEPS)
 def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
     plan = plans.make(f"configs/{config}.py", sweep, ["--config.data.directory=somewhere"], Path("runs"))

@@ -150,6 +150,7 @@ def pretrained(source, dense, folder, vocabularies) -> dict[str, str]:
     return {"model.embedding_source": source, "model.embedding_path": str(folder / "source")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["run", pytest.param("roberta", marks=pytest.mark.slow)])
 def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, dense, source):
     """Under masks; tests/tasks/classification/test_serve.py covers tables without masks."""

@@ -96,6 +96,7 @@ def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(embedding, f
     np.testing.assert_array_equal(table[others], drawn[others])
 
 
+@pytest.mark.slow
 def test_a_run_uses_the_tables_and_changes_no_bit(tmp_path, tmp_path_factory):
     """With one file per side: the model still computes with the files' tables after training and after restoring."""
     vocabularies = load_text_assets(tiny.trained(tmp_path_factory)).vocabularies

@@ -81,6 +81,7 @@ def holding(monkeypatch):
     return set_to
 
 
+@pytest.mark.slow
 def test_an_imported_model_is_evaluated_like_a_trained_one(command, holding, files):
     variables = drawn(CONFIG)
     holding(CONFIG, variables)

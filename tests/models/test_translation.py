@@ -180,7 +180,7 @@ def token_by_token(config: ModelConfig, variables: dict[str, Any], length: int, 
     return np.stack(found, axis=1), tokens
 
 
-@pytest.mark.parametrize("length", [5, 2 * BLOCK + 1])
+@pytest.mark.parametrize("length", [5, pytest.param(2 * BLOCK + 1, marks=pytest.mark.slow)])
 def test_decoding_token_by_token_equals_the_whole(case, length):
     """Also over more than one block of the cache; with masks multiplied out, and with bits unpacked at every use."""
     masked = case.config.masked
@@ -192,6 +192,7 @@ def test_decoding_token_by_token_equals_the_whole(case, length):
             np.testing.assert_allclose(found[beam::3], expected, **CLOSE)
 
 
+@pytest.mark.slow
 def test_what_layers_share_is_shared_in_decoding():
     """Biases and norms that all layers share have no layer axis to be taken apart by."""
     case = make(weights="dense", share_bias=True, share_norm_scale=True)
@@ -199,6 +200,7 @@ def test_what_layers_share_is_shared_in_decoding():
     np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"init_preset": "reference"}, {"weights": "multi_layer", "sharing": "masks"}], ids=str
 )
@@ -211,6 +213,7 @@ def test_layers_that_share_and_have_nothing_trained_left_can_be_decoded(changes)
         np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
 
 
+@pytest.mark.slow
 def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(one_layer):
     config = one_layer.config.replace(dtype="bfloat16")
     variables = jit(partial(materialize, mask=config.supermask))(one_layer.variables)

@@ -52,6 +52,7 @@ def test_a_flipped_bit_anywhere_is_found(good, place, data):
     refused(bytes(content), place)
 
 
+@pytest.mark.slow
 def test_mutants_are_refused_or_the_same(tmp_path):
     counts = fuzz_tickets.fuzz(120, random.randrange(10**6), tmp_path)
     assert counts["damaged, refused"] > 36 and counts["forged, refused"] > 36

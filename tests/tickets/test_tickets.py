@@ -152,6 +152,7 @@ print(hashlib.blake2b(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.l
 """
 
 
+@pytest.mark.slow
 def test_another_process_with_other_seeds_of_jax_and_python_makes_the_same_weights(tmp_path):
     tickets.save(tmp_path / "t", ticket_of(TINY))
     leaves = jax.tree.leaves(tickets.variables(tickets.load(tmp_path / "t")))

@@ -21,6 +21,7 @@ def skipped_lines(folder):
     return [(line["step"], line["skipped/in_a_row"]) for line in metrics(folder) if "skipped/loss" in line]
 
 
+@pytest.mark.slow
 def test_skipped_updates_are_counted_and_written(tmp_path, monkeypatch, caplog):
     """Also over an interruption. Batches go on; the learning rate waits."""
     bad = {4, 6, 7}
@@ -51,6 +52,7 @@ def test_skipped_updates_are_counted_and_written(tmp_path, monkeypatch, caplog):
     assert rates[12] == pytest.approx(0.01 * (4 / (11 - 3)) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3])
 def test_too_many_in_a_row_end_the_run_at_the_state_that_repeats_them(tmp_path, monkeypatch, most):
     """No update follows them, and what is saved is the state before the first of them: running again ends in the same way."""
@@ -67,6 +69,7 @@ def test_too_many_in_a_row_end_the_run_at_the_state_that_repeats_them(tmp_path, 
     assert result(tmp_path)["skipped_updates"] == most
 
 
+@pytest.mark.slow
 def test_a_row_that_began_before_an_evaluation_is_one_row(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train_step", disturbed(lambda count: count >= 6))
     with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):

@@ -130,6 +130,7 @@ def test_a_finished_run_does_not_train_again(workdir):
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGUSR2))],
@@ -158,6 +159,7 @@ def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_
     assert_same_run(tmp_path, workdir)
 
 
+@pytest.mark.slow
 def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp_path, monkeypatch):
     """It is obeyed at the next batch of the validation set. The evaluation is done when the run goes on."""
 
@@ -175,6 +177,7 @@ def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp
     assert_same_run(tmp_path, workdir)
 
 
+@pytest.mark.slow
 def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkeypatch):
     """A signal stopped it after update 7, and train.updates is lowered to 5 then."""
     with monkeypatch.context() as patched:
@@ -189,6 +192,7 @@ def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkey
     assert result(tmp_path)["steps"] == 7
 
 
+@pytest.mark.slow
 def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_them(workdir, tmp_path, monkeypatch):
     """A checkpoint after each update: the process ends without a warning in the middle of an interval."""
     often = tiny.run({"train.checkpoint_minutes": 1e-9})
@@ -213,6 +217,7 @@ def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_t
     assert_same_run(tmp_path, workdir)
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_text_may_move(tmp_path):
     """Its content decides."""
     text = tmp_path / "text"
@@ -274,6 +279,7 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog
     assert_same_run(tmp_path, workdir)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "checkpoint"), [("train", True), ("valid", True), ("train", False)])
 def test_text_that_changed_is_noticed(tmp_path, part, checkpoint):
     """Also where the run was killed before its first checkpoint."""
@@ -341,6 +347,7 @@ def test_killed_twice_equals_uninterrupted(tmp_path):
     assert_same_run(killed, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_run(workdir, tmp_path):
     train(tiny.run({"seed": 2, "train.updates": tiny.EVERY}), tmp_path, [])
     assert all(a != b for a, b in zip(lines(tmp_path), lines(workdir), strict=False))
@@ -374,6 +381,7 @@ def test_random_is_not_moved_by_an_update(tmp_path):
     assert same_bits(trainer.fixed, before)
 
 
+@pytest.mark.slow
 def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
     scores = iter([3.0, 2.0, 2.5, 2.0, 1.0])
     monkeypatch.setattr(TranslationValidator, "__call__", lambda *_: {"valid/nll": next(scores)})
@@ -382,6 +390,7 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
     assert result(tmp_path)["valid"]["score"] == -2.0
 
 
+@pytest.mark.slow
 def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
     train(tiny.run({"train.keep_last": 1, "train.keep_best": 2, "data.tests": ()}), tmp_path, [])
     nll = {line["step"]: line["valid/nll"] for line in metrics(tmp_path) if "valid/nll" in line}

@@ -59,6 +59,7 @@ def test_the_pairs_read_are_those_written(folder: Path) -> None:
     assert set(half.valid.reference) == set(TOY["valid"][0])
 
 
+@pytest.mark.slow
 def test_a_run_can_train_from_a_data_set(folder: Path, tmp_path: Path) -> None:
     keys = {
         "source": "tfds",

@@ -103,6 +103,7 @@ def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path
         assert all(0.5 <= label.probability <= 1.0 for label in given)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
     train(resolve(values(folder, **{"train.updates": 20})), tmp_path / "run", [])
     train(resolve(values(folder)), tmp_path / "run", [])
@@ -237,6 +238,7 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     assert any("; 0 texts have 175 tokens, the most that data.max_length allows" in line for line in one.report)
 
 
+@pytest.mark.slow
 def test_a_data_set_of_tfds_trains(sets, tmp_path):
     changes = {"data.source": "tfds", "data.tfds_name": "glue/qqp", "data.labels": "qqp", "data.valid": "validation"}
     changes |= {"data.train": "train", "data.tests": ("validation",), "train.updates": 2, "train.evaluate_every": 2}

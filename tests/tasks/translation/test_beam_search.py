@@ -215,6 +215,7 @@ def test_every_sentence_has_its_own_limit(table, beam, limits):
         assert_found(found, row, on_lists(log_p, SENTENCES[row], beam, limit, 1.0))
 
 
+@pytest.mark.slow
 @quick
 @given(TABLES, BEAMS, LIMITS)
 def test_a_cache_may_keep_its_rows_and_reorder_who_descends_from_whom(table, beam, limit):

@@ -93,6 +93,7 @@ def some_sentences(seed, lengths):
     return [np.array([*rng.integers(4, VOCAB, n - 1), EOS], np.int32) for n in lengths]
 
 
+@pytest.mark.slow
 def test_a_translation_does_not_depend_on_its_neighbours(prepared):
     """Alone, among others, and beside a line many times as long: the same tokens, at most as many as its own length allows."""
     generator, lengths = Generator(CONFIG, BY_LENGTH), [3, 7, 2, 4, 7, 25, 6, 90, 5]
