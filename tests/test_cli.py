@@ -270,6 +270,7 @@ def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli
     assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_ends_with_the_command_that_repeats_it(cli, tmp_path):
     """The rate of the first update leaves weights for which no loss is finite."""
     wild = {"model.weights": "dense", "optim.lr": 1e18, "optim.warmup": 0, "train.max_nonfinite": 2}
@@ -320,6 +321,7 @@ def test_paths_with_umlauts_in_a_locale_without(workdir, tmp_path, arguments, co
     assert (folder / "aüs").exists() == (code == 0 and not said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["materialized", "packed"])
 def test_a_ticket_alone_scores_and_translates_as_its_checkpoint(cli, finished, tmp_path, mode):
     """In a folder where there is nothing but the ticket that training left: no run, no vocabulary."""

@@ -52,6 +52,7 @@ def golden_state(arrays, prefix=""):
     return {fairseq_name(n): arrays[prefix + n] for n in names if n.endswith(("/weight", "/scores", "/bias"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["masked_pr0.5", "fully_weighted"])
 def test_an_imported_model_gives_the_golden_values(shared, file):
     """Compares the logits, the loss, and the gradient of every parameter, by fairseq's names."""

@@ -91,6 +91,7 @@ def test_the_layers_differ_in_their_masks_alone():
     assert np.abs(scanned(variables) - x).max() > 0.1
 
 
+@pytest.mark.slow
 def test_rematerialisation_changes_no_number_even_under_dropout():
     config = BASE.replace(dropout=0.2)
     variables, found = variables_of(config, "encoder"), []

@@ -151,6 +151,7 @@ def difference(config: ModelConfig, variables: dict[str, Any], path: tuple[str, 
     return (totals[0] - totals[1]) / 2e-4
 
 
+@pytest.mark.slow
 def test_one_mask_for_all_layers_gets_the_sum_of_the_gradients_that_layers_of_their_own_would():
     config, variables = make(MODELS["one mask for several layers, ranked by the score"])
     own = config.replace(sharing="none", share_norm_scale=False)

@@ -223,6 +223,7 @@ def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(on
     assert np.abs(found[::2] - expected).max() < 0.05 * np.std(expected)
 
 
+@pytest.mark.slow
 def test_bfloat16_stays_close_and_gives_float32_logits_and_gradients(one_layer):
     config, exact = (
         one_layer.config.replace(dtype="bfloat16"),

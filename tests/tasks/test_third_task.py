@@ -202,6 +202,7 @@ def test_it_learns(folder):
     assert 0 < result["parameters"]["kept"] < result["parameters"]["trained"]
 
 
+@pytest.mark.slow
 def test_it_resumes(folder, tmp_path):
     for updates in (15, 30):
         train(resolve(tiny.config(CHANGES | {"train.updates": updates})), tmp_path / "run", [])

@@ -138,6 +138,7 @@ def test_dropout_is_a_function_of_the_update(dropping):
     assert not equal(first, dropping(*start(), batch(), 6)[0])
 
 
+@pytest.mark.slow
 def test_micro_batches_drop_different_units(step, dropping):
     """Two equal micro-batches are twice the one, but for dropout."""
     alone = batch()

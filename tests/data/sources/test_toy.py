@@ -76,6 +76,7 @@ def test_splits_have_their_sizes_and_share_no_sentence(corpus: Corpus) -> None:
     assert len(set(sources)) == len(sources)
 
 
+@pytest.mark.slow
 def test_full_corpus_is_the_same_in_another_process() -> None:
     """At the default sizes, and under another hash seed, which changes the order of every set."""
     code = """

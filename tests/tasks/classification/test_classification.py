@@ -146,6 +146,7 @@ def roberta(folder, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_roberta_s_words_and_positions_stay_as_they_are(folder, roberta, tmp_path):
     changes = {
         "model.embedding": "frozen",
