@@ -60,7 +60,7 @@ def _points(lines: Sequence[dict[str, Any]], name: str) -> Points:
 def ticks(low: float, high: float) -> list[float]:
     """Three to six round numbers from at most `low` to at least `high`."""
     if high - low <= 1e-6 * abs(low) or high - low < 1e-12:  # as good as equal
-        high = low + (abs(low) or 1.0)
+        high = low + (abs(low) if abs(low) > 1e-12 else 1.0)
     rough = (high - low) / 4
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= rough)

@@ -143,6 +143,7 @@ def gradient_of(config: ModelConfig, variables: dict[str, Any]) -> Any:
     return jit(jax.grad(loss, (0, 1)))
 
 
+@pytest.mark.slow
 def test_backskipping_passes_the_gradient_on_and_computes_nothing():
     """With an identity in place of its backward pass, a reservoir between two layers is as if it were not there, backwards."""
     config = model(encoder_layers="LRL")

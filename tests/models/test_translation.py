@@ -124,6 +124,7 @@ def test_no_logit_depends_on_a_later_token_and_each_on_every_earlier_one():
         assert set(np.flatnonzero(of_source[t])) == {9, 10, 3, 2}, "every real token of the source, and no pad"
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_scores_is_that_of_the_product_times_weights_and_signs(one_layer):
     config, variables = one_layer.config, one_layer.variables
     model, target_out = build(config), np.array([[5, 6, 7, 8, 2], [9, 10, 2, 1, 1]])
@@ -243,6 +244,7 @@ def test_bfloat16_stays_close_and_gives_float32_logits_and_gradients(one_layer):
     assert {leaf.dtype for leaf in jax.tree.leaves(cache.layers)} == {jnp.dtype("bfloat16")}
 
 
+@pytest.mark.slow
 def test_dropout_is_on_in_training_alone_and_a_function_of_its_key():
     made = make(dropout=0.3, encoder_layers=1, decoder_layers=1)
     evaluated = np.asarray(made.logits(made.variables, SOURCE, TARGET))

@@ -53,6 +53,9 @@ def test_ticks_hold_the_values(low: float, span: float) -> None:
     assert {round((b - a) / (marks[1] - marks[0]), 3) for a, b in pairwise(marks)} == {1.0}
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(0, 1, [0, 0.25, 0.5, 0.75, 1.0]), (3, 3, [3, 4, 5, 6])])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0, 1, [0, 0.25, 0.5, 0.75, 1]), (3, 3, [3, 4, 5, 6]), (5e-324, 5e-324, [0, 0.25, 0.5, 0.75, 1])],
+)
 def test_ticks_are_round(low: float, high: float, expected: list[float]) -> None:
     assert ticks(low, high) == pytest.approx(expected)
