@@ -183,9 +183,9 @@ def _set_up() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
-    logging.getLogger("absl").setLevel(
-        logging.CRITICAL
-    )  # Orbax warns about intended settings, and raises the errors that it logs
+    # Orbax warns about intended settings. It raises the errors that it logs, and asyncio reports the same ones once more, at a random time.
+    for library in ("absl", "asyncio"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
 
