@@ -127,6 +127,12 @@ def get_config() -> ConfigDict:
     optim.accumulate = 1  # micro-batches per update
     optim.freeze_scores = False  # a control: the scores, and so the masks, stay as they were drawn; all else is trained
 
+    # Devices share out the work: those along mesh.data the rows of a batch, those along mesh.model the width of the layers. Their product
+    # is the number of devices; -1 takes what the other key leaves. Scores and moments lie on all devices in parts.
+    config.mesh = mesh = ConfigDict()
+    mesh.data = -1
+    mesh.model = 1
+
     config.train = train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit

@@ -129,7 +129,7 @@ def _ticket() -> None:
         from one_layer.tickets import export
 
         path = _folder().ticket_in(_PRECISION.value)
-        export(restore_run(_folder(), _CHECKPOINT.value), path, _PRECISION.value)
+        export(restore_run(_folder(), _CHECKPOINT.value, _mesh()), path, _PRECISION.value)
     else:
         from one_layer.tickets.inspection import describe, inspect
 
@@ -170,11 +170,17 @@ def _restored() -> TrainedModel:
     else:
         from one_layer.runs.restore import restore_run
 
-        model = restore_run(_folder(), _CHECKPOINT.value)
+        model = restore_run(_folder(), _CHECKPOINT.value, _mesh())
     if _CONFIG.value is None:
         return model
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
     return rescored(model, _CONFIG.value.to_dict(), overrides)
+
+
+def _mesh() -> dict[str, int]:
+    """The keys of the section `mesh` that the command line gives."""
+    given = {} if _CONFIG.value is None else config_flags.get_override_values(flags.FLAGS["config"])
+    return {name.removeprefix("mesh."): value for name, value in given.items() if name.startswith("mesh.")}
 
 
 def _set_up() -> None:

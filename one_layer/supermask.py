@@ -21,7 +21,7 @@ from one_layer.errors import UserError
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold")
 
 _INFINITY = 0x7F800000  # the float32 bit pattern of +inf; larger patterns are NaNs
-_BLOCK = (64, 128)  # a count up to 64 fits int8, and a CPU adds int8 numbers four times as fast as int32
+BLOCK = 64  # rows; a count up to 64 fits int8, and a CPU adds int8 numbers four times as fast as int32
 _QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; after 32 passes bisection takes over
 _LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
 
@@ -207,10 +207,12 @@ def _value(key: Int[Array, ""]) -> Float[Array, ""]:
 
 
 def _count(chosen: Bool[Array, "*shape"]) -> Int[Array, ""]:
-    flat = chosen.reshape(-1)
-    whole = flat.size - flat.size % math.prod(_BLOCK)
-    in_blocks = jnp.sum(flat[:whole].reshape(-1, *_BLOCK), axis=1, dtype=jnp.int8)
-    return jnp.sum(in_blocks, dtype=jnp.int32) + jnp.sum(flat[whole:], dtype=jnp.int32)
+    """Counts in blocks of rows, so that the columns may lie on many devices: each counts its own, and only the sums travel."""
+    rows = chosen.reshape(-1, 1) if chosen.ndim < 2 else chosen
+    whole = rows.shape[-2] - rows.shape[-2] % BLOCK
+    blocks = rows[..., :whole, :].reshape(*rows.shape[:-2], -1, BLOCK, rows.shape[-1])
+    in_blocks = jnp.sum(blocks, axis=-2, dtype=jnp.int8)
+    return jnp.sum(in_blocks, dtype=jnp.int32) + jnp.sum(rows[..., whole:, :], dtype=jnp.int32)
 
 
 def _kth_largest(

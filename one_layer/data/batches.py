@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -100,7 +101,17 @@ class TrainingBatches:
             _rows(len(members), width, max_tokens, accumulate)
             for members, width in zip(self._members, self.widths, strict=True)
         )
+        self._parts, self._mine = 1, range(1)
         self._order = lru_cache(maxsize=2)(self._epoch)  # two epochs, because prefetching reads into the next one
+
+    def shared(self, parts: int, mine: range) -> TrainingBatches:
+        """The same batches for one of several readers: cut into `parts` of as many rows, of which an item has those of `mine`.
+
+        Empty rows are added where the parts do not divide the rows.
+        """
+        share = copy.copy(self)
+        share._parts, share._mine = parts, mine
+        return share
 
     @property
     def batches_per_epoch(self) -> int:
@@ -136,6 +147,7 @@ class TrainingBatches:
     def __getitem__(self, number: int) -> Batch:
         epoch, place = divmod(int(number), self.batches_per_epoch)
         bucket, pairs = self._order(epoch)[place]
+        pairs = self._share(pairs)
         width = self.widths[bucket]
         shape = self._accumulate, -1, width
         target = self._target.padded(pairs, width)
@@ -144,6 +156,13 @@ class TrainingBatches:
             "target_in": _shifted(target).reshape(shape),
             "target": target.reshape(shape),
         }
+
+    def _share(self, pairs: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "share"]:
+        """The rows of every micro-batch that this reader has."""
+        rows = pairs.reshape(self._accumulate, -1)
+        rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % self._parts)), constant_values=-1)
+        size = rows.shape[1] // self._parts
+        return rows[:, self._mine.start * size : self._mine.stop * size].reshape(-1)
 
     def _epoch(self, epoch: int) -> list[tuple[int, Int[np.ndarray, "rows"]]]:
         """The bucket and the pairs of every batch of an epoch, in order; -1 stands for an empty row."""

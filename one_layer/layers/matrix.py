@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -55,7 +57,24 @@ def _unpacked(module: nn.Module, shape: tuple[int, int]) -> Float[Array, "rows c
     return mask
 
 
-def materialize(variables: Variables, mask: Supermask) -> Variables:
+@dataclass(frozen=True)
+class Selecting:
+    """How masks are selected and applied on one device or on many; nothing of it changes a mask.
+
+    `together`: select all masks of one shape at once, not one after the other, which stay in a CPU's cache. A pass over all masks is then
+    one reduction between devices, and a GPU waits for as many passes as one mask takes. `layout` tells by the path how scores lie on the
+    devices; those that lie alike are selected together. `multiply` makes W ⊙ M at a path, and may bring M to where W lies.
+    """
+
+    together: bool = False
+    layout: Callable[[Path], Any] = lambda path: None
+    multiply: Callable[[Path, Array, Array], Array] = lambda path, weights, chosen: weights * chosen
+
+
+ONE_AFTER_THE_OTHER = Selecting()
+
+
+def materialize(variables: Variables, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Variables:
     """Replaces scores and their W by W ⊙ M, computed once, in the collection `materialized`.
 
     In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
@@ -64,9 +83,10 @@ def materialize(variables: Variables, mask: Supermask) -> Variables:
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     products = flatten_dict(variables.get("materialized", {}))
     scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
-    for path, chosen in for_each_mask(scores, mask).items():
+    for path, chosen in for_each_mask(scores, mask, selecting=selecting).items():
         kernel = (*path[:-1], "kernel")
-        products[kernel] = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel) * chosen
+        weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)
+        products[kernel] = selecting.multiply(kernel, weights, chosen)
     made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
     return {**variables, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
 
@@ -75,26 +95,27 @@ def for_each_mask(
     scores: Mapping[Path, Float[Array, "*layers rows columns"]],
     mask: Supermask,
     use: Callable[[Float[Array, "rows columns"]], Array] = lambda chosen: chosen,
+    selecting: Selecting = ONE_AFTER_THE_OTHER,
 ) -> dict[Path, Shaped[Array, "..."]]:
     """Applies `use` to the mask of every layer of all scores. Returns the results by path; the layer axis is first if the scores have one.
 
-    One loop selects all masks of one shape. XLA then compiles one selection per shape instead of one per matrix, and on several
-    devices one pass over all masks is one reduction.
+    One loop selects all masks of one shape, so XLA compiles one selection per shape instead of one per matrix.
     """
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
         of_table = any(name.endswith("embedding") for name in path)
-        alike.setdefault((leaf.shape[-2:], 0 if of_table else -1), []).append(path)
+        alike.setdefault((leaf.shape[-2:], 0 if of_table else -1, selecting.layout(path)), []).append(path)
     found: dict[Path, Array] = {}
-    for (shape, axis), paths in alike.items():
+    for (shape, axis, _), paths in alike.items():
         layers = [scores[path].reshape(-1, *shape) for path in paths]
 
         def one(matrix: Float[Array, "rows columns"], axis: int = axis) -> Array:
             return use(mask(matrix, axis=axis))
 
         whole = jnp.concatenate(layers)
-        made = one(whole[0])[None] if len(whole) == 1 else jax.lax.map(one, whole)
-        ends = np.cumsum([len(each) for each in layers])
+        each = jax.vmap(one) if selecting.together else partial(jax.lax.map, one)
+        made = each(whole) if len(whole) > 1 else one(whole[0])[None]
+        ends = np.cumsum([len(part) for part in layers])
         for path, part in zip(paths, jnp.split(made, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]
     return found

@@ -9,12 +9,13 @@ from typing import Any
 from one_layer.models.classifier import Classifier
 from one_layer.models.config import ModelConfig
 from one_layer.models.translation import Transformer
-from one_layer.models.weights import initialize, pretrained_tables, random_collection, recipes, roles, shapes
+from one_layer.models.weights import abstract, initialize, pretrained_tables, random_collection, recipes, roles, shapes
 
 __all__ = [
     "Classifier",
     "ModelConfig",
     "Transformer",
+    "abstract",
     "build",
     "initialize",
     "pretrained_tables",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import unflatten_dict
@@ -19,6 +20,7 @@ from jaxtyping import Float32
 from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_size, matrices, norms
+from one_layer.models.sharding import Devices
 from one_layer.special_tokens import PAD
 
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
@@ -27,14 +29,15 @@ Path = tuple[str, ...]
 Variables = dict[str, Any]
 
 
-def initialize(config: ModelConfig, seed: int) -> Variables:
+def initialize(config: ModelConfig, seed: int, devices: Devices | None = None) -> Variables:
     """The variables of a model before training, float32 arrays: `params` (scores, or dense weights), `random`, and `frozen`.
 
     `params` and `random` are pure functions of `seed` and the roles. Biases are 0, and the scales of affine norms are 1. `frozen`
     exists only if some fixed arrays do not come from the seed: the scale 1 and shift 0 of frozen norms, and the tables of
-    `embedding_path`, which are NaN until `pretrained_tables` replaces them.
+    `embedding_path`, which are NaN until `pretrained_tables` replaces them. With `devices`, no device holds more than its part.
     """
-    made = unflatten_dict({path: jnp.asarray(part.draw(seed)) for path, part in _parts(config).items()})
+    place = devices.place if devices else lambda path, array: jnp.asarray(array)
+    made = unflatten_dict({path: place(path, part.draw(seed)) for path, part in _parts(config).items()})
     return {"params": {}, "random": {}, **made}
 
 
@@ -64,6 +67,12 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
 def shapes(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
     """The shape of every variable that `initialize` makes, by collection and path. No values are drawn."""
     return {path: part.whole_shape for path, part in _parts(config).items()}
+
+
+def abstract(config: ModelConfig) -> Variables:
+    """The same as a tree: what `initialize` makes, with shapes in place of arrays."""
+    leaves = {path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes(config).items()}
+    return {"params": {}, "random": {}, **unflatten_dict(leaves)}
 
 
 @dataclass(frozen=True)

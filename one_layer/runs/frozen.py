@@ -16,6 +16,7 @@ import numpy as np
 
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.models.sharding import Devices
 
 Variables = dict[str, Any]
 
@@ -43,7 +44,10 @@ def with_frozen(path: Path, variables: Variables) -> Variables:
                 f"{path} has {array.dtype} {list(array.shape)} as {name}, but the model of config.json has {wanted}; restore the run's "
                 "own files, or import the model again"
             )
-    replaced = [jax.numpy.asarray(arrays[name]) if name in arrays else leaf for name, leaf in leaves.items()]
+    devices = Devices.holding(variables)
+    replaced = [
+        devices.place(tuple(name.split("/")), arrays[name]) if name in arrays else leaf for name, leaf in leaves.items()
+    ]
     return jax.tree.unflatten(jax.tree.structure(variables), replaced)
 
 

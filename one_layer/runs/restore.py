@@ -13,7 +13,9 @@ import numpy as np
 
 from one_layer.errors import UserError
 from one_layer.models import initialize
+from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import RunConfig
 from one_layer.tasks.model import TrainedModel
 
 if TYPE_CHECKING:
@@ -22,18 +24,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def restore_run(workdir: str | Path | RunFolder, checkpoint: str = "best") -> TrainedModel:
+def restore_run(
+    workdir: str | Path | RunFolder, checkpoint: str = "best", mesh: dict[str, int] | None = None
+) -> TrainedModel:
     """Restores `best`, `last`, a step, or an average: of the last N checkpoints (`average:N`) or the N best (`average-best:N`).
 
     An average is over the trained parameters: scores are averaged, and masks are made from the averaged scores (paper A, section 4). The
-    best checkpoints have the highest validation scores; of equal scores, the later one ranks higher.
+    best checkpoints have the highest validation scores; of equal scores, the later one ranks higher. `mesh` replaces keys of the run's
+    section `mesh`.
 
     Raises: UserError for a folder without a run, a missing or damaged checkpoint, or one with another vocabulary.
     """
     folder = workdir if isinstance(workdir, RunFolder) else RunFolder(workdir)
     run, assets = folder.read_config(), folder.assets()
     config = run.model_config(*map(len, assets.vocabularies))
-    variables = folder.with_frozen(initialize(config, run.seed))
+    variables = folder.with_frozen(initialize(config, run.seed, _devices(run, mesh)))
     with closing(folder.checkpoints()) as checkpoints:
         steps = _steps(checkpoints, checkpoint, run.train.keep_last)
         folder.check_identity(checkpoints.progress(steps[-1]), assets)
@@ -50,6 +55,19 @@ def restore_run(workdir: str | Path | RunFolder, checkpoint: str = "best") -> Tr
         source=checkpoint,
         trained_with=run.raw,
     )
+
+
+def _devices(run: RunConfig, mesh: dict[str, int] | None) -> Devices:
+    """The devices of the run's mesh; without a given mesh, those that are here if the run's were others."""
+    try:
+        devices = Devices.arranged(**{**vars(run.mesh), **(mesh or {})})
+        devices.check(run.model_config(10, 10))
+        return devices
+    except UserError as error:
+        if mesh:
+            raise
+        log.info("the run's mesh is not used, because %s", error)
+        return Devices.arranged()
 
 
 def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:

@@ -91,6 +91,23 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
+class MeshConfig:
+    """The devices along each axis of the mesh (`one_layer.models.sharding`); -1 stands for as many as there are."""
+
+    data: int = -1
+    model: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value != -1 and value < 1:
+                raise UserError(
+                    f"mesh.{name} is {value}; it must be at least 1, or -1 for as many as there are devices"
+                )
+        if self.data == self.model == -1:
+            raise UserError("mesh.data and mesh.model are both -1; at most one of them can follow from the other")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything that a run depends on. `seed` is for the random layer, the scores, the order of batches and dropout.
 
@@ -105,6 +122,7 @@ class RunConfig:
     optim: OptimConfig
     train: TrainConfig
     evaluation: Any
+    mesh: MeshConfig = MeshConfig()
     raw: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
@@ -119,11 +137,12 @@ def resolve(config: dict[str, Any]) -> RunConfig:
 
     Raises: UserError for an unknown key (it suggests the nearest known one), a missing section, and a value out of range.
     """
-    refuse_unknown("", config, {*_SECTIONS, "task", "seed"})
+    refuse_unknown("", config, {*_SECTIONS, "mesh", "task", "seed"})
+    config = {"mesh": {}, **config}  # an earlier version had no such section
     if missing := sorted(set(_SECTIONS) - config.keys()):
         raise UserError(f"the config lacks the section {missing[0]!r}; start from configs/common.py")
     task = task_named(config.get("task", "translation"))
-    for name in _SECTIONS:
+    for name in (*_SECTIONS, "mesh"):
         if not isinstance(config[name], dict):
             raise UserError(f"{name} is {config[name]!r:.200} in the config; it must be a section with keys")
     seed = config.get("seed", 1)
@@ -136,6 +155,7 @@ def resolve(config: dict[str, Any]) -> RunConfig:
         "optim": record(OptimConfig, "optim", config["optim"]),
         "train": record(TrainConfig, "train", config["train"]),
         "evaluation": task_settings(task, config["evaluation"]),
+        "mesh": record(MeshConfig, "mesh", config["mesh"]),
     }
     plain = {name: dict(vars(each)) for name, each in records.items()}
     run = RunConfig(task, seed, model, **records, raw={"task": task.name, "seed": seed, "model": model, **plain})
@@ -195,7 +215,7 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     for name, value in flatten(overrides).items():
         if name in _WHERE_TEXT_IS:
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
-        elif not name.startswith("evaluation.") and trained.get(name) != value:
+        elif not name.startswith(("evaluation.", "mesh.")) and trained.get(name) != value:
             raise UserError(
                 f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
                 f"evaluation.* and {', '.join(_WHERE_TEXT_IS)} can have other values"
@@ -214,6 +234,8 @@ def may_change(name: str, run: RunConfig) -> bool:
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"
     section, _, key = name.partition(".")
+    if section == "mesh":  # results differ by the order of additions alone
+        return True
     if section == "evaluation":
         return key not in run.task.validated_by
     free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
@@ -16,6 +16,8 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
+from one_layer.models.sharding import Devices
+from one_layer.supermask import Supermask
 
 if TYPE_CHECKING:
     from one_layer.tasks.protocol import Task
@@ -78,7 +80,9 @@ def prepared(config: ModelConfig, variables: Variables) -> Variables:
     """`variables` with all masks applied to their weights. Without scores, they are returned unchanged and not copied."""
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
     scored = any(path[-1].key == "scores" for path, _ in leaves)
-    return _materialize(variables, mask=config.supermask) if scored else variables
+    return _materialized(variables, config.supermask, Devices.holding(variables)) if scored else variables
 
 
-_materialize = jax.jit(materialize, static_argnames="mask")
+@partial(jax.jit, static_argnames=("mask", "devices"))
+def _materialized(variables: Variables, mask: Supermask, devices: Devices) -> Variables:
+    return devices.for_computing(materialize(variables, mask, devices.selecting(mask)))

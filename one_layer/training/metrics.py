@@ -19,7 +19,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
 from one_layer.files import write_atomically
-from one_layer.layers.matrix import for_each_mask
+from one_layer.layers.matrix import ONE_AFTER_THE_OTHER, Selecting, for_each_mask
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_metrics
 from one_layer.supermask import Supermask
@@ -86,25 +86,25 @@ class _Board:
 @partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])
 @dataclass(frozen=True, eq=False)
 class PackedMask:
-    """The mask bits of all layers of a matrix, `count` in total. The `bits` of each layer are padded to whole bytes."""
+    """The mask bits of all layers of a matrix, `count` in total. The `bits` of each column are padded to whole bytes."""
 
-    bits: UInt8[Array, "*layers bytes"]
+    bits: UInt8[Array, "*layers bytes columns"]
     count: int
 
 
 Masks = dict[str, PackedMask]
 
 
-def packed_masks(params: Any, mask: Supermask) -> Masks:
+def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Masks:
     """Every mask of a model, by the path of its scores: one bit per weight, 1 where the mask is above 0. Layers are packed separately."""
     named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
-    packed = for_each_mask(scores, mask, lambda chosen: jnp.packbits(chosen.reshape(-1) > 0))
+    packed = for_each_mask(scores, mask, lambda chosen: jnp.packbits(chosen > 0, axis=0), selecting)
     return {"/".join(path): PackedMask(bits, scores[path].size) for path, bits in packed.items()}
 
 
 def flipped_share(before: Masks, after: Masks) -> Float[Array, ""]:
-    """The share of all mask bits that differ, in [0, 1]. Padding bits at the end of a layer do not count."""
+    """The share of all mask bits that differ, in [0, 1]. Padding bits do not count."""
     flips = sum(
         jnp.sum(jnp.bitwise_count(mask.bits ^ after[name].bits), dtype=jnp.float32) for name, mask in before.items()
     )

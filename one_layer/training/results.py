@@ -44,7 +44,7 @@ def write(
     run: RunConfig, corpus: Corpus, folder: RunFolder, spent: Spent, epoch_updates: int, overrides: list[str]
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`."""
-    best = restore_run(folder, "best")
+    best = restore_run(folder, "best", vars(run.mesh))
     tests, examples = {}, {}
     for name, split in corpus.tests.items():
         tests[name], hypotheses = best.score(split, name)

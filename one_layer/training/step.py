@@ -14,7 +14,8 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.matrix import materialize
-from one_layer.models import ModelConfig, build
+from one_layer.models import ModelConfig, abstract, build
+from one_layer.models.sharding import Devices
 from one_layer.tasks.protocol import Task
 
 Tree = Any
@@ -22,16 +23,21 @@ Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[
 
 
 def train_step(
-    task: Task, config: ModelConfig, optimizer: optax.GradientTransformation, smoothing: float, seed: int
+    task: Task,
+    config: ModelConfig,
+    optimizer: optax.GradientTransformation,
+    smoothing: float,
+    seed: int,
+    devices: Devices | None = None,
 ) -> Step:
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
     `fixed` has the other collections of the model: `random` and, if it exists, `frozen`. A batch is an item of the task's batches:
     arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
-    params and moments stay as they were.
+    params and moments stay as they were. `devices` share out the work; by default there is one.
     """
-    model = build(config)
+    model, devices = build(config), devices or Devices.holding(())
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
         sums = task.loss(model, {**trained, **fixed}, batch, smoothing, {"dropout": key})
@@ -60,7 +66,9 @@ def train_step(
         params: Tree, moments: Tree, fixed: dict[str, Tree], batch: dict[str, Array], number: Int[Array, ""]
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         def select(params: Tree) -> tuple[Tree, Tree]:
-            variables = materialize({"params": params, **fixed}, config.supermask)
+            selecting = devices.selecting(config.supermask)
+            variables = materialize({"params": params, **fixed}, config.supermask, selecting)
+            variables = devices.for_computing(variables)
             return variables, {name: variables.pop(name) for name in fixed}
 
         # Every mask is selected once per update, before the scan over the layers. In the scan, each selection would wait for the
@@ -76,4 +84,6 @@ def train_step(
         params, moments = jax.lax.cond(finite, apply, lambda _, *unchanged: unchanged, gradients, params, moments)
         return params, moments, {**sums, "norm": norm}
 
-    return jax.jit(step, donate_argnums=(0, 1))
+    fixed = abstract(config)
+    params = fixed.pop("params")
+    return devices.jit_step(step, params, jax.eval_shape(optimizer.init, params), fixed)

@@ -22,6 +22,7 @@ from one_layer.files import write_atomically
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.models.flops import batch_flops
+from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
@@ -49,6 +50,8 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     """
     folder = RunFolder(workdir)
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
+    devices = Devices.arranged(run.mesh.data, run.mesh.model)
+    devices.check(run.model_config(_FEWEST, _FEWEST))
     with folder.locked():
         resumed = folder.claim(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
@@ -64,7 +67,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             check_warmup(run, batches.batches_per_epoch)
             folder.begin(corpus, {"frozen": tables}, corpus.fingerprints())
         folder.write_config(run)
-        trainer = Trainer(run, model, corpus, folder)
+        trainer = Trainer(run, model, corpus, folder, devices)
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
             trainer.run_to_the_end(interruption)
@@ -80,20 +83,20 @@ def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any
 class Trainer:
     """One run: its arrays, its batches and its loop."""
 
-    def __init__(self, run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder) -> None:
-        self.run, self.model, self.corpus, self.folder = run, model, corpus, folder
+    def __init__(self, run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder, devices: Devices) -> None:
+        self.run, self.model, self.corpus, self.folder, self.devices = run, model, corpus, folder, devices
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
-        self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
+        self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed).shared(*devices.shares())
         self.epoch_updates = self.batches.batches_per_epoch
         self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
-        variables = folder.with_frozen(initialize(model, run.seed))
+        variables = folder.with_frozen(initialize(model, run.seed, devices))
         self.params = variables.pop("params")
         self.fixed = variables
         self.optimizer = optimizer(run.optim, self.updates)
-        self.moments = self.optimizer.init(self.params)
-        self.step = train_step(run.task, model, self.optimizer, run.optim.label_smoothing, run.seed)
+        self.moments = devices.initial_moments(self.optimizer.init, self.params)
+        self.step = train_step(run.task, model, self.optimizer, run.optim.label_smoothing, run.seed, devices)
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
 
     def restore(self) -> None:
@@ -152,7 +155,8 @@ class Trainer:
         if self._over():
             return
         self.validator = self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
-        self._pack = jax.jit(partial(metrics.packed_masks, mask=self.model.supermask))
+        mask = self.model.supermask
+        self._pack = jax.jit(partial(metrics.packed_masks, mask=mask, selecting=self.devices.selecting(mask)))
         self.masks = self._packed(self._params_of_last_evaluation())
         self.line, self._saved = ProgressLine(self.updates, self.evaluate_every), time.perf_counter()
         log.info(
@@ -176,7 +180,7 @@ class Trainer:
             return self.params
         if evaluated:
             return self.checkpoints.restore(evaluated[-1], params=self.params)["params"]
-        return initialize(self.model, self.run.seed)["params"]
+        return initialize(self.model, self.run.seed, self.devices)["params"]
 
     def _over(self) -> bool:
         return self._at_an_end() and not self._unevaluated()
@@ -206,8 +210,9 @@ class Trainer:
         self.flops_after = {reached: progress.flops}
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             batch = next(batches)
-            self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, batch, step)
-            progress.flops += batch_flops(self.model, batch)
+            placed = self.devices.batch(batch)
+            self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, placed, step)
+            progress.flops += batch_flops(self.model, placed)
             self.flops_after[step + 1] = progress.flops
             pending.append((step + 1, sums))
             unread = 1 if meter.in_a_row + 1 < most else 0

@@ -109,7 +109,7 @@ def assert_names_a_key(error: UserError, changes: dict[str, Any]) -> None:
     """One line, and with the name of a key: one that was changed, or another that it does not go together with."""
     message = str(error)
     assert "\n" not in message and len(message) < 1500, message
-    named = re.findall(r"\b(?:model|data|optim|train|evaluation)\.\w+|\btask\b|\bseed\b|unknown key", message)
+    named = re.findall(r"\b(?:model|data|optim|mesh|train|evaluation)\.\w+|\btask\b|\bseed\b|unknown key", message)
     assert named, (message, changes)
     if len(changes) == 1:
         key = next(iter(changes))

@@ -16,7 +16,7 @@ from one_layer.errors import UserError
 from one_layer.models.config import ModelConfig
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import OPEN, OptimConfig, RunConfig, TrainConfig, rescored, resolve
+from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, rescored, resolve
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import ROOT, tiny
 
@@ -24,6 +24,7 @@ RECORDS = {
     "model": ModelConfig,
     "data": DataConfig,
     "optim": OptimConfig,
+    "mesh": MeshConfig,
     "train": TrainConfig,
     "evaluation": SearchSettings,
 }
@@ -128,12 +129,18 @@ def test_what_no_run_can_have_is_refused(name, value, message):
         resolve(changed(name, value))
 
 
-@pytest.mark.parametrize("section", RECORDS)
+@pytest.mark.parametrize("section", [name for name in RECORDS if name != "mesh"])
 def test_a_missing_section_is_named(section):
     config = tiny.config()
     del config[section]
     with pytest.raises(UserError, match=f"lacks the section '{section}'"):
         resolve(config)
+
+
+def test_the_config_of_an_earlier_version_has_no_mesh():
+    config = tiny.config()
+    del config["mesh"]
+    assert resolve(config) == resolve(tiny.config())
 
 
 def test_what_json_gives_back_is_the_same_config():

@@ -15,6 +15,7 @@ from one_layer.data.batches import evaluation_batches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.models import ModelConfig, build
+from one_layer.models.sharding import Devices, fetch
 from one_layer.special_tokens import UNK
 from one_layer.tasks.classification.labels import label_set
 from one_layer.tasks.classification.measures import SCORES
@@ -50,12 +51,13 @@ class Labeller:
         """
         settings = self._settings
         found: dict[int, np.ndarray] = {}
+        devices = Devices.holding(variables)
         buckets = min(settings.buckets, 1 + len(texts) // 100)
         with tqdm(total=len(texts), desc=title, unit="text", disable=None, leave=False) as bar:
             for batch in evaluation_batches(texts, None, settings.max_tokens, buckets):
                 between()
                 rows = batch["index"] >= 0
-                log_p = np.asarray(self._log_p(variables, batch["source"]))[rows]
+                log_p = fetch(self._log_p(variables, devices.rows(batch["source"])))[: len(rows)][rows]
                 found.update(zip(batch["index"][rows].tolist(), log_p, strict=True))
                 bar.update(len(log_p))
         return np.stack([found[place] for place in range(len(texts))])

@@ -16,6 +16,7 @@ from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
 from one_layer.models.decoding import Decoder, reorder
+from one_layer.models.sharding import Devices, fetch
 from one_layer.special_tokens import PAD
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings
@@ -52,13 +53,15 @@ class Generator:
         Raises: UserError if the model's outputs are not finite.
         """
         found: dict[int, Hypothesis] = {}
+        devices = Devices.holding(variables)
         batches = batches_for_search(sentences, self.settings.max_tokens)
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
             for batch in batches:
                 between()
                 lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
                 limits = np.array([self._limit(length) for length in lengths], np.int32)
-                best = jax.device_get(self._search(variables, batch["source"], limits, batch["index"] >= 0))
+                active = devices.rows(batch["index"] >= 0, False)
+                best = fetch(self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active))
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
                 for row in rows:
                     length = int(best.lengths[row, 0])

@@ -1,0 +1,124 @@
+"""Sharded training: the same numbers on every mesh, scores in parts on all devices, and mask bits as the only large transfers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from one_layer.data.batches import TrainingBatches
+from one_layer.errors import UserError
+from one_layer.models.sharding import Devices
+from tests import ROOT, tiny, tiny_runs
+
+MESHES = ("data", "model", "mixed")
+MASKED = [("one_layer", mesh) for mesh in MESHES] + [("signs", "mixed")]
+EVERY = [*MASKED, ("dense", "mixed")]
+CLOSE = 1e-4  # of losses and norms: other devices add floats in another order
+
+
+@pytest.fixture(scope="module")
+def found():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.mesh_program"],
+        cwd=ROOT,
+        env=tiny_runs.environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "mesh"), EVERY)
+def test_training_is_the_same_on_every_mesh(found, model, mesh):
+    alone, shared = found[f"{model} one device"], found[f"{model} {mesh}"]
+    np.testing.assert_allclose(shared["losses"], alone["losses"], rtol=CLOSE)
+    np.testing.assert_allclose(shared["norms"], alone["norms"], rtol=100 * CLOSE)
+    assert len(set(alone["losses"])) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "mesh"), EVERY)
+def test_a_trained_model_translates_alike_on_every_mesh(found, model, mesh):
+    """Few translations differ: two scores may be closer than the order of additions can tell."""
+    alone, shared = found[f"{model} one device"]["translations"], found[f"{model} {mesh}"]["translations"]
+    assert len(shared) == len(alone) == 11
+    assert sum(one != other for one, other in zip(alone, shared, strict=True)) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mesh", MESHES)
+def test_masks_keep_the_same_number_on_every_mesh(found, mesh):
+    assert found[f"one_layer {mesh}"]["kept"] == found["one_layer one device"]["kept"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "mesh"), EVERY)
+def test_every_device_holds_its_part_of_scores_and_moments(found, model, mesh):
+    assert found[f"{model} {mesh}"]["parts"] == {"params": 1 / 8, "moments": 1 / 8}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "mesh"), MASKED)
+def test_no_scores_are_gathered_but_mask_bits(found, model, mesh):
+    """The masked matrices of layers have 256 x 256 entries. Whatever else is gathered must be smaller than one row of them."""
+    gathers = found[f"{model} {mesh}"]["gathers"]
+    assert any(shape.startswith("u8[") for shape in gathers)
+    for shape in gathers:
+        kind, sizes = re.fullmatch(r"(\w+)\[([\d,]*)\]", shape).groups()
+        size = math.prod(int(each) for each in sizes.split(",") if each)
+        assert kind == "u8" or size < 256, shape
+
+
+@pytest.mark.slow
+def test_a_dense_model_gathers_its_weights(found):
+    """The check above would see a gathered matrix if there were one."""
+    assert any(shape.startswith("f32[2,256,") for shape in found["dense mixed"]["gathers"])
+
+
+def lines(count: int) -> list[np.ndarray]:
+    return [np.full(3 + number % 5, 7, np.int32) for number in range(count)]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_the_shares_of_a_batch_make_the_whole(parts):
+    whole = TrainingBatches(lines(30), lines(30), max_tokens=60, accumulate=2, buckets=2, seed=3)
+    for number in (0, 1, 5):
+        shares = [whole.shared(parts, range(part, part + 1))[number] for part in range(parts)]
+        for name, array in whole[number].items():
+            joined = np.concatenate([share[name] for share in shares], axis=1)
+            np.testing.assert_array_equal(joined[:, : array.shape[1]], array)
+            assert {share[name].shape for share in shares} == {shares[0][name].shape}
+            if name == "target":
+                assert (joined[:, array.shape[1] :] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("mesh", "sentence"),
+    [
+        ((3, 1), "mesh.data=3 and mesh.model=1 do not arrange the 1 devices"),
+        ((-1, 2), "mesh.data=-1 and mesh.model=2 do not arrange the 1 devices"),
+    ],
+)
+def test_a_mesh_of_other_devices_is_refused(mesh, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Devices.arranged(*mesh)
+
+
+@pytest.mark.parametrize(("key", "value"), [("mesh.data", 0), ("mesh.model", -2)])
+def test_a_size_of_nothing_is_refused(key, value):
+    with pytest.raises(UserError, match=rf"{key} is {value}; it must be at least 1, or -1"):
+        tiny.run({key: value})
+
+
+def test_two_open_sizes_are_refused():
+    with pytest.raises(UserError, match="mesh.data and mesh.model are both -1"):
+        tiny.run({"mesh.model": -1})
