@@ -70,7 +70,7 @@ class Devices:
         """The devices that the arrays of `tree` were placed on; one device if nobody placed them."""
         for leaf in jax.tree.leaves(tree):
             sharding = getattr(leaf, "sharding", None)
-            if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names == (DATA, MODEL):
+            if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, Mesh):
                 return cls(sharding.mesh)
         return cls(_mesh_of_one(jax.devices()[0]))
 

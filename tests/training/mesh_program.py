@@ -1,6 +1,6 @@
 """Trains a tiny model for a few updates on several meshes of 8 CPU devices, and prints what it found as JSON.
 
-A process of its own, because a process has one number of devices.
+A process of its own, because a process has one number of devices: it needs JAX_NUM_CPU_DEVICES=8.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any
 
 import jax
 import numpy as np
-
-jax.config.update("jax_num_cpu_devices", 8)
 
 from one_layer.data.batches import TrainingBatches
 from one_layer.models import ModelConfig, initialize

@@ -27,7 +27,7 @@ def found():
     done = subprocess.run(
         [sys.executable, "-m", "tests.training.mesh_program"],
         cwd=ROOT,
-        env=tiny_runs.environment(),
+        env=tiny_runs.environment(JAX_NUM_CPU_DEVICES="8"),
         capture_output=True,
         encoding="utf-8",
         timeout=900,
@@ -120,5 +120,5 @@ def test_a_size_of_nothing_is_refused(key, value):
 
 
 def test_two_open_sizes_are_refused():
-    with pytest.raises(UserError, match="mesh.data and mesh.model are both -1"):
+    with pytest.raises(UserError, match=r"mesh\.data and mesh\.model are both -1"):
         tiny.run({"mesh.model": -1})
