@@ -59,7 +59,8 @@ def get_config() -> ConfigDict:
     model.init_qk_gain = placeholder(float)  # gain of the query and key matrices
     # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
     # updated), S (the shared random layer under a mask of its own), for instance LRLRL. 4L+3R puts 3 reservoirs between 4 layers: LRLRLRL.
-    # A number stands for L in a dense model and for S in a masked one.
+    # A number stands for L in a dense model and for S in a masked one. A lower-case letter is a layer that is left out: LlLl. A trained
+    # model may be scored, used and exported without some of its layers.
     model.encoder_layers = FieldReference(6, field_type=object)
     model.decoder_layers = FieldReference(6, field_type=object)
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers

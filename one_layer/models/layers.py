@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layers:
-    """`main` is a layer for which a number of layers stands. `patterns` has the letters of each stack, and `stacks` its settings.
+    """`main` is a layer for which a number of layers stands. `strings` has the letters of each stack, `patterns` those of the layers that
+    are not left out, and `stacks` their settings.
 
     A number of layers stands for `L` in a dense model, and for `S` in a masked one. The variables of these layers are in the module
     `layers` of their stack; those of updatable layers beside them are in `trained`, and those of reservoirs in `reservoir`.
@@ -28,16 +29,18 @@ class Layers:
     """
 
     main: LayerSettings
+    strings: dict[str, str]
     patterns: dict[str, str]
     stacks: dict[str, StackSettings]
 
     @classmethod
     def of(cls, config: ModelConfig) -> Layers:
         """The layers of `config`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
-        patterns = {
+        strings = {
             stack: expand(f"{stack}_layers", getattr(config, f"{stack}_layers"), _main(config))
             for stack in ("encoder", "decoder")
         }
+        patterns = {stack: "".join(filter(str.isupper, string)) for stack, string in strings.items()}
         for stack, pattern in patterns.items():
             if "S" in pattern and not config.masked:
                 given = getattr(config, f"{stack}_layers")
@@ -51,7 +54,9 @@ class Layers:
                 "(R); give a layer string with R, or train.backskip=off"
             )
         main = _layer(config, _main(config), "encoder")
-        return cls(main, patterns, {stack: _stack(config, stack, pattern) for stack, pattern in patterns.items()})
+        return cls(
+            main, strings, patterns, {stack: _stack(config, stack, pattern) for stack, pattern in patterns.items()}
+        )
 
     def stack(self, name: str) -> StackSettings:
         """The settings of the stack `encoder` or `decoder`."""

@@ -9,6 +9,7 @@ from typing import Any
 from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
+from one_layer.models.pruning import pruned
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.model import TrainedModel
@@ -18,6 +19,7 @@ SCHEDULES = ("inverse_sqrt", "cosine", "linear")
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
+_LAYERS = ("model.encoder_layers", "model.decoder_layers")
 # Not given by users in the section `model`: the text, the task and the section `train` decide them.
 _DECIDED = ("source_vocab", "target_vocab", "family", "backskip")
 
@@ -185,21 +187,36 @@ def _check_together(run: RunConfig) -> None:
         )
 
 
+def without_layers(model: TrainedModel, overrides: dict[str, Any]) -> TrainedModel:
+    """`model` without the layers that are lower-case letters in `overrides`: `model.encoder_layers`, `.decoder_layers`.
+
+    Raises: UserError for strings that differ in more from those that the model was trained with.
+    """
+    trained, given = flatten(model.trained_with), flatten(overrides)
+    layers = {name: given[name] for name in _LAYERS if name in given and given[name] != trained.get(name)}
+    if not layers:
+        return model
+    keys = {name.removeprefix("model."): value for name, value in layers.items()}
+    config, variables = pruned(model.config, model.variables, **keys)
+    return dataclasses.replace(model, config=config, variables=variables)
+
+
 def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
     """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
 
-    Everything else was decided in training. Raises: UserError for an override (by its dotted name) that differs from the value that
-    the model was trained with.
+    Layers may be left out (see `without_layers`). Everything else was decided in training. Raises: UserError for an override (by its
+    dotted name) that differs from the value that the model was trained with.
     """
     trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():
         if name in _WHERE_TEXT_IS:
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
-        elif not name.startswith("evaluation.") and trained.get(name) != value:
+        elif not name.startswith("evaluation.") and name not in _LAYERS and trained.get(name) != value:
             raise UserError(
                 f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
-                f"evaluation.* and {', '.join(_WHERE_TEXT_IS)} can have other values"
+                f"evaluation.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
             )
+    model = without_layers(model, overrides)
     settings = task_settings(model.task, config["evaluation"])
     return dataclasses.replace(model, settings=settings, data=record(DataConfig, "data", {**vars(model.data), **data}))
 
