@@ -128,6 +128,11 @@ def get_config() -> ConfigDict:
     optim.accumulate = 1  # micro-batches per update
     optim.freeze_scores = False  # a control: the scores, and so the masks, stay as they were drawn; all else is trained
 
+    # What is trained, and what is frozen: names of parts, separated by commas; empty: all, and nothing. A name is a word or words joined by
+    # dots: encoder, decoder, attention, ffn, norms, masks, embeddings, head, or a layer: freeze=encoder.1,decoder.ffn. docs/reservoirs.md
+    optim.train_only = ""
+    optim.freeze = ""
+
     config.train = train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit

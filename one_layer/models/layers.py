@@ -54,9 +54,7 @@ class Layers:
                 "(R); give a layer string with R, or train.backskip=off"
             )
         main = _layer(config, _main(config), "encoder")
-        return cls(
-            main, strings, patterns, {stack: _stack(config, stack, pattern) for stack, pattern in patterns.items()}
-        )
+        return cls(main, strings, patterns, {stack: _stack(config, stack, string) for stack, string in strings.items()})
 
     def stack(self, name: str) -> StackSettings:
         """The settings of the stack `encoder` or `decoder`."""
@@ -68,8 +66,8 @@ def _main(config: ModelConfig) -> str:
     return "S" if config.masked else "L"
 
 
-def _stack(config: ModelConfig, stack: str, pattern: str) -> StackSettings:
-    main = _main(config)
+def _stack(config: ModelConfig, stack: str, string: str) -> StackSettings:
+    main, pattern = _main(config), "".join(filter(str.isupper, string))
     groups = []
     for letter in sorted(set(pattern)):
         name = "layers" if letter == main else {"L": "trained", "R": "reservoir"}[letter]
@@ -91,6 +89,9 @@ def _stack(config: ModelConfig, stack: str, pattern: str) -> StackSettings:
         final_norm=str(config.norm) if config.norm_position == "pre" else None,
         layerdrop=config.layerdrop,
         backskip=config.backskip,
+        freezing=config.freezing,
+        name=stack,
+        numbers=tuple(number for number, letter in enumerate(string, 1) if letter.isupper()),
     )
 
 

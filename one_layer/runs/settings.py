@@ -10,6 +10,7 @@ from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.pruning import pruned
+from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.model import TrainedModel
@@ -20,8 +21,8 @@ OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be 
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
 _LAYERS = ("model.encoder_layers", "model.decoder_layers")
-# Not given by users in the section `model`: the text, the task and the section `train` decide them.
-_DECIDED = ("source_vocab", "target_vocab", "family", "backskip")
+# Not given by users in the section `model`: the text, the task and the sections `train` and `optim` decide them.
+_DECIDED = ("source_vocab", "target_vocab", "family", "backskip", "train_only", "freeze")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class OptimConfig:
     label_smoothing: float = 0.1
     accumulate: int = 1
     freeze_scores: bool = False
+    train_only: str = ""
+    freeze: str = ""
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -112,7 +115,7 @@ class RunConfig:
     def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
         """The model for vocabularies of these sizes."""
         given = {"source_vocab": source_vocab, "target_vocab": target_vocab, "family": self.task.family}
-        given["backskip"] = self.train.backskip
+        given |= {"backskip": self.train.backskip, "train_only": self.optim.train_only, "freeze": self.optim.freeze}
         return record(ModelConfig, "model", {**self.model, **given})
 
 
@@ -179,6 +182,7 @@ def _check_together(run: RunConfig) -> None:
             "model.keep is 1.0, so there are no masks and nothing to train; give a model.keep below 1, or "
             "model.embedding=trained"
         )
+    TrainedParts.of(model)
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         raise UserError(

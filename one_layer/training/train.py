@@ -22,6 +22,7 @@ from one_layer.files import write_atomically
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.models.flops import batch_flops
+from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
@@ -92,7 +93,7 @@ class Trainer:
         self.params = variables.pop("params")
         self.fixed = variables
         self.optimizer = optimizer(run.optim, self.updates)
-        self.moments = self.optimizer.init(self.params)
+        self.moments = self.optimizer.init(TrainedParts.of(model).pick(self.params))
         self.step = train_step(run.task, model, self.optimizer, run.optim.label_smoothing, run.seed)
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
 
