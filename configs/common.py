@@ -59,7 +59,8 @@ def get_config() -> ConfigDict:
     model.init_qk_gain = placeholder(float)  # gain of the query and key matrices
     # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
     # updated), S (the shared random layer under a mask of its own), for instance LRLRL. 4L+3R puts 3 reservoirs between 4 layers: LRLRLRL.
-    # A number stands for L in a dense model and for S in a masked one.
+    # A number stands for L in a dense model and for S in a masked one. A lower-case letter is a layer that is left out: LlLl. A trained
+    # model may be scored, used and exported without some of its layers.
     model.encoder_layers = FieldReference(6, field_type=object)
     model.decoder_layers = FieldReference(6, field_type=object)
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
@@ -126,6 +127,11 @@ def get_config() -> ConfigDict:
     optim.label_smoothing = 0.1
     optim.accumulate = 1  # micro-batches per update
     optim.freeze_scores = False  # a control: the scores, and so the masks, stay as they were drawn; all else is trained
+
+    # What is trained, and what is frozen: names of parts, separated by commas; empty: all, and nothing. A name is a word or words joined by
+    # dots: encoder, decoder, attention, ffn, norms, masks, embeddings, head, or a layer: freeze=encoder.1,decoder.ffn. docs/reservoirs.md
+    optim.train_only = ""
+    optim.freeze = ""
 
     # Devices share out the work: those along mesh.data the rows of a batch, those along mesh.model the width of the layers. Their product
     # is the number of devices; -1 takes what the other key leaves. Scores and moments lie on all devices in parts.

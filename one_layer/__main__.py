@@ -125,15 +125,32 @@ def _train() -> None:
 def _ticket() -> None:
     """Writes the ticket of a checkpoint into the run's folder, or prints what a ticket contains."""
     if _MODE.value == "export":
+        from one_layer.models.pruning import kept_layers
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
-        path = _folder().ticket_in(_PRECISION.value)
-        export(restore_run(_folder(), _CHECKPOINT.value, _mesh()), path, _PRECISION.value)
+        model = _kept_layers(restore_run(_folder(), _CHECKPOINT.value, _mesh()))
+        path = _folder().ticket_in(_PRECISION.value, kept_layers(model.config))
+        export(model, path, _PRECISION.value)
     else:
         from one_layer.tickets.inspection import describe, inspect
 
         _print(describe(inspect(_TICKET.value or _folder().ticket_file)))
+
+
+def _kept_layers(model: TrainedModel) -> TrainedModel:
+    """`model` without the layers that `--config.model.encoder_layers` and `.decoder_layers` leave out. Other keys are for training."""
+    from one_layer.runs.settings import without_layers
+
+    if _CONFIG.value is None:
+        return model
+    overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    if others := sorted(overrides.keys() - {"model.encoder_layers", "model.decoder_layers"}):
+        raise UserError(
+            f"--mode=export has no use for --config.{others[0]}; it takes all settings from the run, but for layers that "
+            "--config.model.encoder_layers and --config.model.decoder_layers leave out"
+        )
+    return without_layers(model, overrides)
 
 
 def _report() -> None:

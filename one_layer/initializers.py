@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,26 +150,38 @@ def _stream(seed: int, role: str) -> np.random.Philox:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one matrix, or the L matrices of a stack, is drawn. A ticket stores this instead of the weights."""
+    """How one matrix, or the matrices of a stack, is drawn. A ticket stores this instead of the weights.
+
+    `layers` is None for one matrix, the number L of a stack's matrices, or the numbers of those of its layers that are not left out.
+    """
 
     role: str
     shape: tuple[int, ...]
     scheme: str
     scale: float = 1.0
     fan_in: int | None = None
-    layers: int | None = None
+    layers: int | tuple[int, ...] | None = None
     zero_row: int | None = None
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """The shape that `draw` returns: `shape`, or [layers, *shape] if each layer has its own matrix."""
-        return self.shape if self.layers is None else (self.layers, *self.shape)
+        return self.shape if self.layers is None else (len(self._numbers), *self.shape)
+
+    @property
+    def _numbers(self) -> Sequence[int]:
+        return range(self.layers) if isinstance(self.layers, int) else self.layers or ()
 
     def draw(self, seed: int) -> Float32[np.ndarray, "..."]:
         """Returns the weights of shape `whole_shape`; with `layers`, layer l is drawn for the role `role#l`."""
-        roles = [self.role] if self.layers is None else [f"{self.role}#{layer}" for layer in range(self.layers)]
+        roles = [self.role] if self.layers is None else [f"{self.role}#{layer}" for layer in self._numbers]
         drawn = [random_weights(seed, r, self.shape, self.scheme, scale=self.scale, fan_in=self.fan_in) for r in roles]
         weights = drawn[0] if self.layers is None else np.stack(drawn)
         if self.zero_row is not None:
             weights[..., self.zero_row, :] = 0.0
         return weights
+
+
+def drawn_layers(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
+    """The `layers` of a recipe for the layers with these numbers, from 0: how many they are, if they are the first ones."""
+    return len(numbers) if numbers == tuple(range(len(numbers))) else numbers

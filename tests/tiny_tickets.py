@@ -22,6 +22,7 @@ CASES = {
     "own weights": {"weights": "multi_layer", "selection": "score", "keep": 0.9, "init_scheme": "unsigned_constant"},
     "trained besides": {"norm": "affine", "bias": True, "share_bias": True, "embedding": "trained"},
     "frozen": {"norm": "frozen", "embedding": "frozen", "init_scheme": "xavier_normal"},
+    "layers left out": {"weights": "multi_layer", "encoder_layers": "sSsS", "decoder_layers": "SsSS"},
     "from elsewhere": {"embedding_path": "vectors.txt"},
     "no mask": {"keep": 1.0, "norm": "affine"},
     "dense": {"weights": "dense", "embedding": None, "norm": None, "bias": None},

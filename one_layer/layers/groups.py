@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from one_layer.layers.blocks import LayerSettings
+from one_layer.layers.freezing import Freezing
 
 Variables = dict[str, Any]
 
@@ -39,7 +40,8 @@ class StackSettings:
 
     `remat`: the backward pass recomputes a layer's inner values instead of storing them. `final_norm`: the kind of a LayerNorm after
     the last layer, which pre-LN needs, or None. In training, `layerdrop` is the probability that a layer is left out for a whole batch,
-    and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`).
+    and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`). `freezing` says what is trained in the
+    layers, whose `numbers`, from 1, count those that are left out; `name` is `encoder` or `decoder`.
     """
 
     pattern: str
@@ -48,11 +50,15 @@ class StackSettings:
     final_norm: str | None = None
     layerdrop: float = 0.0
     backskip: str = "off"
+    freezing: Freezing = Freezing()  # noqa: RUF009  # it is frozen itself
+    name: str = ""
+    numbers: tuple[int, ...] = ()
 
     @property
     def alike(self) -> bool:
         """Whether one scan over one kind of layer computes the stack."""
-        return len(self.groups) == 1 and not self.layerdrop and (self.backskip == "off" or "R" not in self.pattern)
+        skips = self.backskip != "off" and "R" in self.pattern
+        return len(self.groups) == 1 and not (self.layerdrop or skips or self.freezing.by_layer)
 
     def group(self, letter: str) -> Group:
         """The group with this letter."""

@@ -1,7 +1,8 @@
 """Stacks of unlike layers: updatable layers, reservoirs and masked layers in any order (arXiv 2012.15045, section 2).
 
 The pattern is cut into segments, each a unit of layers that is repeated (see `one_layer.layers.pattern.segments`). A segment is one
-scan, so the program does not grow with the number of repetitions.
+scan, so the program does not grow with the number of repetitions. Layers of one letter are unlike too if other parts of them are frozen;
+no gradient of a frozen part is computed.
 
 Two things happen in training alone, that is, when the stack has a random stream:
 
@@ -19,13 +20,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float
 
 from one_layer.layers.blocks import Layer
+from one_layer.layers.freezing import words
 from one_layer.layers.groups import Group, StackSettings, group_variables
 from one_layer.layers.pattern import segments
 
 Variables = dict[str, Any]
+Path = tuple[str, ...]
 Made = dict[str, Variables]  # new values of mutable collections, by collection and group
 
 
@@ -48,8 +52,13 @@ def run_mixed(
     depth: Counter[str] = Counter()
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 
-    for unit, repetitions in segments(settings.pattern):
-        inside = Counter(unit)
+    frozen = [_frozen(settings, number, letter, parts[letter][1]) for number, letter in _numbered(settings)]
+    kinds = {kind: chr(place) for place, kind in enumerate(dict.fromkeys(zip(settings.pattern, frozen, strict=True)))}
+    marks = {mark: kind for kind, mark in kinds.items()}
+
+    for marked, repetitions in segments("".join(kinds[kind] for kind in zip(settings.pattern, frozen, strict=True))):
+        unit = [marks[mark] for mark in marked]
+        inside = Counter(letter for letter, _ in unit)
 
         def of_segment(
             letter: str, leaf: Array, inside: Counter[str] = inside, repetitions: int = repetitions
@@ -64,12 +73,15 @@ def run_mixed(
         start = depth.total()
         items = own, None if keys is None else keys[start : start + repetitions * len(unit)].reshape(repetitions, -1)
 
-        def body(x: Array, item: tuple[Any, Array | None], unit: str = unit) -> tuple[Array, dict[str, Variables]]:
+        def body(
+            x: Array, item: tuple[Any, Array | None], unit: list[tuple[str, frozenset[Path]]] = unit
+        ) -> tuple[Array, dict[str, Variables]]:
             own, keys = item
             seen: Counter[str] = Counter()
             written: dict[str, list[Variables]] = {letter: [] for letter in own}
-            for place, letter in enumerate(unit):
+            for place, (letter, held) in enumerate(unit):
                 of_layer = jax.tree.map(lambda leaf, number=seen[letter]: leaf[number], own[letter])
+                of_layer = _with_frozen(of_layer, held)
                 call = _call(layer, settings, settings.group(letter), rest, mutable)
                 x, changed = call({**parts[letter][0], **of_layer}, x, None if keys is None else keys[place])
                 written[letter].append(changed)
@@ -78,7 +90,12 @@ def run_mixed(
                 letter: jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for letter, each in written.items()
             }
 
-        x, written = jax.lax.scan(body, x, items)
+        if repetitions == 1 and settings.freezing.by_layer:
+            # A scan would compute the gradient of its first input if any of its layers is trained, even with only frozen layers below.
+            x, one = body(x, jax.tree.map(lambda leaf: leaf[0], items))
+            written = jax.tree.map(lambda leaf: leaf[None], one)
+        else:
+            x, written = jax.lax.scan(body, x, items)
         for letter, tree in written.items():
             made[letter].append(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree))
             depth[letter] += repetitions * inside[letter]
@@ -88,6 +105,30 @@ def run_mixed(
         name: {settings.group(letter).name: tree[name] for letter, tree in whole.items() if name in tree}
         for name in mutable
     }
+
+
+def _numbered(settings: StackSettings) -> list[tuple[int, str]]:
+    return list(zip(settings.numbers, settings.pattern, strict=True))
+
+
+def _frozen(settings: StackSettings, number: int, letter: str, variables: Variables) -> frozenset[Path]:
+    """The paths of a layer's variables that are not trained, if its stack's layers differ in that: with `materialized` ones."""
+    if not settings.freezing.by_layer:
+        return frozenset()
+    found = {path for path in flatten_dict(variables) if path[0] in ("params", "materialized")}
+    name = settings.group(letter).name
+
+    def trained(path: Path) -> bool:
+        leaf = "scores" if path[0] == "materialized" else path[-1]
+        return settings.freezing.trains(words((settings.name, name, *path[1:-1], leaf), number))
+
+    return frozenset(path for path in found if not trained(path))
+
+
+def _with_frozen(variables: Variables, frozen: frozenset[Path]) -> Variables:
+    """The same variables; no gradient goes to those at the paths in `frozen`."""
+    flat = flatten_dict(variables)
+    return unflatten_dict(flat | {path: jax.lax.stop_gradient(flat[path]) for path in frozen}) if frozen else variables
 
 
 def _call(

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from one_layer.errors import UserError
 from one_layer.layers.blocks import LayerSettings
+from one_layer.layers.freezing import Freezing
 from one_layer.layers.groups import StackSettings
 from one_layer.models.families import Family, default_family, family_named
 from one_layer.models.layers import Layers
@@ -85,6 +86,8 @@ class ModelConfig:
     init_qk_gain: float | None = None
     family: str | None = None
     backskip: str = "off"
+    train_only: str = ""
+    freeze: str = ""
 
     def __post_init__(self) -> None:
         followed = {name: value for name, value in self._follows().items() if getattr(self, name) is None}
@@ -180,6 +183,11 @@ class ModelConfig:
             self.layerdrop,
             self.backskip,
         )
+
+    @property
+    def freezing(self) -> Freezing:
+        """Which parts are trained."""
+        return Freezing(self.train_only, self.freeze)
 
     @cached_property
     def layers(self) -> Layers:

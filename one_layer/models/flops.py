@@ -7,10 +7,12 @@ projection. Norms, softmax, masks and the optimiser are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from one_layer.layers.groups import Group
+from one_layer.layers.blocks import LayerSettings
+from one_layer.layers.freezing import words
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices
 
@@ -30,51 +32,95 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
     """The operations of the forward and the backward pass for `rows` padded sequences of `source` (and `target`) positions.
 
     The backward pass computes the gradient of every trained matrix, and of every input below which something is trained. A reservoir's
-    matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number.
+    matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number. Only matrices count
+    as trained: where norms or biases alone are trained below an input, its gradient is left out.
     """
     length = {"encoder": source, "decoder": target or 0}
-    trained_below = config.embedding != "frozen"
-    total = 0.0
-    for stack in config.network_family.stacks:
-        settings = config.stack(stack)
+    tables = list(config.network_family.tables(config))
+    total, below, encoded = 0.0, False, False
+    for stack, side in zip(("encoder", "decoder"), ("source", "target"), strict=True):
+        if stack not in config.network_family.stacks:
+            continue
+        settings, encoded = config.stack(stack), below
+        below = any(_table_trains(config, table.name) for table in tables if side in table.sides)
         parts = {
             group.letter: [p for p in matrices(config) if (p.stack, p.group) == (stack, group)]
             for group in settings.groups
         }
-        for letter in settings.pattern:
-            group = settings.group(letter)
+        for number, letter in zip(settings.numbers, settings.pattern, strict=True):
+            trained = [_trains(config, part, number) for part in parts[letter]]
             skipped = letter == "R" and settings.backskip != "off"
-            layer = _layer(parts[letter], group, stack, rows, length, trained_below and not skipped, settings.remat)
-            total += (1 - settings.layerdrop) * layer
-            trained_below = trained_below or group.layer.kind != "fixed"
+            layer = _Layer(settings.group(letter).layer, stack, rows, length, below and not skipped, encoded)
+            for part, its_own in zip(parts[letter], trained, strict=True):
+                layer.add(part, its_own)
+            total += (1 - settings.layerdrop) * layer.operations(settings.remat)
+            below = below or layer.below
     for head in config.network_family.heads(config):
-        total += 3 * 2 * rows * head.shape[0] * head.shape[1]
-    for table in config.network_family.tables(config):
+        trains = config.freezing.trains(words((head.name, "kernel")))
+        total += (1 + below + trains) * 2 * rows * head.shape[0] * head.shape[1]
+        below = below or trains
+    for table in tables:
         if "target" in table.sides:  # the output projection
-            products = 2 + (config.embedding != "frozen")
+            products = 1 + below + _table_trains(config, table.name)
             total += products * 2 * rows * length["decoder"] * table.rows * config.d_model
     return round(total)
 
 
-def _layer(
-    parts: list[Part], group: Group, stack: str, rows: int, length: dict[str, int], to_input: bool, remat: bool
-) -> int:
-    s, own = group.layer, length[stack]
-    products = sum(
-        2 * rows * (length["encoder"] if _is_of_source(part) else own) * part.shape[0] * part.shape[1]
-        for part in parts
-        if not (part.path[-1] == "kernels" and s.convolution == "lightweight")
-    )
-    between, gradients = 0, 2  # products of activations, and the number of their factors that have a gradient
-    if s.block == "transformer":
-        keys = own + (length["encoder"] if stack == "decoder" else 0)
-        between = 2 * 2 * rows * own * keys * s.d_model
-    elif s.block == "conv":
-        between, gradients = 2 * rows * own * s.width * s.d_model, 1 + (s.convolution == "dynamic")
-    backward = to_input * (products + gradients * between) + (s.kind != "fixed") * products
-    again = remat and bool(backward)
-    return (1 + again) * (products + between) + backward
+def _table_trains(config: ModelConfig, name: str) -> bool:
+    leaf = "scores" if config.embedding == "masked" else "kernel"
+    return config.embedding != "frozen" and config.freezing.trains(words((name, leaf)))
 
 
-def _is_of_source(part: Part) -> bool:
-    return "cross_attention" in part.path and part.path[-1] in _FROM_SOURCE
+def _trains(config: ModelConfig, part: Part, number: int) -> bool:
+    leaf = {"trained": "kernel", "masked": "scores"}.get(part.group.layer.kind)
+    return leaf is not None and config.freezing.trains(words((*part.path, leaf), number))
+
+
+@dataclass
+class _Layer:
+    """Adds up the operations of one layer, matrix by matrix, from its input to its output.
+
+    `below`: whether something is trained below the point that is reached; `encoded`: below the encoder's output.
+    """
+
+    settings: LayerSettings
+    stack: str
+    rows: int
+    length: dict[str, int]
+    below: bool
+    encoded: bool
+    forward: int = 0
+    backward: int = 0
+    _start: bool = False  # `below` at the beginning of an attention
+    _reached: list[bool] = field(default_factory=list)  # whether a gradient reaches its queries, keys and values
+
+    def add(self, part: Part, trained: bool) -> None:
+        s, name, own = self.settings, part.path[-1], self.length[self.stack]
+        cross = "cross_attention" in part.path
+        of_source = cross and name in _FROM_SOURCE
+        if name == "query":
+            self._start, self._reached = self.below, []
+        if name == "output":
+            keys = self.length["encoder"] if cross else own
+            query, key, value = self._reached
+            for factors in (query + key, (query or key) + value):  # of queries and keys, and of weights and values
+                self._between(2 * self.rows * own * keys * s.d_model, factors)
+        if name == "kernels":
+            dynamic = s.convolution == "dynamic"
+            self._between(2 * self.rows * own * s.width * s.d_model, self.below * (1 + dynamic))
+            if not dynamic:
+                return
+        reaches = self.encoded if of_source else self._start if name in ("query", *_FROM_SOURCE) else self.below
+        products = 2 * self.rows * (self.length["encoder"] if of_source else own) * part.shape[0] * part.shape[1]
+        self.forward += products
+        self.backward += (reaches + trained) * products
+        self._reached.append(reaches or trained)
+        self.below = self.below or trained or (of_source and self.encoded)
+
+    def _between(self, products: int, gradients: int) -> None:
+        """A product of activations, and the number of its factors that have a gradient."""
+        self.forward += products
+        self.backward += gradients * products
+
+    def operations(self, remat: bool) -> int:
+        return (1 + (remat and bool(self.backward))) * self.forward + self.backward

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layers:
-    """`main` is a layer for which a number of layers stands. `patterns` has the letters of each stack, and `stacks` its settings.
+    """`main` is a layer for which a number of layers stands. `strings` has the letters of each stack, `patterns` those of the layers that
+    are not left out, and `stacks` their settings.
 
     A number of layers stands for `L` in a dense model, and for `S` in a masked one. The variables of these layers are in the module
     `layers` of their stack; those of updatable layers beside them are in `trained`, and those of reservoirs in `reservoir`.
@@ -28,16 +29,18 @@ class Layers:
     """
 
     main: LayerSettings
+    strings: dict[str, str]
     patterns: dict[str, str]
     stacks: dict[str, StackSettings]
 
     @classmethod
     def of(cls, config: ModelConfig) -> Layers:
         """The layers of `config`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
-        patterns = {
+        strings = {
             stack: expand(f"{stack}_layers", getattr(config, f"{stack}_layers"), _main(config))
             for stack in ("encoder", "decoder")
         }
+        patterns = {stack: "".join(filter(str.isupper, string)) for stack, string in strings.items()}
         for stack, pattern in patterns.items():
             if "S" in pattern and not config.masked:
                 given = getattr(config, f"{stack}_layers")
@@ -51,7 +54,7 @@ class Layers:
                 "(R); give a layer string with R, or train.backskip=off"
             )
         main = _layer(config, _main(config), "encoder")
-        return cls(main, patterns, {stack: _stack(config, stack, pattern) for stack, pattern in patterns.items()})
+        return cls(main, strings, patterns, {stack: _stack(config, stack, string) for stack, string in strings.items()})
 
     def stack(self, name: str) -> StackSettings:
         """The settings of the stack `encoder` or `decoder`."""
@@ -63,8 +66,8 @@ def _main(config: ModelConfig) -> str:
     return "S" if config.masked else "L"
 
 
-def _stack(config: ModelConfig, stack: str, pattern: str) -> StackSettings:
-    main = _main(config)
+def _stack(config: ModelConfig, stack: str, string: str) -> StackSettings:
+    main, pattern = _main(config), "".join(filter(str.isupper, string))
     groups = []
     for letter in sorted(set(pattern)):
         name = "layers" if letter == main else {"L": "trained", "R": "reservoir"}[letter]
@@ -86,6 +89,9 @@ def _stack(config: ModelConfig, stack: str, pattern: str) -> StackSettings:
         final_norm=str(config.norm) if config.norm_position == "pre" else None,
         layerdrop=config.layerdrop,
         backskip=config.backskip,
+        freezing=config.freezing,
+        name=stack,
+        numbers=tuple(number for number, letter in enumerate(string, 1) if letter.isupper()),
     )
 
 

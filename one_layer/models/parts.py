@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from one_layer.layers.groups import Group
+from one_layer.layers.pattern import numbers_of
 from one_layer.layers.reservoirs import DIRECTIONS, GATES
 from one_layer.models.config import ModelConfig
 
@@ -28,6 +29,10 @@ class Part(NamedTuple):
         """The number of layers in the group."""
         return group_size(config, self.stack, self.group)
 
+    def numbers(self, config: ModelConfig) -> tuple[int, ...]:
+        """The numbers of these layers among all of the group; some may be left out."""
+        return group_numbers(config, self.stack, self.group)
+
 
 class NormPart(NamedTuple):
     """A LayerNorm of one layer: the path of its module, its role, and the layer's stack and group."""
@@ -41,6 +46,11 @@ class NormPart(NamedTuple):
 def group_size(config: ModelConfig, stack: str, group: Group) -> int:
     """The number of layers of a group."""
     return config.layers.patterns[stack].count(group.letter)
+
+
+def group_numbers(config: ModelConfig, stack: str, group: Group) -> tuple[int, ...]:
+    """The numbers, from 0, of the layers of a group that are not left out."""
+    return numbers_of(config.layers.strings[stack], group.letter)
 
 
 def matrices(config: ModelConfig) -> Iterator[Part]:

@@ -17,9 +17,9 @@ import numpy as np
 from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
-from one_layer.initializers import ORTHOGONAL, Recipe
+from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
 from one_layer.models.config import ModelConfig
-from one_layer.models.parts import Part, final_norms, group_size, matrices, norms
+from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
 from one_layer.models.sharding import Devices
 from one_layer.special_tokens import PAD
 
@@ -126,7 +126,7 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
         found[path] = Recipe(role, shape, "xavier_uniform")
     for part in matrices(config):
         scheme, scale = _scheme(config, part)
-        layers = None if part.group.one_weight else part.per_layer(config)
+        layers = None if part.group.one_weight else drawn_layers(part.numbers(config))
         found[part.path] = Recipe(part.role, part.shape, scheme, scale, layers=layers)
     for table in config.network_family.tables(config):
         path, role, shape = (table.name,), table.role, (table.rows, config.d_model)
@@ -193,7 +193,7 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
     layers = None
     if not path[-1].endswith("embedding") and config.sharing != "masks":
         group = next(part.group for part in matrices(config) if part.path == path)
-        layers = group_size(config, path[0], group)
+        layers = drawn_layers(group_numbers(config, path[0], group))
     role = f"{recipe.role}/scores"
     if config.score_init == "uniform":
         scale = math.sqrt(1 / 6)

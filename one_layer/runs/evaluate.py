@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.models.accounting import account, describe
+from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.tasks.model import TrainedModel
@@ -46,7 +47,8 @@ def _scored(model: TrainedModel) -> str:
     now = {f"evaluation.{name}": value for name, value in vars(model.settings).items()}
     now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
     changed = (f"{name.partition('.')[2]}={value}" for name, value in now.items() if trained.get(name, value) != value)
-    return " ".join([Path(model.source).name, *changed])
+    layers = (f"{stack}={numbers}" for stack, numbers in kept_layers(model.config).items())
+    return " ".join([Path(model.source).name, *layers, *changed])
 
 
 def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:

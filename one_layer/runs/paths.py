@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,11 @@ class RunPaths:
         """The ticket: the trained model in one file."""
         return self.path / "ticket.safetensors"
 
-    def ticket_in(self, precision: str) -> Path:
-        """The ticket whose trained and fixed matrices have this precision."""
-        return self.ticket_file if precision == "float32" else self.path / f"ticket-{precision}.safetensors"
+    def ticket_in(self, precision: str, layers: Mapping[str, str] | None = None) -> Path:
+        """The ticket whose trained and fixed matrices have this precision. `layers`: those that stay, by stack, if some are left out."""
+        parts = [] if precision == "float32" else [precision]
+        parts += [f"{stack}-{numbers}" for stack, numbers in (layers or {}).items()]
+        return self.path / f"{'-'.join(['ticket', *parts])}.safetensors"
 
     @property
     def frozen_file(self) -> Path:

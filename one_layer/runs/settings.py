@@ -9,6 +9,8 @@ from typing import Any
 from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
+from one_layer.models.pruning import pruned
+from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.model import TrainedModel
@@ -18,8 +20,9 @@ SCHEDULES = ("inverse_sqrt", "cosine", "linear")
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
-# Not given by users in the section `model`: the text, the task and the section `train` decide them.
-_DECIDED = ("source_vocab", "target_vocab", "family", "backskip")
+_LAYERS = ("model.encoder_layers", "model.decoder_layers")
+# Not given by users in the section `model`: the text, the task and the sections `train` and `optim` decide them.
+_DECIDED = ("source_vocab", "target_vocab", "family", "backskip", "train_only", "freeze")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class OptimConfig:
     label_smoothing: float = 0.1
     accumulate: int = 1
     freeze_scores: bool = False
+    train_only: str = ""
+    freeze: str = ""
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -128,7 +133,7 @@ class RunConfig:
     def model_config(self, source_vocab: int, target_vocab: int) -> ModelConfig:
         """The model for vocabularies of these sizes."""
         given = {"source_vocab": source_vocab, "target_vocab": target_vocab, "family": self.task.family}
-        given["backskip"] = self.train.backskip
+        given |= {"backskip": self.train.backskip, "train_only": self.optim.train_only, "freeze": self.optim.freeze}
         return record(ModelConfig, "model", {**self.model, **given})
 
 
@@ -197,6 +202,7 @@ def _check_together(run: RunConfig) -> None:
             "model.keep is 1.0, so there are no masks and nothing to train; give a model.keep below 1, or "
             "model.embedding=trained"
         )
+    TrainedParts.of(model)
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         raise UserError(
@@ -205,21 +211,36 @@ def _check_together(run: RunConfig) -> None:
         )
 
 
+def without_layers(model: TrainedModel, overrides: dict[str, Any]) -> TrainedModel:
+    """`model` without the layers that are lower-case letters in `overrides`: `model.encoder_layers`, `.decoder_layers`.
+
+    Raises: UserError for strings that differ in more from those that the model was trained with.
+    """
+    trained, given = flatten(model.trained_with), flatten(overrides)
+    layers = {name: given[name] for name in _LAYERS if name in given and given[name] != trained.get(name)}
+    if not layers:
+        return model
+    keys = {name.removeprefix("model."): value for name, value in layers.items()}
+    config, variables = pruned(model.config, model.variables, **keys)
+    return dataclasses.replace(model, config=config, variables=variables)
+
+
 def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
     """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
 
-    Everything else was decided in training. Raises: UserError for an override (by its dotted name) that differs from the value that
-    the model was trained with.
+    Layers may be left out (see `without_layers`). Everything else was decided in training. Raises: UserError for an override (by its
+    dotted name) that differs from the value that the model was trained with.
     """
     trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():
         if name in _WHERE_TEXT_IS:
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
-        elif not name.startswith(("evaluation.", "mesh.")) and trained.get(name) != value:
+        elif not name.startswith(("evaluation.", "mesh.")) and name not in _LAYERS and trained.get(name) != value:
             raise UserError(
                 f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
-                f"evaluation.* and {', '.join(_WHERE_TEXT_IS)} can have other values"
+                f"evaluation.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
             )
+    model = without_layers(model, overrides)
     settings = task_settings(model.task, config["evaluation"])
     return dataclasses.replace(model, settings=settings, data=record(DataConfig, "data", {**vars(model.data), **data}))
 

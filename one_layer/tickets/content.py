@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 from dataclasses import dataclass
@@ -185,16 +186,23 @@ def _recipe(entry: Any) -> tuple[Recipe, str]:
         and isinstance(e["scale"], (int, float))
         and 0.0 < e["scale"] <= 2.0**32
         and (e["fan_in"] is None or _counts(e["fan_in"]))
-        and (e["layers"] is None or _counts(e["layers"]))
+        and (e["layers"] is None or _counts(e["layers"]) or _numbers(e["layers"]))
         and (e["zero_row"] is None or (type(e["zero_row"]) is int and 0 <= e["zero_row"] < e["shape"][0]))
     )
     if not sensible:
         raise damaged("its metadata 'random' have an invalid recipe")
-    return Recipe(**{name: e[name] for name in fields - {"checksum"}} | {"shape": tuple(e["shape"])}), e["checksum"]
+    lists = {name: tuple(e[name]) for name in ("shape", "layers") if isinstance(e[name], list)}
+    return Recipe(**{name: e[name] for name in fields - {"checksum"}} | lists), e["checksum"]
 
 
 def _counts(value: Any) -> bool:
     return type(value) is int and 1 <= value <= 2**40
+
+
+def _numbers(value: Any) -> bool:
+    """Whether these are the numbers of layers, from 0, in ascending order."""
+    known = isinstance(value, list) and value and all(type(each) is int and 0 <= each < 2**12 for each in value)
+    return bool(known) and all(first < second for first, second in itertools.pairwise(value))
 
 
 def _draw(seed: int, recipe: Recipe, expected: str, drawn: dict[tuple[int, Recipe], Drawn]) -> Drawn:

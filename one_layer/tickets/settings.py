@@ -27,7 +27,8 @@ Tensors = dict[str, np.ndarray]
 
 NAMES = ("task", "seed", "step", "model", "data", "evaluation")  # names of metadata
 
-_DECIDED = {"source_vocab", "target_vocab", "family", "backskip"}  # not keys of the section `model`
+_FOR_TRAINING = {"backskip", "train_only", "freeze"}
+_DECIDED = {"source_vocab", "target_vocab", "family", *_FOR_TRAINING}  # not keys of the section `model`
 _MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - _DECIDED
 _LONGEST_TEXT = 2**24  # bytes
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
@@ -56,7 +57,8 @@ def write_settings(settings: Settings) -> dict[str, str]:
     """The metadata: one JSON text per name."""
     sections = {name: dataclasses.asdict(getattr(settings, name)) for name in ("data", "evaluation")}
     model = dataclasses.asdict(settings.config)
-    del model["family"], model["backskip"]  # the task decides the first; the other is for training alone
+    for name in ("family", *_FOR_TRAINING):  # the task decides the family
+        del model[name]
     values = {"task": settings.task.name, "seed": settings.seed, "step": settings.step, "model": model, **sections}
     return {name: json.dumps(values[name]) for name in NAMES}
 

@@ -3,8 +3,8 @@
 The estimate is low: it leaves out what compilers and text take. So what it refuses could not be trained, and there is no key to train
 it nevertheless. In float32, which all of it is kept in:
 
-- state: parameters, the two moments of Adam, and fixed arrays;
-- gradients: one for each parameter, and for masked matrices also the product W ⊙ M and its gradient;
+- state: parameters, the two moments of Adam of those that are trained, and fixed arrays;
+- gradients: one for each trained parameter, and for masked matrices also the product W ⊙ M and its gradient;
 - activations of a micro-batch: for a token, 8·d_model + 2·ffn in every encoder layer, 14·d_model + 2·ffn in every decoder layer
   (d_model alone if `model.remat` computes them again), and its logits twice;
 - batches: ids of an update, of which eight are read ahead;
@@ -24,6 +24,7 @@ import jax
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
+from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 
 _FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
@@ -61,7 +62,10 @@ def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -
             lambda path: path[-1] == "scores",
         )
     )
-    floats = {"state": 3 * trained + fixed, "gradients": trained + 2 * masked, "activations": 0, "batches": 0}
+    optimised = sum(math.prod(shape) for shape in TrainedParts.of(model).shapes.values())
+    frozen = trained - optimised
+    floats = {"state": 3 * optimised + frozen + fixed, "gradients": optimised + masked + min(masked, optimised)}
+    floats |= {"activations": 0, "batches": 0}
     search = 0
     if corpus is not None:
         sides = [side for side in (corpus.train.source, corpus.train.target) if len(side)]

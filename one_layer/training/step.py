@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
+from one_layer.models.trained import TrainedParts
 from one_layer.tasks.protocol import Task
 
 Tree = Any
@@ -32,15 +33,16 @@ def train_step(
 ) -> Step:
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
+    `moments` is the optimiser's state of the trained parts of `params` (see `one_layer.models.trained`); the others are not differentiated.
     `fixed` has the other collections of the model: `random` and, if it exists, `frozen`. A batch is an item of the task's batches:
     arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
     params and moments stay as they were. `devices` share out the work; by default there is one.
     """
-    model, devices = build(config), devices or Devices.holding(())
+    model, parts, devices = build(config), TrainedParts.of(config), devices or Devices.holding(())
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        sums = task.loss(model, {**trained, **fixed}, batch, smoothing, {"dropout": key})
+        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, {"dropout": key})
         return sums["loss"], sums
 
     def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
@@ -65,15 +67,14 @@ def train_step(
     def step(
         params: Tree, moments: Tree, fixed: dict[str, Tree], batch: dict[str, Array], number: Int[Array, ""]
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
-        def select(params: Tree) -> tuple[Tree, Tree]:
-            selecting = devices.selecting(config.supermask)
-            variables = materialize({"params": params, **fixed}, config.supermask, selecting)
-            variables = devices.for_computing(variables)
-            return variables, {name: variables.pop(name) for name in fixed}
+        def select(trained: Tree) -> tuple[Tree, Tree]:
+            variables = {"params": parts.put(trained, params), **fixed}
+            variables = materialize(variables, config.supermask, devices.selecting(config.supermask))
+            return parts.apart(devices.for_computing(variables), fixed)
 
         # Every mask is selected once per update, before the scan over the layers. In the scan, each selection would wait for the
         # previous layer, and the arrays that the backward pass needs would be copied.
-        trained, pull_back, rest = jax.vjp(select, params, has_aux=True)
+        trained, pull_back, rest = jax.vjp(select, parts.pick(params), has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
         gradients, sums = gradient(trained, rest, batch, key)
         (gradients,) = pull_back(gradients)
@@ -81,9 +82,11 @@ def train_step(
         norm = optax.tree.norm(gradients)
         finite = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm)
         # A condition and not jnp.where, whose fusion with the update would change the last bits of runs without such updates.
-        params, moments = jax.lax.cond(finite, apply, lambda _, *unchanged: unchanged, gradients, params, moments)
-        return params, moments, {**sums, "norm": norm}
+        before = parts.pick(params), moments
+        trained, moments = jax.lax.cond(finite, apply, lambda _, *unchanged: unchanged, gradients, *before)
+        return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     fixed = abstract(config)
     params = fixed.pop("params")
-    return devices.jit_step(step, params, jax.eval_shape(optimizer.init, params), fixed)
+    moments = jax.eval_shape(lambda params: optimizer.init(parts.pick(params)), params)
+    return devices.jit_step(step, params, moments, fixed)

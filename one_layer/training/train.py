@@ -23,6 +23,7 @@ from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.models.flops import batch_flops
 from one_layer.models.sharding import Devices
+from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
@@ -95,7 +96,8 @@ class Trainer:
         self.params = variables.pop("params")
         self.fixed = variables
         self.optimizer = optimizer(run.optim, self.updates)
-        self.moments = devices.initial_moments(self.optimizer.init, self.params)
+        parts = TrainedParts.of(model)
+        self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         self.step = train_step(run.task, model, self.optimizer, run.optim.label_smoothing, run.seed, devices)
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
 

@@ -28,7 +28,7 @@ RECORDS = {
     "train": TrainConfig,
     "evaluation": SearchSettings,
 }
-NOT_OF_THE_USER = {"source_vocab", "target_vocab", "family", "backskip"}
+NOT_OF_THE_USER = {"source_vocab", "target_vocab", "family", "backskip", "train_only", "freeze"}
 # A model by itself drops nothing; that is a matter of the recipe that trains it.
 DELIBERATELY_DIFFERENT = {("model", "dropout")}
 KEYS = [(section, name) for section, values in tiny.config().items() if isinstance(values, dict) for name in values]

@@ -221,6 +221,7 @@ FORGED = {
     "another scale": (value("random", 1, "scale", to=1.5), "another generator made this ticket"),
     "a recipe's shape": (value("random", 0, "shape", to=[8, 9]), "its recipe makes .* but its model has"),
     "a recipe of a trillion": (value("random", 0, "shape", to=[10**6, 10**6]), "its recipe makes .* but its model has"),
+    "a recipe's layers": (value("random", 0, "layers", to=[1, 0]), "have an invalid recipe"),
     "a recipe twice": (
         value("random", 0, "role", to="encoder/ffn/in"),
         "its recipe makes encoder/ffn/in .* but its model",

@@ -1,0 +1,59 @@
+"""Which parts of a model are trained: the names that `optim.train_only` and `optim.freeze` take.
+
+Each trained array has words: its stack and the number of its layer, from 1; `attention` or `ffn`; `norms`; `masks` if it has scores;
+`embeddings` for tables; `head` for what comes after the last layer. A name is one word, or words joined by dots, and means the
+arrays that have all of them: `encoder.2.ffn` is the feed-forward network of the encoder's second layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+STACKS = ("encoder", "decoder")
+WORDS = (*STACKS, "attention", "ffn", "norms", "masks", "embeddings", "head", "all")
+
+Path = tuple[str, ...]
+
+
+def words(path: Path, number: int | None = None) -> frozenset[str]:
+    """The words of the array at `path` in the collection `params`. `number`: that of its layer, from 1, if it belongs to one layer."""
+    found = {"all", path[0] if path[0] in STACKS else "embeddings" if "embedding" in path[0] else "head"}
+    if number is not None:
+        found.add(str(number))
+    if path[-1] == "scores":
+        found.add("masks")
+    if any(part.endswith("norm") for part in path):
+        found.add("norms")
+    elif any(part.endswith("attention") for part in path):
+        found.add("attention")
+    elif any(part.startswith("ffn") for part in path):
+        found.add("ffn")
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Freezing:
+    """Only the parts in `train_only` are trained, or all if it is empty, without those in `freeze`: names separated by commas."""
+
+    train_only: str = ""
+    freeze: str = ""
+
+    def trains(self, words: Iterable[str]) -> bool:
+        """Whether an array with these words is trained."""
+        only, frozen = _names(self.train_only), _names(self.freeze)
+        return (not only or any(name <= set(words) for name in only)) and not any(name <= set(words) for name in frozen)
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether the layers of a stack may differ in what is trained."""
+        return any(word.isdecimal() for name in self.names for word in name.split("."))
+
+    @property
+    def names(self) -> list[str]:
+        """All names."""
+        return [name.strip() for key in (self.train_only, self.freeze) for name in key.split(",") if name.strip()]
+
+
+def _names(key: str) -> list[set[str]]:
+    return [set(name.strip().split(".")) for name in key.split(",") if name.strip()]

@@ -1,0 +1,119 @@
+"""The trained parts of a model's parameters, and those that are frozen (see `one_layer.layers.freezing`).
+
+Frozen parts are not differentiated, and the optimiser has no state for them. In a stack, an array holds all layers; if only some of them
+are trained, the rows of these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from one_layer.errors import UserError
+from one_layer.layers.freezing import STACKS, WORDS, words
+from one_layer.models.config import ModelConfig
+from one_layer.models.weights import shapes
+
+Path = tuple[str, ...]
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainedParts:
+    """`rows` has the trained arrays by path in `params`: None for all of an array, or the places of its trained layers.
+
+    `everything`: nothing is frozen.
+    """
+
+    rows: dict[Path, list[int] | None]
+    shapes: dict[Path, tuple[int, ...]]
+    everything: bool
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> TrainedParts:
+        """The trained parts of a model. Raises: UserError for a name that no part has, and if nothing is trained."""
+        every = {path[1:]: shape for path, shape in shapes(config).items() if path[0] == "params"}
+        _check_names(config, every)
+        rows: dict[Path, list[int] | None] = {}
+        for path, shape in every.items():
+            trained = [config.freezing.trains(words(path, number)) for number in _numbers(config, path, shape)]
+            if any(trained):
+                rows[path] = None if all(trained) else [place for place, each in enumerate(trained) if each]
+        if every and not rows:
+            raise UserError(
+                f"optim.train_only is {config.train_only!r:.200} and optim.freeze is {config.freeze!r:.200}, which leave nothing to "
+                "train; freeze fewer parts"
+            )
+        kept = {
+            path: shape if (r := rows[path]) is None else (len(r), *shape[1:])
+            for path, shape in every.items()
+            if path in rows
+        }
+        return cls(rows, kept, kept == every)
+
+    def pick(self, params: Tree) -> Tree:
+        """The trained parts of `params`: what the optimiser sees."""
+        if self.everything:
+            return params
+        flat = flatten_dict(params)
+        return unflatten_dict(
+            {path: flat[path] if rows is None else flat[path][np.array(rows)] for path, rows in self.rows.items()}
+        )
+
+    def put(self, trained: Tree, params: Tree) -> Tree:
+        """`params` with these trained parts in place of its own."""
+        if self.everything:
+            return trained
+        flat, new = flatten_dict(params), flatten_dict(trained)
+        for path, rows in self.rows.items():
+            flat[path] = new[path] if rows is None else flat[path].at[np.array(rows)].set(new[path])
+        return unflatten_dict(flat)
+
+    def apart(self, variables: Tree, fixed: Iterable[str]) -> tuple[Tree, Tree]:
+        """Splits the variables of a model, also `materialized` ones: those that depend on trained parts, and the others.
+
+        `fixed` are the collections in which nothing does.
+        """
+        others = {name: variables[name] for name in fixed}
+        depending = {name: tree for name, tree in variables.items() if name not in others}
+        if self.everything:
+            return depending, others
+        flat = flatten_dict(depending)
+        held = {path: flat.pop(path) for path in list(flat) if self._source(path) not in self.rows}
+        return unflatten_dict(flat), {**others, **unflatten_dict(held)}
+
+    def together(self, depending: Tree, others: Tree) -> Tree:
+        """Undoes `apart`."""
+        if self.everything:
+            return {**depending, **others}
+        return {"params": {}, **unflatten_dict(flatten_dict(depending) | flatten_dict(others))}
+
+    def _source(self, path: Path) -> Path:
+        """The path in `params` of the array that a variable is or was made of."""
+        return (*path[1:-1], "scores") if path[0] == "materialized" else path[1:]
+
+
+def _numbers(config: ModelConfig, path: Path, shape: tuple[int, ...]) -> list[int] | list[None]:
+    """The numbers, from 1, of the layers that an array holds; [None] if it belongs to no single layer."""
+    axes = 2 if path[-1] in ("scores", "kernel") else 1  # of one layer
+    if path[0] not in STACKS or len(shape) == axes:
+        return [None]
+    letter = next(group.letter for group in config.stack(path[0]).groups if group.name == path[1])
+    return [place for place, each in enumerate(config.layers.strings[path[0]], 1) if each == letter]
+
+
+def _check_names(config: ModelConfig, every: dict[Path, tuple[int, ...]]) -> None:
+    known = {words(path, number) for path, shape in every.items() for number in _numbers(config, path, shape)}
+    for key in ("train_only", "freeze"):
+        for name in getattr(config, key).split(","):
+            if name.strip() and not any(set(name.strip().split(".")) <= each for each in known):
+                here = {word for each in known for word in each}
+                named = ", ".join(word for word in WORDS if word in here)
+                raise UserError(
+                    f"optim.{key} is {getattr(config, key)!r:.200}, but no trained part of this model is {name.strip()!r:.60}; known are "
+                    f"{named}, a layer such as encoder.2, and words joined by dots such as encoder.2.ffn"
+                )
