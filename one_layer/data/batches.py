@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -67,7 +68,29 @@ def _at_least_one(name: str, value: int) -> None:
         raise UserError(f"{name} is {value}; it must be at least 1")
 
 
-class TrainingBatches:
+class Updates(ABC):
+    """An endless random-access sequence of updates; number i belongs to epoch i // batches_per_epoch.
+
+    An item has arrays [accumulate, rows, width], `source` among them, and depends on nothing but its number.
+    """
+
+    @property
+    @abstractmethod
+    def batches_per_epoch(self) -> int:
+        """The number of batches, the same in every epoch."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for people."""
+
+    @abstractmethod
+    def __getitem__(self, number: int) -> Batch: ...
+
+    def __len__(self) -> int:
+        return _ENDLESS
+
+
+class TrainingBatches(Updates):
     """An endless random-access sequence of updates: number i belongs to epoch i // batches_per_epoch.
 
     Pairs whose longer side (with eos) fits the same width share a bucket. Each epoch shuffles the pairs of every bucket, cuts them into
@@ -130,9 +153,6 @@ class TrainingBatches:
             + (f"; padding {padding}" if padding else "")
         )
 
-    def __len__(self) -> int:
-        return _ENDLESS
-
     def __getitem__(self, number: int) -> Batch:
         epoch, place = divmod(int(number), self.batches_per_epoch)
         bucket, pairs = self._order(epoch)[place]
@@ -158,7 +178,7 @@ class TrainingBatches:
         return [batches[i] for i in random.permutation(len(batches))]
 
 
-def training_iterator(batches: TrainingBatches, start: int, threads: int = 2) -> grain.DatasetIterator:
+def training_iterator(batches: Updates, start: int, threads: int = 2) -> grain.DatasetIterator:
     """The endless batches from number `start` on, prefetched by `threads`, on which they do not depend; `close()` stops the threads.
 
     The state (get_state, set_state) is the number of the next batch, counted from 0 whatever `start` is.

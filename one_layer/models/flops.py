@@ -32,7 +32,8 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
     The backward pass computes the gradient of every trained matrix, and of every input below which something is trained. A reservoir's
     matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number.
     """
-    length = {"encoder": source, "decoder": target or 0}
+    alone = "encoder" not in config.network_family.stacks  # then the decoder reads `source`
+    length = {"encoder": 0, "decoder": source} if alone else {"encoder": source, "decoder": target or 0}
     trained_below = config.embedding != "frozen"
     total = 0.0
     for stack in config.network_family.stacks:
