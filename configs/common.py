@@ -18,7 +18,9 @@ SIZES = {
 def get_config() -> ConfigDict:
     """Returns the common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
-    config.task = "translation"  # or classification, which needs model.decoder_layers=0 and data.labels
+    # translation; classification, which needs model.decoder_layers=0 and data.labels; or causal_lm, which needs model.encoder_layers=0
+    # and data.source=plain or enwik8
+    config.task = "translation"
     config.seed = 1  # for the random layer, the scores, the order of batches and dropout
 
     config.model = model = ConfigDict()
@@ -76,7 +78,8 @@ def get_config() -> ConfigDict:
     config.data = data = ConfigDict()
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
-    # {directory}/{name} with labels and texts
+    # {directory}/{name} with labels and texts; plain: text without sides for causal_lm, in the files {directory}/{name}, plain or .gz (a
+    # name may be several with commas between them, and patterns such as *.txt); enwik8: the file enwik8, enwik8.gz or enwik8.zip
     data.source = "toy"
     data.tfds_name = ""  # a data set in data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
     # The task of labelled texts (qqp, mnli, snli, rte, sst2 or cola), or labels of your own: entails,neutral, or 0:neutral,1:entails
@@ -96,13 +99,18 @@ def get_config() -> ConfigDict:
     # keys (de,en), or numbers in files without a header (1,2).
     data.columns = ""
     data.delimiter = ","  # between the values of a .csv file
-    data.held_out = 0.0  # the share of the training text's lines that become the parts named valid and test, each
+    # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.
+    data.held_out = 0.0
+    data.unit = (
+        "bytes"  # the tokens of plain text; or characters; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
+    )
+    data.block = 512  # tokens of the context of a language model, and of every row of its batches
     data.store = ""  # a folder that stores the training text as ids, made once from text and options
     data.tokenize = False  # apply Moses' tokenisation to raw text
     data.normalize = True  # apply Moses' normalisation of punctuation before tokenize
     data.split_hyphens = False  # tokenize turns `a-b` into `a @-@ b`
     data.lowercase = False
-    data.bpe_merges = 0  # learn this many merges on both sides of the training text
+    data.bpe_merges = 0  # learn this many merges on both sides of the training text, or on plain text
     data.bpe_codes = ""  # or apply the merges of this file
     data.bpe_kind = "subword-nmt"  # or byte-level: bpe_codes is the merges.txt of RoBERTa (or GPT-2)
     # The files are already tokenised, lower-cased and split by BPE as these keys say; only new text needs these steps.
@@ -168,6 +176,15 @@ def get_config() -> ConfigDict:
     evaluation.max_length_a = 1.2  # a translation has at most a · (tokens of its source, eos included) + b tokens
     evaluation.max_length_b = 10
     evaluation.tokenize = ""  # sacreBLEU's tokenizer: 13a, zh, char, intl, ja-mecab, ...; empty: by the target language
+    evaluation.stride = 256  # of a language model: tokens between two windows of data.block tokens, each scored once
+    evaluation.valid_tokens = (
+        0  # of a language model: tokens of the validation text that are scored in training; 0: all
+    )
+    evaluation.temperature = 1.0  # of sampling: divides the logits; 0: always the most probable token
+    evaluation.top_k = 0  # sample from the k most probable tokens only; 0: from all
+    evaluation.top_p = 1.0  # sample from the most probable tokens whose probabilities sum to p only
+    evaluation.sample_length = 200  # tokens that --mode=generate writes for each prompt
+    evaluation.sample_seed = 1  # of the random numbers of --mode=generate
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
     return config

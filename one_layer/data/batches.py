@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from jaxtyping import Int, Int32
@@ -68,7 +69,48 @@ def _at_least_one(name: str, value: int) -> None:
         raise UserError(f"{name} is {value}; it must be at least 1")
 
 
-class TrainingBatches:
+class Updates(ABC):
+    """An endless random-access sequence of updates; number i belongs to epoch i // batches_per_epoch.
+
+    An item has arrays [accumulate, rows, width], `source` among them, and depends on nothing but its number.
+    """
+
+    _accumulate = 1
+    _parts, _mine = 1, range(1)
+
+    @property
+    @abstractmethod
+    def batches_per_epoch(self) -> int:
+        """The number of batches, the same in every epoch."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for people."""
+
+    @abstractmethod
+    def __getitem__(self, number: int) -> Batch: ...
+
+    def shared(self, parts: int, mine: range) -> Self:
+        """The same batches for one of several readers: cut into `parts` of as many rows, of which an item has those of `mine`.
+
+        Empty rows are added where the parts do not divide the rows.
+        """
+        share = copy.copy(self)
+        share._parts, share._mine = parts, mine
+        return share
+
+    def _share(self, numbers: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "share"]:
+        """Of the numbers of an update's rows, one micro-batch after the other, those that this reader has; -1 is an empty row."""
+        rows = numbers.reshape(self._accumulate, -1)
+        rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % self._parts)), constant_values=-1)
+        size = rows.shape[1] // self._parts
+        return rows[:, self._mine.start * size : self._mine.stop * size].reshape(-1)
+
+    def __len__(self) -> int:
+        return _ENDLESS
+
+
+class TrainingBatches(Updates):
     """An endless random-access sequence of updates: number i belongs to epoch i // batches_per_epoch.
 
     Pairs whose longer side (with eos) fits the same width share a bucket. Each epoch shuffles the pairs of every bucket, cuts them into
@@ -101,17 +143,7 @@ class TrainingBatches:
             _rows(len(members), width, max_tokens, accumulate)
             for members, width in zip(self._members, self.widths, strict=True)
         )
-        self._parts, self._mine = 1, range(1)
         self._order = lru_cache(maxsize=2)(self._epoch)  # two epochs, because prefetching reads into the next one
-
-    def shared(self, parts: int, mine: range) -> TrainingBatches:
-        """The same batches for one of several readers: cut into `parts` of as many rows, of which an item has those of `mine`.
-
-        Empty rows are added where the parts do not divide the rows.
-        """
-        share = copy.copy(self)
-        share._parts, share._mine = parts, mine
-        return share
 
     @property
     def batches_per_epoch(self) -> int:
@@ -141,9 +173,6 @@ class TrainingBatches:
             + (f"; padding {padding}" if padding else "")
         )
 
-    def __len__(self) -> int:
-        return _ENDLESS
-
     def __getitem__(self, number: int) -> Batch:
         epoch, place = divmod(int(number), self.batches_per_epoch)
         bucket, pairs = self._order(epoch)[place]
@@ -156,13 +185,6 @@ class TrainingBatches:
             "target_in": _shifted(target).reshape(shape),
             "target": target.reshape(shape),
         }
-
-    def _share(self, pairs: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "share"]:
-        """The rows of every micro-batch that this reader has."""
-        rows = pairs.reshape(self._accumulate, -1)
-        rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % self._parts)), constant_values=-1)
-        size = rows.shape[1] // self._parts
-        return rows[:, self._mine.start * size : self._mine.stop * size].reshape(-1)
 
     def _epoch(self, epoch: int) -> list[tuple[int, Int[np.ndarray, "rows"]]]:
         """The bucket and the pairs of every batch of an epoch, in order; -1 stands for an empty row."""
@@ -177,7 +199,7 @@ class TrainingBatches:
         return [batches[i] for i in random.permutation(len(batches))]
 
 
-def training_iterator(batches: TrainingBatches, start: int, threads: int = 2) -> grain.DatasetIterator:
+def training_iterator(batches: Updates, start: int, threads: int = 2) -> grain.DatasetIterator:
     """The endless batches from number `start` on, prefetched by `threads`, on which they do not depend; `close()` stops the threads.
 
     The state (get_state, set_state) is the number of the next batch, counted from 0 whatever `start` is.

@@ -8,7 +8,9 @@ from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
-SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled")
+SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8")
+STREAMS = ("plain", "enwik8")  # one text without sides, as language models read it
+UNITS = ("bytes", "characters", "bpe")
 
 _MOST_TOY_PAIRS = 10_000_000
 
@@ -19,7 +21,8 @@ class DataConfig:
 
     Text files are `{directory}/{name}.{language}`, or that with .gz, for every name in `train`, `valid` and `tests`. In the folder of
     fairseq-preprocess, and in a TFDS data set under `directory`, the names are those of splits. Tables (`tsv`) and files of labelled
-    texts are `{directory}/{name}`, or that with .gz; labels have no language.
+    texts are `{directory}/{name}`, or that with .gz; labels have no language. Plain text is in one or many such files; enwik8 is the file
+    of that name in `directory`.
 
     Raises: UserError for a value that is missing, out of range, or does not fit the others.
     """
@@ -55,6 +58,8 @@ class DataConfig:
     max_length: int = 175
     max_tokens: int = 4096
     buckets: int = 6
+    unit: str = UNITS[0]
+    block: int = 512
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -64,17 +69,20 @@ class DataConfig:
             "fairseq": "dict.*.txt, .bin and .idx files",
             "tsv": "the tables",
             "labelled": "the files",
+            "plain": "the text files",
+            "enwik8": "the file enwik8",
         }
         if self.source in what and not self.directory:
             raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
         for name in ("source_language", "target_language"):
-            if not getattr(self, name) and not (self.labels and name == "target_language"):
+            sided = self.source not in STREAMS and not (self.labels and name == "target_language")
+            if sided and not getattr(self, name):
                 raise UserError(f"data.{name} is empty: give the code of the language, for instance data.{name}=en")
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
-        if self.source not in ("text", "tsv", "tfds", "labelled"):
+        if self.source not in ("text", "tsv", "tfds", "labelled", "plain"):
             for name in ("store", "held_out"):
-                if getattr(self, name):
+                if getattr(self, name) and not (name == "store" and self.source in STREAMS):
                     raise UserError(
                         f"data.{name} is for text sources only: leave it out with data.source={self.source!r:.200}"
                     )
@@ -83,6 +91,7 @@ class DataConfig:
                 f"data.held_out={self.held_out} is not a share: give 0, or a number below 0.5, for instance 0.05"
             )
         self._check_columns()
+        self._check_unit()
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
             raise UserError(
                 f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
@@ -92,7 +101,7 @@ class DataConfig:
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
         if self.bpe_kind not in BPE_KINDS:
             raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {_listed(BPE_KINDS)}")
-        if self.bpe_kind == "byte-level" and not self.bpe_codes:
+        if self.bpe_kind == "byte-level" and not self.bpe_codes and self.source not in STREAMS:
             raise UserError(
                 "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes"
             )
@@ -101,7 +110,7 @@ class DataConfig:
                 "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
             )
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
-        for name, least in (floors | {"max_tokens": 1, "buckets": 1}).items():
+        for name, least in (floors | {"max_tokens": 1, "buckets": 1, "block": 2}).items():
             if getattr(self, name) < least:
                 raise UserError(f"data.{name}={getattr(self, name)} is too small: give {least} or more")
         for name in ("toy_train", "toy_valid", "toy_test"):
@@ -128,10 +137,37 @@ class DataConfig:
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise UserError(f"data.delimiter={self.delimiter!r:.200} must be one character, for instance , or ;")
 
+    def _check_unit(self) -> None:
+        """Checks the keys of plain text, which is never tokenised in another way than `unit` says."""
+        if self.unit not in UNITS:
+            raise UserError(f"data.unit={self.unit!r:.200} is unknown: give {_listed(UNITS)}")
+        if self.source not in STREAMS:
+            return
+        for name in ("tokenize", "lowercase", "prepared", "joined_vocabulary", "labels"):
+            if getattr(self, name):
+                raise UserError(
+                    f"data.{name} has no effect with data.source={self.source!r:.200}, whose text is read as it is: leave it out"
+                )
+        if self.unit == "bpe" and self.bpe_kind != "byte-level":
+            raise UserError(f"data.unit=bpe, but data.bpe_kind={self.bpe_kind!r:.200}: give data.bpe_kind=byte-level")
+        if self.unit == "bpe" and not (self.bpe_merges or self.bpe_codes):
+            raise UserError("data.unit=bpe needs data.bpe_merges, a number of merges to learn, or data.bpe_codes")
+        for name in ("bpe_merges", "bpe_codes", "vocabulary"):
+            if getattr(self, name) and (self.unit != "bpe" or (name == "vocabulary" and not self.bpe_codes)):
+                raise UserError(
+                    f"data.{name}={getattr(self, name)!r:.200} has no effect with data.unit={self.unit}: leave it out, or give "
+                    "data.unit=bpe (a data.vocabulary also needs its data.bpe_codes)"
+                )
+
     @property
     def languages(self) -> tuple[str, str]:
         """(source, target)."""
         return self.source_language, self.target_language
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the text has no sides and is read as one stream, as language models do."""
+        return self.source in STREAMS
 
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
         """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""

@@ -149,7 +149,7 @@ class EncoderLayer(Layer):
 
 
 class DecoderLayer(Layer):
-    """Self-attention to the past, attention to the encoded source, then the feed-forward network; or another block."""
+    """Self-attention to the past, attention to the encoded source if there is one, then the feed-forward network; or another block."""
 
     @nn.compact
     def __call__(
@@ -157,16 +157,23 @@ class DecoderLayer(Layer):
         x: Float[Array, "rows length d"],
         encoded: Float[Array, "batch source d"] | None,
         past: Bool[Array, "*blocks #rows 1 #length keys"],
-        visible: Bool[Array, "batch 1 1 source"],
+        visible: Bool[Array, "batch 1 1 source"] | None,
         position: Int[Array, ""] | None,
     ) -> Float[Array, "rows length d"]:
-        """`past` says which target positions a query sees, and `visible` which source positions; see `Attention` for the rest."""
+        """`past` says which target positions a query sees, and `visible` which source positions; see `Attention` for the rest.
+
+        Without `visible` there is no source: a decoder alone.
+        """
         if self.settings.block != "transformer":
             real = (
                 past[:, 0, -1] if position is None else jnp.ones((1, x.shape[1]), bool)
             )  # the last query sees all but pads
             return self._reservoir(x, real, stepping=position is not None)
-        to_itself, to_source = self._attention("self_attention"), self._attention("cross_attention")
+        to_itself = self._attention("self_attention")
+        to_source = (
+            None if visible is None else partial(self._attention("cross_attention"), source=encoded, visible=visible)
+        )
         x = self._add("self_attention_norm", x, lambda x: to_itself(x, x, past, position))
-        x = self._add("cross_attention_norm", x, lambda x: to_source(x, encoded, visible))
+        if to_source is not None:
+            x = self._add("cross_attention_norm", x, to_source)
         return self._add("ffn_norm", x, self._feed_forward)

@@ -87,6 +87,36 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     }
 
 
+def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
+    """The fewest and the most bytes of a masked model's ticket, without vocabulary and headers; None if the scores decide.
+
+    The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. The most:
+    a bit for each weight. Trained and fixed arrays are in float32 in both.
+    """
+    if not config.supermask.exact:
+        return None
+    fewest, most = 0.0, account(config)["bytes"]["ticket"]
+    for (*_, leaf), shape in _shapes(config).get("params", {}).items():
+        if leaf == "scores":
+            size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
+            kept = int(kept_count(size, config.keep))
+            chosen = math.lgamma(size + 1) - math.lgamma(kept + 1) - math.lgamma(size - kept + 1)
+            fewest += masks * (chosen / math.log(2) / 8 - -(-size // 8))
+    return most + math.floor(fewest), most
+
+
+def describe_ticket(config: ModelConfig) -> list[str]:
+    """A line for people about `ticket_size`; none for a model that has no ticket, or whose size only the scores decide."""
+    size = ticket_size(config)
+    if size is None or "random" not in _shapes(config):
+        return []
+    fewest, most = (f"{each:,}" for each in size)
+    between = (
+        f"{most} bytes" if fewest == most else f"at least {fewest} bytes (the entropy of its masks), at most {most}"
+    )
+    return [f"the ticket will take {between}, and a few thousand for the vocabulary and the settings"]
+
+
 def describe(accounts: Mapping[str, Account]) -> str:
     """A table of accounts for people, with one column per model."""
     models = [each["parameters"] | each["bytes"] for each in accounts.values()]

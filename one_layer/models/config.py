@@ -115,9 +115,9 @@ class ModelConfig:
     def _check(self) -> None:
         one_of("weights", self.weights, tuple(_SHARING))
         one_of("norm_position", self.norm_position, ("post", "pre"))
-        for stack, least in (("encoder", 1), ("decoder", 0)):
+        for stack in ("encoder", "decoder"):  # the family says which it needs
             if isinstance(number := getattr(self, f"{stack}_layers"), int):
-                at_least(f"{stack}_layers", number, least)
+                at_least(f"{stack}_layers", number, 0)
                 at_most(f"{stack}_layers", number, _DEEPEST)
         for name in ("source_vocab", "target_vocab"):
             if getattr(self, name) <= UNK:

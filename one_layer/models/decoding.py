@@ -46,7 +46,7 @@ class Decoder:
         _, memory = self._network.apply(variables, source, method="remember", mutable=["memory"])
         stacks = {name: tree["decoder"] for name, tree in {**variables, **memory}.items() if "decoder" in tree}
         self._layers = [
-            (settings, _cast(layer, config.dtype)) for settings, layer in layers_apart(stacks, self._settings)
+            (settings, cast(layer, config.dtype)) for settings, layer in layers_apart(stacks, self._settings)
         ]
         self._final_norm = {name: tree["final_norm"] for name, tree in stacks.items() if "final_norm" in tree}
         self._visible = keys_that_count(source)
@@ -54,7 +54,7 @@ class Decoder:
 
     def start(self, beam: int, length: int) -> Cache:
         """An empty cache for at most `length` tokens per beam, including the eos that is fed first."""
-        layers = tuple(_empty(settings, self._batch, beam, length) for settings, _ in self._layers)
+        layers = tuple(empty(settings, self._batch, beam, length) for settings, _ in self._layers)
         positions = -(-length // BLOCK) * BLOCK
         return Cache(layers, jnp.full((self._batch, beam, positions), -1, jnp.int32))
 
@@ -104,7 +104,7 @@ def reorder(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
     return Cache(jax.tree_util.tree_map_with_path(moved, cache.layers), follow(cache.ancestors))
 
 
-def _empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Variables:
+def empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Variables:
     """The cache of one layer before the first token."""
     s = settings
     if s.block == "transformer":
@@ -112,11 +112,11 @@ def _empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Varia
     return empty_state(s.block, batch, beam, s.d_model, s.width, s.dtype)
 
 
-def _cast(layer: Variables, dtype: str) -> Variables:
+def cast(layer: Variables, dtype: str) -> Variables:
     """Casts the matrices that are used directly to `dtype`; a W that still needs its mask stays as it is."""
     made = {name: layer[name] for name in ("materialized", "params") if name in layer}
 
-    def cast(path: tuple[Any, ...], leaf: Array) -> Array:
+    def typed(path: tuple[Any, ...], leaf: Array) -> Array:
         return leaf.astype(dtype) if path[-1].key == "kernel" else leaf
 
-    return {**layer, **jax.tree_util.tree_map_with_path(cast, made)}
+    return {**layer, **jax.tree_util.tree_map_with_path(typed, made)}

@@ -1,4 +1,4 @@
-"""The families of networks: translation models and classifiers.
+"""The families of networks: translation models, classifiers, and decoders alone.
 
 A family says which stacks, tables and heads a network has, and which Flax module computes it. Recipes, tickets, counts and importers
 read it, so a new family (for instance an encoder with another head) needs no change in them.
@@ -51,6 +51,11 @@ class Family:
     network: Callable[[ModelConfig], Any]
     describe: Callable[[ModelConfig], str]
 
+    def attentions(self, stack: str) -> tuple[str, ...]:
+        """The attentions of a layer of `stack`, by the names of their modules. A decoder attends to an encoder if there is one."""
+        crossed = stack == "decoder" and "encoder" in self.stacks
+        return ("self_attention", "cross_attention") if crossed else ("self_attention",)
+
 
 def default_family(decoder_layers: int | str) -> str:
     """The family of a model whose config names none: a classifier if it has no decoder layers, else a translation model."""
@@ -77,6 +82,7 @@ def _no_heads(config: ModelConfig) -> Iterator[Head]:
 
 
 def _check_translation(config: ModelConfig) -> None:
+    _check_encoder(config)
     if not config.depth("decoder"):
         raise UserError(f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1")
     if config.positions != "sinusoidal" or config.embedding_norm:
@@ -89,6 +95,11 @@ def _check_translation(config: ModelConfig) -> None:
             f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
             f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off"
         )
+
+
+def _check_encoder(config: ModelConfig) -> None:
+    if not config.depth("encoder"):
+        raise UserError(f"model.encoder_layers is {config.encoder_layers}; it must be at least 1")
 
 
 def _translation_network(config: ModelConfig) -> Any:
@@ -112,6 +123,7 @@ def _classifier_heads(config: ModelConfig) -> Iterator[Head]:
 
 
 def _check_classifier(config: ModelConfig) -> None:
+    _check_encoder(config)
     if config.depth("decoder"):
         raise UserError(f"model.decoder_layers is {config.decoder_layers}; a classifier has only an encoder: give 0")
     if label_count(config) < 2:
@@ -127,6 +139,29 @@ def _classifier_network(config: ModelConfig) -> Any:
     from one_layer.models.classifier import Classifier
 
     return Classifier(config)
+
+
+def _decoder_tables(config: ModelConfig) -> Iterator[Table]:
+    yield Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",))
+
+
+def _check_decoder(config: ModelConfig) -> None:
+    if config.depth("encoder"):
+        raise UserError(f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0")
+    if not config.depth("decoder"):
+        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1")
+    if config.positions != "sinusoidal" or config.embedding_norm or config.shared_embedding:
+        raise UserError(
+            f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
+            f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal positions, no norm of embeddings, "
+            "and one table"
+        )
+
+
+def _decoder_network(config: ModelConfig) -> Any:
+    from one_layer.models.causal import CausalModel
+
+    return CausalModel(config)
 
 
 FAMILIES: dict[str, Family] = {
@@ -149,6 +184,15 @@ FAMILIES: dict[str, Family] = {
             _check_classifier,
             _classifier_network,
             lambda config: f"classifier of {label_count(config)} labels with {config.encoder_layers} layers",
+        ),
+        Family(
+            "decoder",
+            ("decoder",),
+            _decoder_tables,
+            _no_heads,
+            _check_decoder,
+            _decoder_network,
+            lambda config: f"decoder of {config.decoder_layers} layers",
         ),
     )
 }

@@ -35,12 +35,12 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
     matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number. Only matrices count
     as trained: where norms or biases alone are trained below an input, its gradient is left out.
     """
-    length = {"encoder": source, "decoder": target or 0}
+    alone = "encoder" not in config.network_family.stacks  # then the decoder reads `source`
+    length = {"encoder": 0, "decoder": source} if alone else {"encoder": source, "decoder": target or 0}
     tables = list(config.network_family.tables(config))
     total, below, encoded = 0.0, False, False
-    for stack, side in zip(("encoder", "decoder"), ("source", "target"), strict=True):
-        if stack not in config.network_family.stacks:
-            continue
+    for stack in config.network_family.stacks:
+        side = "source" if stack == "encoder" else "target"
         settings, encoded = config.stack(stack), below
         below = any(_table_trains(config, table.name) for table in tables if side in table.sides)
         parts = {

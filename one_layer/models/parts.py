@@ -12,9 +12,6 @@ from one_layer.models.config import ModelConfig
 
 Path = tuple[str, ...]
 
-# The attentions of one layer of each stack, by the names of their modules.
-_ATTENTIONS = {"encoder": ("self_attention",), "decoder": ("self_attention", "cross_attention")}
-
 
 class Part(NamedTuple):
     """A matrix of one layer: the path of its module, its role, its shape [fan_in, fan_out], and the layer's stack and group."""
@@ -56,7 +53,7 @@ def group_numbers(config: ModelConfig, stack: str, group: Group) -> tuple[int, .
 def matrices(config: ModelConfig) -> Iterator[Part]:
     """The matrices of one layer of every group of every stack. Masked and trained ones are projections, which may have biases."""
     for stack, group in _groups(config):
-        for names, role, shape in _of_layer(stack, group):
+        for names, role, shape in _of_layer(config, stack, group):
             yield Part((stack, group.name, *names), f"{_prefix(stack, group)}/{role}", shape, stack, group)
 
 
@@ -64,7 +61,7 @@ def norms(config: ModelConfig) -> Iterator[NormPart]:
     """The norms of one layer of every group of every stack: one for each block."""
     for stack, group in _groups(config):
         block = group.layer.block
-        for name in (*_ATTENTIONS[stack], "ffn") if block == "transformer" else (block,):
+        for name in (*config.network_family.attentions(stack), "ffn") if block == "transformer" else (block,):
             path, role = (stack, group.name, f"{name}_norm", "layer_norm"), f"{_prefix(stack, group)}/{name}/norm"
             yield NormPart(path, role, stack, group)
 
@@ -87,12 +84,12 @@ def _prefix(stack: str, group: Group) -> str:
     return stack if group.name == "layers" else f"{stack}/{group.name}"
 
 
-def _of_layer(stack: str, group: Group) -> Iterator[tuple[Path, str, tuple[int, int]]]:
+def _of_layer(config: ModelConfig, stack: str, group: Group) -> Iterator[tuple[Path, str, tuple[int, int]]]:
     """Path, role and shape of the matrices of one layer, inside the layer."""
     s = group.layer
     d, ffn = s.d_model, s.ffn
     if s.block == "transformer":
-        for attention in _ATTENTIONS[stack]:
+        for attention in config.network_family.attentions(stack):
             for name in ("query", "key", "value", "output"):
                 yield (attention, name), f"{attention}/{name}", (d, d)
     if s.block in ("transformer", "ffn"):

@@ -4,11 +4,12 @@
 """
 
 from one_layer.errors import UserError
+from one_layer.tasks.causal_lm import CausalLM
 from one_layer.tasks.classification import Classification
 from one_layer.tasks.protocol import Task
 from one_layer.tasks.translation import Translation
 
-TASKS: dict[str, Task] = {task.name: task for task in (Translation(), Classification())}
+TASKS: dict[str, Task] = {task.name: task for task in (Translation(), Classification(), CausalLM())}
 
 
 def task_named(name: object) -> Task:

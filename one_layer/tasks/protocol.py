@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jaxtyping import Array, Float
 
-from one_layer.data.batches import TrainingBatches
+from one_layer.data.batches import TrainingBatches, Updates
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
@@ -57,7 +57,7 @@ class Task(ABC):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         """The scored splits, without the training text. `wanted`: `valid`, one test set, `test` for all test sets, or empty for all."""
 
-    def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> TrainingBatches:
+    def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
         """The endless sequence of updates that training reads."""
         return TrainingBatches(
             corpus.train.source,

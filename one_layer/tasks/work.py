@@ -22,6 +22,14 @@ def encoder_work(config: ModelConfig, tokens: int) -> Work:
     return Work(4 * kept, 2 * tokens * c.depth("encoder") * layer)
 
 
+def decoder_work(config: ModelConfig, tokens: int) -> Work:
+    """The work of a decoder alone that reads or writes `tokens` tokens one by one."""
+    c, layers = config, config.depth("decoder")
+    kept = tokens * (2 * layers * c.d_model + c.d_model) + 2 * c.target_vocab + c.ffn + c.heads * tokens
+    layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
+    return Work(4 * kept, 2 * tokens * (layers * layer + c.target_vocab * c.d_model))
+
+
 def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Work:
     """The work of an encoder and of a beam search to `longest` tokens, for a line of `tokens` tokens."""
     c, encoder = config, encoder_work(config, tokens)

@@ -35,7 +35,7 @@ _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
 _KEY = re.compile("[a-z0-9_]{1,40}")
 _LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
 # Upper limits of the data settings that decide the memory and time of an evaluation; a task has limits for its own settings.
-_DATA_LIMITS = {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6}
+_DATA_LIMITS = {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6, "block": 2**16}
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,10 @@ def _examples(split: Split, hypotheses: list[str], count: int = 3) -> list[dict[
 
 
 def _fingerprint(split: Split) -> str:
-    """BLAKE2b (128 bits, hexadecimal) of a split's lines and references: equal where scores can be compared."""
+    """BLAKE2b (128 bits, hexadecimal) of a split's lines and references, or of its ids: equal where scores can be compared."""
     lines = [*split.source_text, *split.reference, *split.reference_detokenized]
+    if not lines:  # one long text, which is kept as ids alone
+        return split.source.fingerprint
     return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
 

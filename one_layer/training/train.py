@@ -21,6 +21,7 @@ from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, initialize, pretrained_tables
+from one_layer.models.accounting import describe_ticket
 from one_layer.models.flops import batch_flops
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
@@ -59,9 +60,9 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
-        for line in (*corpus.report, batches.describe(), *chosen):
-            log.info(line)
         model = run.model_config(*map(len, corpus.vocabularies))
+        for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
+            log.info(line)
         check_memory(run, model, corpus)
         if not resumed:
             tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written

@@ -217,7 +217,10 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"source": "web"}, "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds' or 'labelled'"),
+        (
+            {"source": "web"},
+            "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds', 'labelled', 'plain' or 'enwik8'",
+        ),
         ({"source": "text"}, "data.directory is empty"),
         ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
         ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),

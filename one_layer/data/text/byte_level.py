@@ -7,6 +7,7 @@ tokenizers applies the merges; it is imported at first use.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,42 @@ def split(merges: str, lines: Iterable[str]) -> Iterator[str]:
     """
     tokenizer = _tokenizer(merges)
     return (" ".join(tokenizer.encode(line).tokens) for line in lines)
+
+
+def pieces(merges: str) -> list[str]:
+    """Every piece that the merges can make: the 256 bytes, in their order, and then the merges' results."""
+    pairs = _pairs(merges, "the merges") if merges else []
+    return list(dict.fromkeys([*LETTERS.values(), *(left + right for _, left, right in pairs)]))
+
+
+def numbers(merges: str, lines: Iterable[str]) -> Iterator[list[int]]:
+    """The pieces of each line, as their numbers in `pieces(merges)`."""
+    tokenizer = _tokenizer(merges)
+    return (tokenizer.encode(line).ids for line in lines)
+
+
+def learn(lines: Iterable[str], merges: int) -> str:
+    """Learns up to `merges` merges on `lines`, which keep their line ends. Returns the text of a merges.txt.
+
+    The memory that it takes grows with the number of different words. Raises: UserError if nothing can be merged.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=len(LETTERS) + merges,
+        min_frequency=2,
+        initial_alphabet=list(LETTERS.values()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    learned = json.loads(tokenizer.to_str())["model"]["merges"]
+    if not learned:
+        raise UserError(
+            f"data.bpe_merges={merges}, but the training text has no two symbols to merge; give more text, or data.unit=bytes"
+        )
+    return "#version: 0.2\n" + "".join(f"{left} {right}\n" for left, right in learned)
 
 
 def join(pieces: str) -> str:
@@ -76,7 +113,6 @@ def _tokenizer(merges: str) -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     pairs = [(left, right) for _, left, right in _pairs(merges, "the merges")]
-    pieces = dict.fromkeys([*LETTERS.values(), *(left + right for left, right in pairs)])
-    tokenizer = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces)}, pairs))
+    tokenizer = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces(merges))}, pairs))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return tokenizer

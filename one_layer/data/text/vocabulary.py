@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,13 +59,17 @@ class Vocabulary:
         counter: Counter[str] = Counter()
         for line in lines:
             counter.update(split_tokens(line))
-        for special in SPECIALS:
-            counter.pop(special, None)
+        return Vocabulary.of_counts(counter, min_count)
+
+    @staticmethod
+    def of_counts(counts: Mapping[str, int], min_count: int = 1) -> Vocabulary:
+        """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
+        counter = {token: count for token, count in counts.items() if token not in SPECIALS}
         kept = sorted(((token, count) for token, count in counter.items() if count >= min_count), key=_rank)
         if not kept:
             raise UserError(f"no token occurs at least min_count={min_count} times; lower min_count or give more text")
-        tokens, counts = zip(*kept, strict=True)
-        return Vocabulary(SPECIALS + tokens, (0,) * len(SPECIALS) + counts)
+        tokens, numbers = zip(*kept, strict=True)
+        return Vocabulary(SPECIALS + tokens, (0,) * len(SPECIALS) + numbers)
 
     def encode(self, line: str) -> Int32[np.ndarray, " length"]:
         """Returns the ids of a tokenised line, with eos at the end.

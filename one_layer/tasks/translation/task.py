@@ -38,6 +38,11 @@ class Translation(Task):
     model = TranslationModel
 
     def check(self, data: DataConfig, model: ModelConfig, settings: SearchSettings) -> None:
+        if data.streamed:
+            raise UserError(
+                f"task=translation, but data.source={data.source!r:.200} is one text without translations; give task=causal_lm, "
+                "or data.source=text for pairs of files"
+            )
         if data.labels or data.source == "labelled":
             raise UserError(
                 f"task=translation, but data.source={data.source!r:.200} and data.labels={data.labels!r:.200}; labelled texts need "

@@ -1,0 +1,68 @@
+"""Causal language models: a decoder alone that predicts each byte of a text from those before it.
+
+    python main.py --config=configs/lm.py:one_layer_mini --workdir=runs/lm --config.data.directory=DIR --config.data.train=text.txt
+    python main.py --config=configs/lm.py:dense_enwik8 --workdir=runs/enwik8 --config.data.directory=DIR
+    python main.py --config=configs/lm.py:artifact16mb --workdir=runs/artifact --config.data.directory=DIR --config.data.train='*.txt.gz'
+
+DIR has plain text, as it is or as .gz. The last 5 % of it are the test set, and the 5 % before them the validation set; with
+--config.data.held_out=0, data.valid and data.tests name files of their own. The argument is `artifact16mb`, or WEIGHTS_SIZE, where WEIGHTS
+is dense, one_layer or multi_layer and SIZE is one of these:
+
+| SIZE | layers, width, feed-forward, heads | context | updates, bytes in each | what for |
+|---|---|---|---|---|
+| mini | 4, 128, 512, 4 | 256 | 1,200 of 2,048 | about ten minutes on two cores; docs/language-models.md has a run |
+| enwik8 | 12, 512, 2048, 8 | 512 | 100,000 of 16,384 | the file enwik8 with its standard split; needs an accelerator; not trained yet |
+| artifact | 10, 1024, 4096, 16 | 1024 | 20,000 of 65,536 | what artifact16mb is |
+
+`enwik8` has twelve layers, as the model of Reservoir Transformers (arXiv 2012.15045) on this file. The other numbers are this project's
+choice, near the T12 of Al-Rfou et al. 2019 (arXiv 1808.04444). Both papers were quoted from memory. All sizes are pre-LN.
+
+`artifact16mb` is one random layer under ten masks at keep 0.5. Its ticket, the whole model with its vocabulary, takes fewer than 16,000,000
+bytes, the limit of openai/parameter-golf. Every run of a masked model says the size of its ticket before it trains.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common, paper
+from configs.sweeps import Sweep, named, vary
+from configs.text import leave_open
+
+# name: ((layers, d_model, ffn, heads), block, updates, bytes in an update)
+SIZES = {
+    "mini": ((4, 128, 512, 4), 256, 1200, 2048),
+    "enwik8": ((12, 512, 2048, 8), 512, 100_000, 16_384),
+    "artifact": ((10, 1024, 4096, 16), 1024, 20_000, 65_536),
+}
+SWEEPS = {"keep": vary("model.keep", 0.3, 0.5, 0.7)}
+
+
+def get_config(arg: str = "one_layer_mini") -> ConfigDict:
+    """Returns the config. `arg` is `artifact16mb`, or weights and size, for instance dense_enwik8."""
+    weights, _, size = ("one_layer_artifact" if arg == "artifact16mb" else arg).rpartition("_")
+    if weights not in paper.WEIGHTS or size not in SIZES:
+        raise ValueError(
+            f"configs/lm.py:{arg} is unknown; give artifact16mb, or dense_, one_layer_ or multi_layer_ and one of {', '.join(SIZES)}"
+        )
+    config = common.get_config()
+    config.task = "causal_lm"
+    model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
+    shape, data.block, train.updates, data.max_tokens = SIZES[size]
+    model.decoder_layers, model.d_model, model.ffn, model.heads = shape
+    model.encoder_layers, model.weights, model.norm_position = 0, weights, "pre"
+    model.dropout = 0.0
+    if weights != "dense":
+        model.init_scheme = "signed_constant"
+    data.source, data.held_out = "plain", 0.05
+    if size == "enwik8":
+        data.source, data.held_out = "enwik8", 0.0
+    evaluation.stride, evaluation.valid_tokens = data.block // 2, 20_000 if size == "mini" else 500_000
+    evaluation.max_tokens = max(4096, data.max_tokens // 2)
+    train.select, config.optim.label_smoothing = "nll", 0.0
+    config.optim.clip = 1.0
+    leave_open(config)
+    return config
+
+
+def sweep(name: str = "keep") -> Sweep:
+    """Returns runs at several keeps."""
+    return named(SWEEPS, name, "lm")

@@ -1,0 +1,193 @@
+"""Plain text of any length, in one or many files, read in pieces; its parts for training, validation and test."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from one_layer.data.config import DataConfig
+from one_layer.data.sources.held_out import HELD_OUT
+from one_layer.data.text.lines import existing_file
+from one_layer.errors import UserError
+
+_PIECE = 1 << 20  # bytes read at once, and the most characters of a line
+_LONGEST_CHARACTER = 4  # bytes of UTF-8
+# The standard split of enwik8, in bytes (Mahoney's Large Text Compression Benchmark; Al-Rfou et al. 2019, arXiv 1808.04444).
+ENWIK8 = {"train": (0, 90_000_000), "valid": (90_000_000, 95_000_000), "test": (95_000_000, 100_000_000)}
+ENWIK8_BYTES = 100_000_000
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """The bytes of `files`, one file after the other, from `first` up to `end` (None: all). Nothing is kept in memory."""
+
+    files: tuple[Path, ...]
+    first: int = 0
+    end: int | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all files. A compressed file is read for it."""
+        return sum(len(piece) for path in self.files for piece in _pieces(path))
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes in pieces. Raises: UserError for a file that cannot be read."""
+        place = 0
+        for path in self.files:
+            for piece in _pieces(path):
+                if self.end is not None and place >= self.end:
+                    return
+                begin, end = self.first - place, len(piece) if self.end is None else self.end - place
+                place += len(piece)
+                if begin < len(piece) and end > 0 and (wanted := piece[max(begin, 0) : end]):
+                    yield wanted
+
+    def characters(self) -> Iterator[str]:
+        """The text in pieces. Raises: UserError for bytes that are not UTF-8."""
+        decoder, place = codecs.getincrementaldecoder("utf-8")(), self.first
+        try:
+            for piece in self.pieces():
+                yield decoder.decode(piece)
+                place += len(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8, or "
+                "give data.unit=bytes"
+            ) from None
+
+    def lines(self) -> Iterator[str]:
+        """The lines with their line ends. A line of more than 2^20 characters is cut."""
+        begun = ""
+        for piece in self.characters():
+            whole, end, rest = (begun + piece).rpartition("\n")
+            if end:
+                yield from re.findall(r"[^\n]*\n", whole + end)
+            begun = rest
+            if len(begun) > _PIECE:
+                yield begun
+                begun = ""
+        if begun:
+            yield begun
+
+    def part(self, first: int, end: int, at_characters: bool) -> PlainText:
+        """A part by position in bytes. `at_characters`: its ends move forward to where a character of UTF-8 begins."""
+        ends = [self._character(place) if at_characters else place for place in (first, end)]
+        return PlainText(self.files, *ends)
+
+    def _character(self, place: int) -> int:
+        after = b"".join(PlainText(self.files, place, place + _LONGEST_CHARACTER).pieces())
+        return place + next((number for number, byte in enumerate(after) if byte & 0xC0 != 0x80), 0)
+
+    def __str__(self) -> str:
+        more = f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
+        return f"{self.files[0]}{more}"
+
+
+class PlainParts:
+    """The parts of a corpus of plain text: files of their own, held-out ends of the training text, or enwik8's.
+
+    With `data.held_out`, the last two such shares of the training text are `valid` and `test`, by position, as in enwik8. Their ends are
+    at whole characters unless the unit is the byte.
+    """
+
+    def __init__(self, config: DataConfig) -> None:
+        self._config = config
+        self.report: list[str] = []
+        own = config.source == "enwik8"
+        self.train, self.valid, self.tests = ("train", "valid", ("test",)) if own else _names(config)
+
+    def part(self, name: str) -> PlainText:
+        """The text of a part. Raises: UserError for missing, empty or unfit files."""
+        config = self._config
+        exact = config.unit == "bytes"
+        if config.source == "enwik8":
+            whole = PlainText((_enwik8(Path(config.directory)),))
+            if whole.size != ENWIK8_BYTES:
+                raise UserError(
+                    f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "
+                    "read another text with data.source=plain"
+                )
+            return whole.part(*ENWIK8[name], at_characters=not exact)
+        if not config.held_out or name not in (config.train, *HELD_OUT):
+            return self._files(name)
+        whole = self._files(config.train)
+        share = int(whole.size * config.held_out)
+        cuts = {"valid": (whole.size - 2 * share, whole.size - share), "test": (whole.size - share, whole.size)}
+        return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=not exact)
+
+    def _files(self, name: str) -> PlainText:
+        folder = Path(self._config.directory)
+        found: list[Path] = []
+        for each in name.split(","):
+            if any(letter in each for letter in "*?["):
+                matching = sorted(path for path in folder.glob(each.strip()) if path.is_file())
+                if not matching:
+                    raise UserError(
+                        f"no file in {folder} matches {each.strip()!r:.200}; correct data.{self._key(name)}"
+                    )
+                found += matching
+            else:
+                found.append(self._existing(name, folder / each.strip()))
+        text = PlainText(tuple(found))
+        if not next(text.pieces(), b""):
+            raise UserError(f"{text} is empty; give a text file with at least one byte")
+        return text
+
+    def _existing(self, name: str, path: Path) -> Path:
+        try:
+            return existing_file(path)
+        except UserError as error:
+            if name == self._config.train:
+                raise
+            raise UserError(
+                f"{error}. Without a file for {name}, give data.held_out=0.05, which makes the last 10 % of the training text the parts "
+                "valid and test, or name the test sets as data.tests (() for none)"
+            ) from None
+
+    def _key(self, name: str) -> str:
+        config = self._config
+        return "train" if name == config.train else "valid" if name == config.valid else "tests"
+
+
+def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
+    taken = [name for name in HELD_OUT if name in (config.valid, *config.tests)]
+    if config.held_out and not taken:
+        raise UserError(
+            f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is one of its "
+            "parts, which are named valid and test; give these names, or leave data.held_out out"
+        )
+    return config.train, config.valid, config.tests
+
+
+def _enwik8(folder: Path) -> Path:
+    zipped = folder / "enwik8.zip"
+    return zipped if zipped.is_file() else existing_file(folder / "enwik8")
+
+
+def _open(path: Path) -> Any:
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    if path.suffix == ".zip":
+        archive = zipfile.ZipFile(path)
+        return archive.open(archive.namelist()[0])
+    return path.open("rb")
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    try:
+        with _open(path) as file:
+            while piece := file.read(_PIECE):
+                yield piece
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not a whole compressed file ({error}); create it or copy it again") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,157 @@
+"""Reads a corpus of plain text as streams of ids, with its vocabulary and a report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32
+
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, Split
+from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.sources.plain_text import PlainParts, PlainText
+from one_layer.data.stream import Stream, on_disk
+from one_layer.data.text import byte_level
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import Preprocessing, check_codes
+from one_layer.data.text.units import Unit, unit, vocabulary_of
+from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.tokens import TokenStore, fitting_type
+from one_layer.errors import UserError
+from one_layer.special_tokens import UNK
+
+_LANGUAGE = "text"  # stands for the language in files that name one
+_OPTIONS = ("source", "train", "unit", "bpe_merges", "min_count", "held_out")  # what decides the ids of a training text
+
+
+def load(config: DataConfig, saved: TextAssets | None = None) -> Corpus:
+    """All parts of a corpus as streams of blocks of `data.block` tokens. `saved`: the vocabulary and merges of a resumed run.
+
+    Raises: UserError for files that cannot be used, or that are not those that the run began with.
+    """
+    parts = PlainParts(config)
+    names = dict.fromkeys((parts.valid, *parts.tests))
+    texts = {name: parts.part(name) for name in names}  # a missing file is noticed before the long work
+    train, assets = _training(config, parts.part(parts.train), saved)
+    of_unit = unit_of(config, assets)
+    splits = {name: _split(config, of_unit, text) for name, text in texts.items()}
+    report = [_describe(of_unit, "train", train), *(_describe(of_unit, name, s.source) for name, s in splits.items())]
+    report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")
+    tests = {name: splits[name] for name in parts.tests}
+    return Corpus(**vars(assets), train=Split(train), valid=splits[parts.valid], tests=tests, report=report)
+
+
+def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+    """The parts to be scored, without the training text. `wanted`: `valid`, a test set, `test` for all test sets; empty: all of these."""
+    parts, of_unit = PlainParts(config), unit_of(config, saved)
+    known = {"valid": parts.valid, **{name: name for name in parts.tests}}
+    if wanted and wanted not in known and not (wanted == "test" and parts.tests):
+        raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}")
+    if wanted in known:
+        known = {wanted: known[wanted]}
+    elif wanted:
+        del known["valid"]
+    splits = {name: _split(config, of_unit, parts.part(part)) for name, part in known.items()}
+    report = [_describe(of_unit, name, split.source) for name, split in splits.items()]
+    valid = splits.pop("valid", Split())
+    return Corpus(**vars(saved), train=Split(), valid=valid, tests=splits, report=report)
+
+
+def unit_of(config: DataConfig, assets: TextAssets) -> Unit:
+    """The unit of a corpus, with its vocabulary."""
+    return unit(config.unit, assets.target_vocabulary, assets.codes)
+
+
+def stream(split: Split) -> Stream:
+    """The text of a split that this module made."""
+    assert isinstance(split.source, Stream)
+    return split.source
+
+
+def _training(config: DataConfig, text: PlainText, saved: TextAssets | None) -> tuple[Stream, TextAssets]:
+    """The training text: from the store if it has it, else from the files."""
+
+    def make() -> Prepared:
+        assets = saved or _assets(config, text)
+        tokens = _encoded(unit_of(config, assets), text)
+        return Prepared(assets, Stream(tokens, config.block), TokenStore.of([]), [])
+
+    if saved is not None:
+        _check_files(config, saved)
+    if not config.store:
+        prepared = make()
+    else:
+        options = {name: getattr(config, name) for name in _OPTIONS} | {"streamed": True, "codes": _given_codes(config)}
+        if config.vocabulary:
+            options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
+        folder = Path(config.store) / content_key(options, text.files)
+        prepared = open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
+        if saved is not None and prepared.assets != saved:
+            prepared = make()  # another program version learned other merges; the run keeps its own
+    return Stream(prepared.source.tokens, config.block), prepared.assets
+
+
+def _assets(config: DataConfig, text: PlainText) -> TextAssets:
+    """The vocabulary and the merges: given, or learned from the training text."""
+    codes = _given_codes(config)
+    if config.unit == "bpe" and codes is None:
+        codes = byte_level.learn(text.lines(), config.bpe_merges)
+    given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
+    vocabulary = given or vocabulary_of(config.unit, text, codes, config.min_count)
+    steps = Preprocessing(_LANGUAGE, codes=codes, bpe_kind="byte-level")
+    return TextAssets(vocabulary, vocabulary, steps, steps)
+
+
+def _given_codes(config: DataConfig) -> str | None:
+    if not config.bpe_codes:
+        return None
+    codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
+    check_codes(codes, config.bpe_codes, "byte-level")
+    return codes
+
+
+def _check_files(config: DataConfig, saved: TextAssets) -> None:
+    """Raises: UserError if a file of merges or a vocabulary is there, but is not what the run began with."""
+    own: dict[str, tuple[object, Callable[[], object]]] = {
+        "bpe_codes": (saved.codes, lambda: _given_codes(config)),
+        "vocabulary": (saved.target_vocabulary, lambda: read_vocabulary_json(config.vocabulary)),
+    }
+    for name, (kept, read) in own.items():
+        path = getattr(config, name)
+        if path and Path(path).is_file() and read() != kept:
+            raise UserError(
+                f"data.{name}={path} is not the file that this run began with; give that file, or train in a new --workdir"
+            )
+
+
+def _split(config: DataConfig, of_unit: Unit, text: PlainText) -> Split:
+    return Split(Stream(_encoded(of_unit, text), config.block))
+
+
+def _encoded(of_unit: Unit, text: PlainText) -> np.ndarray:
+    """The ids of a text on disk. Raises: UserError for a text without a token."""
+    tokens = on_disk(_shown(of_unit.encode(text)), fitting_type(len(of_unit.vocabulary)))
+    if not len(tokens):
+        raise UserError(f"{text} has no token in the part that is wanted; give more text, or another data.held_out")
+    return tokens
+
+
+def _shown(pieces: Iterator[Int32[np.ndarray, " tokens"]]) -> Iterator[Int32[np.ndarray, " tokens"]]:
+    """The pieces, with a progress bar, which appears only if standard error is a terminal."""
+    from tqdm import tqdm
+
+    with tqdm(desc="encoding", unit="token", unit_scale=True, disable=None, leave=False) as bar:
+        for ids in pieces:
+            bar.update(len(ids))
+            yield ids
+
+
+def _describe(of_unit: Unit, name: str, stream: Stream | TokenStore) -> str:
+    """A line such as `train: 3,000 tokens, which are 12,000 bytes (0.00 % unknown)`."""
+    counts = sum(np.bincount(ids, minlength=len(of_unit.vocabulary)) for ids in stream.chunks())
+    total, measured = int(np.sum(counts)), int(np.dot(counts, of_unit.sizes))
+    unknown = 100 * int(np.asarray(counts)[UNK]) / total
+    return f"{name}: {total:,} tokens, which are {measured:,} {of_unit.measure}s ({unknown:.2f} % unknown)"

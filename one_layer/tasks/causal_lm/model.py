@@ -1,0 +1,110 @@
+"""A trained causal language model: it continues prompts and scores texts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from one_layer.data.corpus import Split
+from one_layer.data.stream_corpus import stream, unit_of
+from one_layer.data.text.units import Ids, Unit
+from one_layer.errors import UserError
+from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.special_tokens import EOS
+from one_layer.tasks.causal_lm.sampling import Sampler, sample
+from one_layer.tasks.causal_lm.scoring import Scorer
+from one_layer.tasks.model import TrainedModel
+
+log = logging.getLogger(__name__)
+
+_LENGTHS = 64  # the buffer of a batch is a multiple of this many tokens, so that few programs are compiled
+_LINE_END = "↵"
+
+
+@dataclass(frozen=True, eq=False)
+class CausalLanguageModel(TrainedModel):
+    """Continues prompts by sampling, with the settings of `evaluation`."""
+
+    verb = "generate"
+
+    def generate(self, prompts: Sequence[str]) -> list[str]:
+        """A continuation of every prompt, in order, without the prompt. An empty prompt stands for the beginning of a text.
+
+        The same prompt at the same place of the list always has the same continuation. Of a prompt with more tokens than the context,
+        only the last ones are read, and the log says how many were dropped.
+        """
+        rows = max(1, self.settings.max_tokens // self.data.block)
+        prompts_ids = [self._prompt(number, prompt) for number, prompt in enumerate(prompts, start=1)]
+        found: list[str] = []
+        for first in range(0, len(prompts), rows):
+            some = prompts_ids[first : first + rows]
+            found += [self._unit.text(ids) for ids in self._continued(some, first)]
+        return found
+
+    def lines(self, lines: Sequence[str]) -> list[str]:
+        """Every prompt with its continuation. A line end that the model writes is shown as ↵."""
+        continued = self.generate(lines)
+        return [f"{line}{more}".replace("\n", _LINE_END) for line, more in zip(lines, continued, strict=True)]
+
+    def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""
+        text = stream(split)
+        values = Scorer(self.config, self.settings)(self.prepared, text, self._unit, title)
+        if not np.isfinite(values["nll"]):
+            raise UserError("the model's logits are not finite: this checkpoint cannot score a text; use another")
+        stride, measure = self.settings.stride, f"bits_per_{self._unit.measure}"
+        log.info(
+            "%s: %.4f %s, perplexity %.4g per token (%s tokens; windows of %s, stride %s)",
+            *(title, values[measure], measure.replace("_", " "), values["perplexity"]),
+            *(f"{number:,}" for number in (len(text.tokens), text.block, stride)),
+        )
+        return {**values, "tokens": len(text.tokens), "context": text.block, "stride": stride}, {"plain": []}
+
+    @cached_property
+    def _unit(self) -> Unit:
+        return unit_of(self.data, self.assets)
+
+    def _prompt(self, number: int, prompt: str) -> Ids:
+        """The ids that a prompt begins with: eos, for the beginning of a text, and the prompt's; at most a whole context."""
+        ids, context = np.concatenate([[EOS], self._unit.ids(prompt)]).astype(np.int32), self.data.block
+        if len(ids) <= context:
+            return ids
+        log.warning(
+            "prompt %d has %s tokens, but the context has %s: its first %s are dropped",
+            *(number, *(f"{count:,}" for count in (len(ids) - 1, context, len(ids) - context))),
+        )
+        return ids[-context:]
+
+    def _continued(self, prompts: Sequence[np.ndarray], first: int) -> list[np.ndarray]:
+        """The ids that follow each prompt. `first`: the number of the first prompt, which decides the random numbers."""
+        settings = self.settings
+        filled = np.array([len(ids) for ids in prompts], np.int32)
+        longest = -(-(int(filled.max()) + settings.sample_length) // _LENGTHS) * _LENGTHS
+        tokens = np.zeros((len(prompts), longest), np.int32)
+        for row, ids in enumerate(prompts):
+            tokens[row, : len(ids)] = ids
+        whole = np.asarray(self._sample(self.prepared, tokens, filled, np.int32(first)))
+        return [row[count : count + settings.sample_length] for row, count in zip(whole, filled, strict=True)]
+
+    @cached_property
+    def _sample(self) -> Any:
+        settings, context, config = self.settings, self.data.block, self.config
+        sampler = Sampler(settings.temperature, settings.top_k, settings.top_p)
+
+        def run(variables: dict[str, Any], tokens: Array, filled: Array, first: Array) -> Array:
+            decoder = CausalDecoder(config, variables)
+            key = jax.random.key(settings.sample_seed)
+            keys = jax.vmap(partial(jax.random.fold_in, key))(first + jnp.arange(len(tokens)))
+            cache = decoder.start(len(tokens), context)
+            step = partial(decoder.step, length=context)
+            return sample(step, cache, tokens, filled, filled + settings.sample_length, keys, context, sampler)
+
+        return jax.jit(run)

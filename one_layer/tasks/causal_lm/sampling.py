@@ -1,0 +1,87 @@
+"""Sampling from a causal language model, for many prompts at once, each with random numbers and a context of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from one_layer.special_tokens import UNK
+
+Step = Callable[[Array, Array, Any], tuple[Array, Any]]  # (tokens, positions, cache) -> (logits, cache); all by row
+
+
+class Sampler(NamedTuple):
+    """How a token is drawn: logits are divided by `temperature`, then `top_k` and then `top_p` leave tokens out.
+
+    `top_k` keeps the k most probable tokens (0: all). `top_p` keeps the most probable ones until their probabilities sum to p
+    (Holtzman et al. 2020, arXiv 1904.09751). Temperature 0 takes the most probable token.
+    """
+
+    temperature: float
+    top_k: int
+    top_p: float
+
+    def __call__(self, logits: Float[Array, "vocab"], key: Array) -> Int[Array, ""]:
+        """A token that is not special. Equal keys draw equal tokens."""
+        logits = jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits)
+        if self.temperature == 0.0:
+            return jnp.argmax(logits)
+        logits = logits / self.temperature
+        return jax.random.categorical(key, jnp.where(self._kept(logits), logits, -jnp.inf))
+
+    def _kept(self, logits: Float[Array, "vocab"]) -> Bool[Array, "vocab"]:
+        order = jnp.argsort(-logits, stable=True)
+        ranks = jnp.argsort(order)
+        within = ranks < (self.top_k or len(logits))
+        chances = jax.nn.softmax(jnp.where(within, logits, -jnp.inf))[order]
+        before = (
+            jnp.cumsum(chances) - chances
+        )  # of all tokens that are more probable; 0 for the first, which always stays
+        return within & (before < self.top_p)[ranks]
+
+
+class _State(NamedTuple):
+    tokens: Int[Array, "rows length"]
+    filled: Int[Array, "rows"]  # tokens that are known
+    first: Int[Array, "rows"]  # where the context begins
+    position: Int[Array, "rows"]  # of the next token to read, in the context
+    cache: Any
+
+
+def sample(
+    step: Step,
+    cache: Any,
+    tokens: Int[Array, "rows length"],
+    filled: Int[Array, "rows"],
+    goal: Int[Array, "rows"],
+    keys: Array,
+    context: int,
+    sampler: Sampler,
+) -> Int[Array, "rows length"]:
+    """Continues each row, whose first `filled` tokens are its prompt, until it has `goal` tokens.
+
+    A token depends on the row's key, on its place and on at most `context` tokens before it. When the context is full, its older half is
+    dropped and the rest is read anew. So a row does not depend on the others.
+    """
+    rows = jnp.arange(len(tokens))
+
+    def unfinished(state: _State) -> Array:
+        return jnp.any(state.filled < goal)
+
+    def advance(state: _State) -> _State:
+        place = jnp.minimum(state.first + state.position, tokens.shape[1] - 1)
+        logits, cache = step(state.tokens[rows, place], state.position, state.cache)
+        drawn = jax.vmap(lambda *row: sampler(*row))(logits, jax.vmap(jax.random.fold_in)(keys, state.filled))
+        new = (state.first + state.position + 1 == state.filled) & (state.filled < goal)
+        at = jnp.minimum(state.filled, tokens.shape[1] - 1)
+        written = state.tokens.at[rows, at].set(jnp.where(new, drawn, state.tokens[rows, at]).astype(tokens.dtype))
+        full = state.position + 1 == context
+        first = jnp.where(full, state.first + context - context // 2, state.first)
+        return _State(written, state.filled + new, first, jnp.where(full, 0, state.position + 1), cache)
+
+    start = _State(tokens, filled, jnp.zeros_like(filled), jnp.zeros_like(filled), cache)
+    return jax.lax.while_loop(unfinished, advance, start).tokens

@@ -1,0 +1,88 @@
+"""The score of a text under a causal language model: its negative log-likelihood, by overlapping windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+from tqdm import tqdm
+
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus
+from one_layer.data.stream import Stream, windows
+from one_layer.data.stream_corpus import stream, unit_of
+from one_layer.data.text.units import Unit
+from one_layer.models import ModelConfig, build
+from one_layer.models.sharding import Devices
+from one_layer.special_tokens import PAD
+from one_layer.tasks.causal_lm.settings import LanguageModelSettings
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.model import prepared
+
+Variables = dict[str, Any]
+
+
+class Scorer:
+    """Scores texts. Its program is compiled once, because all batches have one shape."""
+
+    def __init__(self, model: ModelConfig, settings: LanguageModelSettings) -> None:
+        self._settings, network = settings, build(model)
+
+        def nll(variables: Variables, batch: dict[str, Array]) -> Array:
+            logits: Any = network.apply(variables, batch["source"])
+            return label_smoothed_nll(logits, batch["target"], 0.0)[1]
+
+        self._nll = jax.jit(nll)
+
+    def __call__(
+        self,
+        variables: Variables,
+        text: Stream,
+        unit: Unit,
+        title: str,
+        between: Callable[[], None] = lambda: None,
+        limit: int = 0,
+    ) -> dict[str, float]:
+        """`nll` in nats per token, `perplexity` per token, and `bits_per_byte` (or `bits_per_character`) of the text.
+
+        Every token counts once, the first ones too, whose context is short. `limit`: only so many tokens (0: all). `between` is called
+        before every batch. It is fastest if `variables` have their masks applied already (`prepared`).
+        """
+        settings, total = self._settings, len(text.tokens)
+        total = min(total, limit) if limit else total
+        rows, devices = max(1, settings.max_tokens // text.block), Devices.holding(variables)
+        sums: list[Array] = []
+        with tqdm(total=total, desc=title, unit="token", unit_scale=True, disable=None, leave=False) as bar:
+            for batch in windows(text, settings.stride, rows, limit):
+                between()
+                jax.block_until_ready(sums[-1:])  # `between` is not far ahead of the computation
+                placed = {name: devices.rows(array, PAD) for name, array in batch.items()}
+                sums.append(self._nll(variables, placed))
+                bar.update(rows * settings.stride)
+        nll = float(np.sum(np.asarray(jax.device_get(sums), np.float64)))
+        measured = sum(int(unit.sizes[ids].sum()) for ids in Stream(text.tokens[:total], text.block).chunks())
+        mean = nll / total
+        perplexity = math.exp(mean) if mean < 700 else math.inf
+        bits = nll / math.log(2) / max(measured, 1)
+        return {"nll": mean, "perplexity": perplexity, f"bits_per_{unit.measure}": bits}
+
+
+class CausalValidator:
+    """Scores the validation text, or the first `evaluation.valid_tokens` of it."""
+
+    def __init__(self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, corpus: Corpus) -> None:
+        self._model, self._limit = model, settings.valid_tokens
+        self._scorer, self._unit = Scorer(model, settings), unit_of(data, corpus)
+        self._text = stream(corpus.valid)
+
+    def __call__(
+        self, params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
+    ) -> dict[str, float]:
+        """`valid/nll` in nats per token, `valid/perplexity`, and `valid/bits_per_byte` or `valid/bits_per_character`."""
+        variables = prepared(self._model, {"params": params, **fixed})
+        values = self._scorer(variables, self._text, self._unit, "valid", between, self._limit)
+        return {f"valid/{name}": value for name, value in values.items()}

@@ -1,0 +1,79 @@
+"""The task of causal language modelling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Array
+
+from one_layer.data import stream_corpus
+from one_layer.data.batches import Updates
+from one_layer.data.config import STREAMS, DataConfig
+from one_layer.data.corpus import Corpus
+from one_layer.data.stream import StreamBatches
+from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig
+from one_layer.tasks.causal_lm.model import CausalLanguageModel
+from one_layer.tasks.causal_lm.scoring import CausalValidator
+from one_layer.tasks.causal_lm.settings import LanguageModelSettings
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.work import Work, decoder_work
+
+
+class CausalLM(Task):
+    """Predicts each token of a text from those before it (arXiv 2012.15045 trains such a model on enwik8)."""
+
+    name = "causal_lm"
+    family = "decoder"
+    settings = LanguageModelSettings
+    limits = {  # noqa: RUF012  # a ClassVar of Task
+        "stride": 2**16,
+        "max_tokens": 2**24,
+        "sample_length": 2**16,
+    }
+    validated_by = ("stride", "valid_tokens")
+    model = CausalLanguageModel
+
+    def check(self, data: DataConfig, model: ModelConfig, settings: LanguageModelSettings) -> None:
+        if not data.streamed:
+            raise UserError(
+                f"task=causal_lm, but data.source={data.source!r:.200}; give data.source={' or '.join(STREAMS)}, one text without sides"
+            )
+        if settings.stride > data.block:
+            raise UserError(
+                f"evaluation.stride is {settings.stride}, but data.block is {data.block}: tokens between two windows would not be scored; "
+                f"give at most {data.block}"
+            )
+
+    def selectable(self, data: DataConfig, settings: LanguageModelSettings) -> tuple[str, ...]:
+        return ("nll",)
+
+    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
+        return stream_corpus.load(data, saved)
+
+    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+        return stream_corpus.load_scored(data, saved, wanted)
+
+    def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
+        """Blocks of the text, in an order that depends on the seed and the epoch alone."""
+        return StreamBatches(
+            stream_corpus.stream(corpus.train), max_tokens=data.max_tokens, accumulate=accumulate, seed=seed
+        )
+
+    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+        """Label-smoothed cross entropy, summed over tokens."""
+        logits = network.apply(variables, batch["source"], rngs=rngs)
+        loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
+        return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
+
+    def validator(
+        self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, corpus: Corpus
+    ) -> Validator:
+        """Measures `valid/nll` in nats per token, `valid/perplexity` per token, and bits per byte or character."""
+        return CausalValidator(model, data, settings, corpus)
+
+    def line_work(self, model: ModelConfig, settings: LanguageModelSettings, tokens: int) -> Work:
+        """The work of reading a prompt and writing on."""
+        return decoder_work(model, tokens + settings.sample_length)

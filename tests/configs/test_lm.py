@@ -1,0 +1,52 @@
+"""The configs of language models resolve, and the ticket of artifact16mb fits."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from configs import lm
+from one_layer.models.accounting import describe_ticket, ticket_size
+from one_layer.runs.settings import resolve
+
+BYTES = 260  # types of a vocabulary of bytes
+
+
+def resolved(arg: str):
+    config = lm.get_config(arg)
+    config.data.directory = "somewhere"
+    return resolve(config.to_dict())
+
+
+@pytest.mark.parametrize("size", lm.SIZES)
+@pytest.mark.parametrize("weights", ["dense", "one_layer", "multi_layer"])
+def test_every_size_resolves(weights, size):
+    run = resolved(f"{weights}_{size}")
+    layers, d_model, ffn, heads = lm.SIZES[size][0]
+    model = run.model_config(BYTES, BYTES)
+    assert (model.depth("decoder"), model.d_model, model.ffn, model.heads) == (layers, d_model, ffn, heads)
+    assert model.weights == weights and run.evaluation.stride < run.data.block == lm.SIZES[size][1]
+    assert run.data.source == ("enwik8" if size == "enwik8" else "plain")
+
+
+def test_the_ticket_of_artifact16mb_fits():
+    """By hand: ten masks of 12,582,912 bits and one of the table, at one bit each, and 20 kB for all else."""
+    model = resolved("artifact16mb").model_config(BYTES, BYTES)
+    _, most = ticket_size(model)
+    assert most == 10 * 12_582_912 // 8 + BYTES * 1024 // 8 and most + 20_000 < 16_000_000
+    (line,) = describe_ticket(model)
+    assert f"{most:,}" in line
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.3, 0.7])
+def test_the_entropy_of_other_keeps_is_below_a_bit(keep):
+    fewest, most = ticket_size(resolved("one_layer_mini").model_config(BYTES, BYTES).replace(keep=keep))
+    entropy = -(keep * math.log2(keep) + (1 - keep) * math.log2(1 - keep))
+    assert fewest == pytest.approx(entropy * most, rel=0.01)
+
+
+@pytest.mark.parametrize("arg", ["", "mini", "dense_huge", "sparse_mini", "artifact"])
+def test_an_unknown_argument_is_refused(arg):
+    with pytest.raises(ValueError, match=r"is unknown; give artifact16mb, or dense_.* one of mini, enwik8, artifact"):
+        lm.get_config(arg)

@@ -1,0 +1,186 @@
+"""Plain text as a stream: parts by position, units, blocks for training and windows for scoring."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+
+import numpy as np
+import pytest
+
+from one_layer.data import stream_corpus
+from one_layer.data.config import DataConfig
+from one_layer.data.sources import plain_text
+from one_layer.data.sources.plain_text import PlainText
+from one_layer.data.stream import Stream, StreamBatches, on_disk, windows
+from one_layer.data.text.units import unit, vocabulary_of
+from one_layer.errors import UserError
+from one_layer.special_tokens import EOS, PAD, UNK
+
+TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20))
+    return tmp_path
+
+
+def config(folder, **changes):
+    return DataConfig(
+        **{"source": "plain", "directory": str(folder), "train": "a.txt,b.txt", "held_out": 0.1, "block": 8, **changes}
+    )
+
+
+def test_the_parts_by_position_make_up_the_text(folder):
+    corpus = stream_corpus.load(config(folder))
+    parts = [corpus.train, corpus.valid, corpus.tests["test"]]
+    whole = np.concatenate([ids for part in parts for ids in part.source.chunks()])
+    assert bytes((whole - 4).astype(np.uint8)) == TEXT.encode() + b"the end\n" * 20
+    assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
+
+
+@pytest.mark.parametrize("name", ["characters", "bpe"])
+def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, name):
+    monkeypatch.setattr(plain_text, "_PIECE", 5)  # most pieces end inside a character
+    changes = {"bpe_kind": "byte-level", "bpe_merges": 20} if name == "bpe" else {}
+    (folder / "c.txt").write_text("два" * 40, "utf-8")
+    chosen = config(folder, unit=name, train="a.txt,c.txt", **changes)
+    corpus = stream_corpus.load(chosen)
+    of_unit = stream_corpus.unit_of(chosen, corpus)
+    parts = [of_unit.text(part.source.tokens) for part in (corpus.train, corpus.valid, corpus.tests["test"])]
+    assert "".join(parts) == TEXT + "два" * 40 and all(parts)
+
+
+@pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
+def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
+    text = PlainText((folder / "a.txt",))
+    merges = plain_merges(folder) if name == "bpe" else None
+    of_unit = unit(name, vocabulary_of(name, text, merges), merges)
+    ids = np.concatenate(list(of_unit.encode(text)))
+    assert of_unit.text(ids) == TEXT and np.array_equal(ids, of_unit.ids(TEXT)) and UNK not in ids
+    measured = {"byte": len(TEXT.encode()), "character": len(TEXT)}[of_unit.measure]
+    assert of_unit.sizes[ids].sum() == measured
+    assert name != "bpe" or len(ids) < measured / 2
+    assert of_unit.text([*of_unit.ids("a")[:0], PAD, EOS]) == ""
+
+
+def plain_merges(folder):
+    return stream_corpus.load(config(folder, unit="bpe", bpe_kind="byte-level", bpe_merges=40)).codes
+
+
+def test_merges_are_the_same_every_time(folder):
+    assert plain_merges(folder) == plain_merges(folder)
+
+
+def test_a_character_that_training_did_not_have_is_unknown_and_counts_once(folder):
+    of_unit = unit("characters", vocabulary_of("characters", PlainText((folder / "a.txt",)), None), None)
+    ids = of_unit.ids("voto Ω")
+    assert ids[-1] == UNK and UNK not in ids[:-1] and of_unit.sizes[ids].sum() == 6
+
+
+def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder, monkeypatch):
+    chosen = config(folder, unit="characters", store=str(folder / "store"))
+    first = stream_corpus.load(chosen)
+    assert first.fingerprints() == stream_corpus.load(config(folder, unit="characters")).fingerprints()
+    monkeypatch.setattr(stream_corpus, "vocabulary_of", None)
+    again = stream_corpus.load(chosen)
+    assert again.fingerprints() == first.fingerprints() and again.vocabularies == first.vocabularies
+
+
+def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
+    parts = {"train": (0, 90), "valid": (90, 95), "test": (95, 100)}
+    assert {name: (first / 1e6, end / 1e6) for name, (first, end) in plain_text.ENWIK8.items()} == parts
+    monkeypatch.setattr(plain_text, "ENWIK8", parts)
+    monkeypatch.setattr(plain_text, "ENWIK8_BYTES", 100)
+    chosen = DataConfig(source="enwik8", directory=str(tmp_path), block=4)
+    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
+        archive.writestr("enwik8", bytes(range(100)))
+    corpus = stream_corpus.load(chosen)
+    assert corpus.train.source.tokens.tolist() == list(range(4, 94))
+    assert corpus.tests["test"].source.tokens.tolist() == list(range(99, 104))
+    monkeypatch.setattr(plain_text, "ENWIK8_BYTES", 101)
+    with pytest.raises(UserError, match=r"has 100 bytes, but enwik8 has 101"):
+        stream_corpus.load(chosen)
+
+
+def test_an_epoch_has_every_block_once_and_depends_on_seed_and_epoch_alone():
+    text = Stream(np.arange(4, 104, dtype=np.uint16), 8)
+    batches = StreamBatches(text, max_tokens=24, seed=5)
+    assert batches.batches_per_epoch * 3 >= 11
+    for epoch in (0, 1, 7):
+        numbers = range(epoch * batches.batches_per_epoch, (epoch + 1) * batches.batches_per_epoch)
+        rows = np.concatenate([batches[number]["target"].reshape(-1, 8) for number in numbers])
+        full = rows[rows[:, 0] != PAD]
+        found = np.sort(full.reshape(-1))
+        assert np.array_equal(found, np.arange(found[0], found[0] + len(found))) and len(found) >= 100 - 2 * 8
+        assert np.array_equal(np.diff(full, axis=1), np.ones((len(full), 7)))
+    again = StreamBatches(text, max_tokens=24, seed=5)
+    assert all(np.array_equal(again[n][name], batches[n][name]) for n in (0, 9) for name in ("source", "target"))
+    assert not np.array_equal(StreamBatches(text, max_tokens=24, seed=6)[0]["target"], batches[0]["target"])
+
+
+def test_a_source_is_the_token_before_its_target():
+    text = Stream(np.arange(4, 104, dtype=np.uint16), 8)
+    batch, _ = text.read(np.array([0, 7, 95, -1]), 8)
+    assert batch["source"][0].tolist() == [EOS, *range(4, 11)] and batch["target"][0].tolist() == [*range(4, 12)]
+    assert batch["source"][1, 0] == 10 and batch["target"][2].tolist() == [*range(99, 104), PAD, PAD, PAD]
+    assert (batch["source"][3] == PAD).all() and (batch["target"][3] == PAD).all()
+
+
+@pytest.mark.parametrize("size", [8, 9, 20])
+def test_micro_batches_have_equally_many_rows(size):
+    batches = StreamBatches(Stream(np.full(size, 9, np.uint16), 8), max_tokens=32, accumulate=2)
+    assert batches[0]["source"].shape[0] == 2 and (batches[0]["target"] == 9).any()
+
+
+@pytest.mark.parametrize("stride", [1, 3, 8])
+@pytest.mark.parametrize(("tokens", "limit"), [(3, 0), (8, 0), (29, 0), (29, 12)])
+def test_windows_score_every_token_once_after_enough_context(tokens, limit, stride):
+    text, scored = Stream(np.arange(4, 4 + tokens, dtype=np.uint16), 8), []
+    for number, batch in enumerate(windows(text, stride, 2, limit)):
+        assert batch["source"].shape == batch["target"].shape == (2, 8)
+        for row, (source, target) in enumerate(zip(batch["source"], batch["target"], strict=True)):
+            places = np.flatnonzero(target != PAD)
+            scored += target[places].tolist()
+            assert all(source[place] == (target[place] - 1 if target[place] > 4 else EOS) for place in places)
+            assert not len(places) or number + row == 0 or places[0] >= 8 - stride
+    assert scored == list(range(4, 4 + (limit or tokens)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "none.txt"}, r"none\.txt does not exist"),
+        ({"train": "*.csv"}, r"no file in .* matches '\*\.csv'; correct data\.train"),
+        ({"train": "empty.txt"}, r"empty\.txt is empty"),
+        ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
+        ({"train": "latin.txt", "unit": "characters"}, r"latin\.txt: byte 2 is not UTF-8.* or give data\.unit=bytes"),
+        ({"train": "half.txt.gz"}, "is not a whole compressed file"),
+        ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
+        ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
+        ({"unit": "bpe", "bpe_kind": "byte-level"}, r"data\.unit=bpe needs data\.bpe_merges"),
+        ({"bpe_merges": 9}, r"data\.bpe_merges=9 has no effect with data\.unit=bytes"),
+        ({"tokenize": True}, r"data\.tokenize has no effect with data\.source='plain'"),
+        ({"block": 1}, r"data\.block=1 is too small"),
+        ({"source": "enwik8"}, r"data\.held_out is for text sources only"),
+        ({"directory": ""}, r"data\.directory is empty: give the folder with the text files"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
+    (folder / "empty.txt").touch()
+    (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
+    (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
+    with pytest.raises(UserError, match=message):
+        stream_corpus.load(config(folder, **changes))
+
+
+def test_a_text_shorter_than_one_block_is_refused():
+    with pytest.raises(UserError, match=r"has 7 tokens, fewer than the 8 of one block; .* a smaller data\.block"):
+        StreamBatches(Stream(np.full(7, 9, np.uint16), 8), max_tokens=32)
+
+
+def test_ids_on_disk_are_the_ids():
+    ids = [np.arange(5, dtype=np.int32), np.arange(300, dtype=np.int32)]
+    assert np.array_equal(on_disk(iter(ids), np.uint16), np.concatenate(ids)) and not len(on_disk(iter([]), np.uint16))

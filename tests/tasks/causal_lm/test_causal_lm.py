@@ -1,0 +1,211 @@
+"""The task of causal language modelling: it trains, resumes, is scored by windows, and writes; from runs and from tickets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+import one_layer
+from one_layer.data.stream import Stream
+from one_layer.errors import UserError
+from one_layer.models import build
+from one_layer.models.accounting import ticket_size
+from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import rescored, resolve
+from one_layer.special_tokens import EOS
+from one_layer.training.metrics import read_metrics
+from one_layer.training.train import train
+from tests import tiny
+
+BLOCK, STRIDE, LENGTH = 16, 6, 24
+WORDS = ["un", "dos", "tres", "cat", "cinc"]
+CHANGES = {
+    "task": "causal_lm",
+    "model.encoder_layers": 0,
+    "model.decoder_layers": 2,
+    "model.dropout": 0.0,
+    "data.source": "plain",
+    "data.train": "text.txt",
+    "data.held_out": 0.1,
+    "data.block": BLOCK,
+    "data.max_tokens": 128,
+    "train.updates": 40,
+    "train.evaluate_every": 20,
+    "train.log_every": 10,
+    "optim.lr": 0.03,
+    "optim.label_smoothing": 0.0,
+    "evaluation.stride": STRIDE,
+    "evaluation.max_tokens": 64,
+    "evaluation.sample_length": LENGTH,
+}
+
+
+def text() -> str:
+    dice = np.random.default_rng(1)
+    return "".join(f"{' '.join(dice.choice(WORDS, 4))}\n" for _ in range(120))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "text.txt").write_text(text(), "utf-8")
+    return folder
+
+
+def run_of(written, changes=None):
+    return resolve(tiny.config(CHANGES | {"data.directory": str(written)} | (changes or {})))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, written):
+    path = tmp_path_factory.mktemp("run") / "run"
+    train(run_of(written), path, [])
+    return RunFolder(path)
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return restore_run(folder)
+
+
+def changed(model, **settings):
+    return rescored(model, {"evaluation": {**vars(model.settings), **settings}}, {})
+
+
+def test_it_learns_and_says_what_it_measures(folder):
+    lines = [line for line in read_metrics(folder.metrics_file) if "valid/nll" in line]
+    assert lines[-1]["valid/nll"] < lines[0]["valid/nll"] < math.log(260)
+    for line in lines:
+        assert line["valid/bits_per_byte"] == pytest.approx(line["valid/nll"] / math.log(2))
+        assert line["valid/perplexity"] == pytest.approx(math.exp(line["valid/nll"]))
+    scores = json.loads(folder.result_file.read_text())["test"]["test"]
+    assert scores["context"] == BLOCK and scores["stride"] == STRIDE and 0 < scores["bits_per_byte"] < 8
+
+
+@pytest.mark.slow
+def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
+    for updates in (20, 40):
+        train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
+    again = RunFolder(tmp_path / "run")
+    assert again.ticket_file.read_bytes() == folder.ticket_file.read_bytes()
+
+
+def test_the_score_is_that_of_each_token_after_the_context_of_its_window(folder, model, written):
+    """Token by token, with a loop that knows nothing of batches."""
+    corpus = model.task.scored_corpus(model.data, model.assets, "test")
+    ids = np.asarray(corpus.tests["test"].source.tokens, np.int32)
+    log_p = jax.jit(lambda tokens: jax.nn.log_softmax(build(model.config).apply(model.variables, tokens)))
+    before, total = np.concatenate([[EOS], ids]), 0.0
+    for place, token in enumerate(ids):
+        first = max(0, -(-(place + 1 - BLOCK) // STRIDE)) * STRIDE
+        row = np.full((1, BLOCK), EOS, np.int32)
+        row[0, : place + 1 - first] = before[first : place + 1]
+        total -= float(log_p(row)[0, place - first, token])
+    scores, _ = model.score(corpus.tests["test"], "test")
+    assert scores["nll"] == pytest.approx(total / len(ids), rel=1e-5)
+    assert scores["bits_per_byte"] == pytest.approx(total / math.log(2) / len(bytes((ids - 4).astype(np.uint8))))
+
+
+def test_a_smaller_stride_is_another_score_with_its_own_file(folder, model):
+    found = evaluate(changed(model, stride=1), "test", folder)["test"]
+    assert found["stride"] == 1 and found["nll"] != evaluate(model, "test", None)["test"]["nll"]
+    (path,) = folder.path.glob("evaluation-test*stride*1.json")
+    assert json.loads(path.read_text())["bits_per_byte"] == found["bits_per_byte"]
+
+
+def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_path):
+    alone = shutil.copy(folder.ticket_file, tmp_path / "model.safetensors")
+    models = [model, one_layer.load(alone), one_layer.load(alone, packed=True)]
+    said = [each.lines(["un dos", "", "cat"]) for each in models]
+    assert said[0] == said[1] == said[2]
+    scores = [evaluate(each, "test", None)["test"]["nll"] for each in models]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6) and scores[1] == pytest.approx(scores[2], rel=1e-6)
+    fewest, most = ticket_size(model.config)
+    assert fewest <= most <= folder.ticket_file.stat().st_size
+
+
+def test_the_most_probable_tokens_are_those_of_whole_sequences(model):
+    """Temperature 0 continues with the most probable byte, of which specials are none, also after the context was cut in half."""
+    context = BLOCK
+    (said,) = changed(model, temperature=0.0).generate(["un do"])
+    known = [EOS, *(byte + 4 for byte in b"un do")]
+    first = 0
+    apply = jax.jit(build(model.config).apply)
+    for byte in said.encode():
+        row = np.full((1, context), EOS, np.int32)
+        row[0, : len(known) - first] = known[first:]
+        logits = np.asarray(apply(model.variables, row))[0, len(known) - 1 - first]
+        assert 4 + int(logits[4:].argmax()) == byte + 4
+        known.append(byte + 4)
+        first += (context - context // 2) * (len(known) - 1 - first == context)
+    assert len(said) == LENGTH and first > 0
+
+
+def test_a_sample_depends_on_its_seed_its_place_and_nothing_else(model):
+    prompts = ["un dos", "c", "un dos", "tres cat cinc un"]
+    said = model.generate(prompts)
+    assert said == model.generate(prompts) and said[0] != said[2]
+    assert model.generate(prompts[:2]) == said[:2]
+    assert changed(model, max_tokens=16).generate(prompts) == said  # one prompt in each batch
+    assert changed(model, sample_seed=2).generate(prompts) != said
+    assert changed(model, temperature=0.0).generate(prompts) == changed(model, top_k=1).generate(prompts)
+    assert changed(model, top_p=1e-6).generate(prompts) == changed(model, top_k=1).generate(prompts)
+
+
+def test_of_a_long_prompt_the_last_tokens_are_read_and_the_rest_is_named(model, caplog):
+    long = "dos tres " * 5
+    with caplog.at_level(logging.WARNING):
+        (said,) = model.generate([long])
+    assert f"prompt 1 has 45 tokens, but the context has {BLOCK}: its first 30 are dropped" in caplog.text
+    assert model.generate(["xxx" + long]) == [said]
+
+
+def test_each_prompt_is_one_line_of_output(model):
+    said = model.lines(["un", "", "dos tres"])
+    assert len(said) == 3 and said[0].startswith("un") and not any("\n" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"evaluation.stride": BLOCK + 1}, r"evaluation\.stride is 17, but data\.block is 16"),
+        ({"evaluation.top_p": 0.0}, r"evaluation\.top_p is 0\.0; it must lie in \(0, 1\]"),
+        ({"evaluation.temperature": -1.0}, r"evaluation\.temperature is -1\.0"),
+        (
+            {"data.source": "toy", "data.held_out": 0.0},
+            r"task=causal_lm, but data\.source='toy'; give data\.source=plain or enwik8",
+        ),
+        ({"task": "translation", "model.encoder_layers": 1}, r"data\.source='plain' is one text without translations"),
+        ({"train.select": "bleu"}, r"train\.select is 'bleu', but the validation set is measured by nll"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(written, changes, message):
+    with pytest.raises(UserError, match=message):
+        run_of(written, changes)
+
+
+def test_another_verb_is_refused(model):
+    with pytest.raises(UserError, match="best is a causal_lm model, which does not translate; give --mode=generate"):
+        model.check_verb("translate")
+
+
+def test_the_validation_text_can_be_a_part(written, model):
+    """With a limit, the score is that of the text cut there."""
+    corpus = model.task.scored_corpus(model.data, model.assets, "valid")
+    task, data = model.task, model.data
+    cut = corpus.valid.source.tokens[:20]
+    limited = task.validator(model.config, data, changed(model, valid_tokens=20).settings, corpus)
+    object.__setattr__(corpus.valid, "source", Stream(cut, BLOCK))
+    whole = task.validator(model.config, data, model.settings, corpus)
+    fixed = {name: tree for name, tree in model.variables.items() if name != "params"}
+    assert limited(model.variables["params"], fixed, lambda: None) == whole(
+        model.variables["params"], fixed, lambda: None
+    )
