@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Int, Int32
@@ -90,7 +90,7 @@ class Updates(ABC):
     @abstractmethod
     def __getitem__(self, number: int) -> Batch: ...
 
-    def shared(self, parts: int, mine: range) -> Self:
+    def shared(self, parts: int, mine: range) -> Updates:
         """The same batches for one of several readers: cut into `parts` of as many rows, of which an item has those of `mine`.
 
         Empty rows are added where the parts do not divide the rows.
