@@ -19,13 +19,14 @@ from one_layer.data.batches import Batch, training_iterator
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.importers.embeddings import embedding_rows, table_sides
-from one_layer.models import ModelConfig, initialize, pretrained_tables
+from one_layer.models import ModelConfig, initialize
 from one_layer.models.flops import batch_flops
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
+from one_layer.training.beginning import begin, read_corpus
+from one_layer.training.fine_tuning import source_of
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.memory import check_memory
 from one_layer.training.meter import Meter
@@ -53,7 +54,8 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     with folder.locked():
         resumed = folder.claim(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
-        corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
+        source = None if resumed else source_of(run)
+        corpus = read_corpus(run, folder, resumed, source)
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
         for line in (*corpus.report, batches.describe(), *chosen):
@@ -61,9 +63,8 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         model = run.model_config(*map(len, corpus.vocabularies))
         check_memory(run, model, corpus)
         if not resumed:
-            tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
             check_warmup(run, batches.batches_per_epoch)
-            folder.begin(corpus, {"frozen": tables}, corpus.fingerprints())
+            begin(run, model, corpus, folder, source)
         folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder)
         with closing(trainer.checkpoints), Interruption() as interruption:
@@ -71,11 +72,6 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             trainer.run_to_the_end(interruption)
             trainer.stop_if_asked(interruption)
         return results.write(run, corpus, folder, trainer.progress, trainer.epoch_updates, overrides)
-
-
-def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:
-    """The tables of `model.embedding_path`: one per side, or one for both sides if they share it; none without a path."""
-    return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
 
 
 class Trainer:
@@ -89,7 +85,7 @@ class Trainer:
         self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
-        variables = folder.with_frozen(initialize(model, run.seed))
+        variables = folder.with_start(initialize(model, run.seed), bool(run.train.init_from))
         self.params = variables.pop("params")
         self.fixed = variables
         self.optimizer = optimizer(run.optim, self.updates)
@@ -177,7 +173,8 @@ class Trainer:
             return self.params
         if evaluated:
             return self.checkpoints.restore(evaluated[-1], params=self.params)["params"]
-        return initialize(self.model, self.run.seed)["params"]
+        begun = initialize(self.model, self.run.seed)
+        return self.folder.with_start(begun, bool(self.run.train.init_from))["params"]
 
     def _over(self) -> bool:
         return self._at_an_end() and not self._unevaluated()
