@@ -25,6 +25,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
+from one_layer.training.backskipping import computed, takes_true_gradient, with_policy
 from one_layer.training.beginning import begin, read_corpus
 from one_layer.training.fine_tuning import source_of
 from one_layer.training.interruption import Interrupted, Interruption
@@ -88,9 +89,11 @@ class Trainer:
         variables = folder.with_start(initialize(model, run.seed), bool(run.train.init_from))
         self.params = variables.pop("params")
         self.fixed = variables
-        self.optimizer = optimizer(run.optim, self.updates)
+        self.optimizer = with_policy(optimizer(run.optim, self.updates), model, run.seed)
         self.moments = self.optimizer.init(TrainedParts.of(model).pick(self.params))
-        self.step = train_step(run.task, model, self.optimizer, run.optim.label_smoothing, run.seed)
+        self.step = train_step(
+            run.task, model, self.optimizer, run.optim.label_smoothing, run.seed, run.optim.warmup or 0
+        )
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
 
     def restore(self) -> None:
@@ -205,7 +208,8 @@ class Trainer:
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             batch = next(batches)
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, batch, step)
-            progress.flops += batch_flops(self.model, batch)
+            true_gradient = takes_true_gradient(self.run.seed, self.run.optim.warmup or 0, step)
+            progress.flops += batch_flops(computed(self.model, true_gradient), batch)
             self.flops_after[step + 1] = progress.flops
             pending.append((step + 1, sums))
             unread = 1 if meter.in_a_row + 1 < most else 0
