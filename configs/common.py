@@ -157,8 +157,12 @@ def get_config() -> ConfigDict:
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"
     train.log_every = 50  # updates
-    # Gradients through reservoirs: off (computed) or identity (passed on unchanged, which skips the reservoir's backward pass).
+    # Gradients through reservoirs: off (computed), identity (passed on unchanged, which skips the reservoir's backward pass) or policy
+    # (proposed by a small network that learns by reinforcement, after optim.warmup updates with true gradients).
     train.backskip = "off"
+    # The folder of a run whose best checkpoint this run begins with, as far as it fits; optim.train_only says what is trained then. The
+    # text is read in that run's vocabularies. docs/fine-tuning.md
+    train.init_from = ""
     # An update whose loss or gradient is not finite is never applied; so many of them in a row end the run.
     train.max_nonfinite = 10
     train.checkpoint_minutes = (

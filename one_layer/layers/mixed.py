@@ -9,7 +9,9 @@ Two things happen in training alone, that is, when the stack has a random stream
 - LayerDrop (Fan et al. 2020, arXiv 1909.11556): each layer is left out for the whole batch with a given probability. Nothing is rescaled.
 - Backskipping (arXiv 2012.15045, abstract and introduction: "the backward pass can be entirely skipped by approximating top-layer
   gradients"): the backward pass through a reservoir is not computed. With `identity`, which is this project's reading, the gradient
-  of its output is passed on unchanged as the gradient of its input; the residual connection makes this plausible.
+  of its output is passed on unchanged as the gradient of its input; the residual connection makes this plausible. With `policy`, a
+  small network proposes it (see `one_layer.layers.backskipping`): the stack's collection `backskip` has its parameters in updates that
+  skip the backward pass, and only `reports` in the others.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float
 
+from one_layer.layers.backskipping import observed, proposed
 from one_layer.layers.blocks import Layer
 from one_layer.layers.freezing import words
 from one_layer.layers.groups import Group, StackSettings, group_variables
@@ -82,7 +85,7 @@ def run_mixed(
             for place, (letter, held) in enumerate(unit):
                 of_layer = jax.tree.map(lambda leaf, number=seen[letter]: leaf[number], own[letter])
                 of_layer = _with_frozen(of_layer, held)
-                call = _call(layer, settings, settings.group(letter), rest, mutable)
+                call = _call(layer, settings, settings.group(letter), rest, mutable, variables.get("backskip", {}))
                 x, changed = call({**parts[letter][0], **of_layer}, x, None if keys is None else keys[place])
                 written[letter].append(changed)
                 seen[letter] += 1
@@ -132,7 +135,12 @@ def _with_frozen(variables: Variables, frozen: frozenset[Path]) -> Variables:
 
 
 def _call(
-    layer: type[Layer], settings: StackSettings, group: Group, rest: Sequence[Any], mutable: list[str]
+    layer: type[Layer],
+    settings: StackSettings,
+    group: Group,
+    rest: Sequence[Any],
+    mutable: list[str],
+    probes: Variables,
 ) -> Callable[[Variables, Array, Array | None], tuple[Array, Variables]]:
     """The function of one layer: (variables, x, key) -> (output, new values of the mutable collections)."""
 
@@ -147,7 +155,13 @@ def _call(
     def forward(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
         if key is None or group.letter != "R" or settings.backskip == "off":
             return compute(variables, x, key)
+        if settings.backskip == "policy" and "policy" not in probes:
+            y, changed = compute(variables, x, key)
+            return (observed(y, probes["reports"]) if probes else y), changed
         y, changed = compute(variables, jax.lax.stop_gradient(x), key)
+        if settings.backskip == "policy":
+            noise = jax.random.key_data(jax.random.fold_in(key, 1))
+            return proposed(x, jax.lax.stop_gradient(y), probes["policy"], probes["reports"], noise), changed
         return _replace(x, jax.lax.stop_gradient(y)), changed
 
     def dropped_or_not(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:

@@ -152,8 +152,8 @@ class Reservoirs:
             raise UserError(
                 f"model.layerdrop is {self.layerdrop}; it must lie in [0, 1), as the probability that a layer is left out"
             )
-        if self.backskip not in ("off", "identity"):
-            raise UserError(f"train.backskip is {self.backskip!r:.200}; known are off and identity")
+        if self.backskip not in ("off", "identity", "policy"):
+            raise UserError(f"train.backskip is {self.backskip!r:.200}; known are off, identity and policy")
 
     def sees_both_ways(self, stack: str) -> bool:
         """Whether reservoirs of the stack `encoder` or `decoder` see later positions. Raises: UserError if a decoder's would."""

@@ -35,7 +35,8 @@ class RunFolder(RunPaths):
 
     | when | what |
     |---|---|
-    | the run begins | vocabulary.*.txt, preprocessing.json, identity.json, frozen.npz (fixed arrays that no seed gives), config.json |
+    | the run begins | vocabulary.*.txt, preprocessing.json, identity.json, frozen.npz (fixed arrays that no seed gives), config.json,
+    start.npz (trained arrays of a fine-tuned run) |
     | it trains | checkpoints/, metrics.jsonl, curves.svg, tensorboard/ |
     | it ends | result.json, ticket.safetensors, hypotheses-SPLIT.txt |
     | a checkpoint is evaluated | evaluation-SPLIT.json, hypotheses-SPLIT.txt; their names say what differs from result.json |
@@ -128,6 +129,19 @@ class RunFolder(RunPaths):
     def with_frozen(self, variables: Variables) -> Variables:
         """`variables` with the folder's fixed arrays in place of the initial ones. Raises: UserError for a file that does not fit."""
         return frozen.with_frozen(self.frozen_file, variables)
+
+    def write_start(self, params: Variables) -> None:
+        """Writes the trained arrays that a fine-tuned run begins with, so that it needs the other run's folder no more."""
+        frozen.write_frozen(self.start_file, {"params": params})
+
+    def with_start(self, variables: Variables, fine_tuned: bool) -> Variables:
+        """`variables` as the run begins: with its fixed arrays and, if it is `fine_tuned`, with the arrays that it took over.
+
+        Raises: UserError for a file that is missing or does not fit.
+        """
+        if fine_tuned and not self.start_file.exists():
+            raise UserError(f"{self.start_file} is missing; restore it, or train in a new --workdir")
+        return frozen.with_frozen(self.start_file, self.with_frozen(variables))
 
     def identity(self, assets: TextAssets) -> dict[str, Any]:
         """Fingerprints of the vocabularies and the fixed arrays. Checkpoints store them, to recognise their folder."""

@@ -2,6 +2,8 @@
 
 Checkpoints hold the trained arrays, and the seed usually gives the others. This file, written once, holds fixed arrays that the seed
 does not give; they replace those of `initialize`. Its names are those of the variables, COLLECTION/path/to/leaf.
+
+`start.npz` of a fine-tuned run has the same form. It holds the trained arrays with which the run begins.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Variables = dict[str, Any]
 
 
 def write_frozen(path: Path, variables: Variables) -> None:
-    """Writes the arrays of these collections (not `params`, which checkpoints hold). Writes no file if there are no arrays."""
+    """Writes the arrays of these collections. Writes no file if there are no arrays."""
     arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in _named(variables)}
     if arrays:
         content = io.BytesIO()
@@ -35,7 +37,7 @@ def with_frozen(path: Path, variables: Variables) -> Variables:
 
     Raises: UserError for a file that is damaged or of another model.
     """
-    arrays = _read(path) if path.exists() else {}
+    arrays = read_frozen(path)
     leaves = dict(_named(variables))
     for name, array in arrays.items():
         if name not in leaves or array.shape != leaves[name].shape or array.dtype != leaves[name].dtype:
@@ -56,7 +58,10 @@ def fingerprint(path: Path) -> str | None:
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() if path.exists() else None
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def read_frozen(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of the file by name; none if there is no file. Raises: UserError for a damaged file."""
+    if not path.exists():
+        return {}
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

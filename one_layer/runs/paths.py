@@ -68,6 +68,11 @@ class RunPaths:
         return self.path / "frozen.npz"
 
     @property
+    def start_file(self) -> Path:
+        """The trained arrays that a fine-tuned run begins with."""
+        return self.path / "start.npz"
+
+    @property
     def checkpoints_folder(self) -> Path:
         """The folder of the checkpoints; each has a folder in it, named after its update."""
         return self.path / "checkpoints"

@@ -84,12 +84,13 @@ class TrainConfig:
     keep_every: int = 0
     backskip: str = "off"
     max_nonfinite: int = 10
+    init_from: str = ""
 
     def __post_init__(self) -> None:
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
-        for name in (each.name for each in dataclasses.fields(self) if each.name not in ("select", "backskip")):
+        for name in (each.name for each in dataclasses.fields(self) if each.type != "str"):
             value = getattr(self, name)
             if value is not None and not value >= least.get(name, 0):
                 raise UserError(f"train.{name} is {value}; it must be at least {least.get(name, 0)}")

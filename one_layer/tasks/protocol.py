@@ -12,6 +12,7 @@ from one_layer.data.batches import TrainingBatches, Updates
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.work import Work, encoder_work
@@ -52,6 +53,19 @@ class Task(ABC):
     @abstractmethod
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
         """All splits as ids. `saved`: the vocabularies and codes of a resumed run. Raises: UserError for files that cannot be used."""
+
+    def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
+        """All splits as ids of the vocabularies of another run's model, for fine-tuning. Raises: UserError if the model has no such ids."""
+        if source.task.name != self.name:
+            raise UserError(
+                f"train.init_from is the run of a {source.task.name} model, but task is {self.name}; give the run of a {self.name} model"
+            )
+        if source.assets.languages != data.languages:
+            raise UserError(
+                f"data.source_language and data.target_language are {' and '.join(data.languages)}, but the run of train.init_from has "
+                f"{' and '.join(source.assets.languages)}; give a run of the same languages"
+            )
+        return self.corpus(data, source.assets)
 
     @abstractmethod
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:

@@ -6,6 +6,7 @@ An update whose loss or gradient is not finite changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.tasks.protocol import Task
+from one_layer.training.backskipping import chosen, probes, uses_policy
 
 Tree = Any
 Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
@@ -29,6 +31,7 @@ def train_step(
     optimizer: optax.GradientTransformation,
     smoothing: float,
     seed: int,
+    warmup: int = 0,
     devices: Devices | None = None,
 ) -> Step:
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
@@ -37,7 +40,8 @@ def train_step(
     `fixed` has the other collections of the model: `random` and, if it exists, `frozen`. A batch is an item of the task's batches:
     arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
-    params and moments stay as they were. `devices` share out the work; by default there is one.
+    params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
+    `devices` share out the work; by default there is one.
     """
     model, parts, devices = build(config), TrainedParts.of(config), devices or Devices.holding(())
 
@@ -60,12 +64,17 @@ def train_step(
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
 
-    def apply(gradients: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
-        changes, moments = optimizer.update(gradients, moments, params)
+    def apply(gradients: Tree, told: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
+        changes, moments = optimizer.update(gradients, moments, params, **told)
         return optax.apply_updates(params, changes), moments
 
     def step(
-        params: Tree, moments: Tree, fixed: dict[str, Tree], batch: dict[str, Array], number: Int[Array, ""]
+        params: Tree,
+        moments: Tree,
+        fixed: dict[str, Tree],
+        batch: dict[str, Array],
+        number: Int[Array, ""],
+        skips: bool = False,
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
@@ -76,17 +85,21 @@ def train_step(
         # previous layer, and the arrays that the backward pass needs would be copied.
         trained, pull_back, rest = jax.vjp(select, parts.pick(params), has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
-        gradients, sums = gradient(trained, rest, batch, key)
+        reservoirs = probes(config, moments, skips)
+        gradients, sums = gradient({**trained, **reservoirs}, rest, batch, key)
+        told = {name: gradients.pop(name) for name in reservoirs}
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
         norm = optax.tree.norm(gradients)
         finite = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm)
         # A condition and not jnp.where, whose fusion with the update would change the last bits of runs without such updates.
         before = parts.pick(params), moments
-        trained, moments = jax.lax.cond(finite, apply, lambda _, *unchanged: unchanged, gradients, *before)
+        trained, moments = jax.lax.cond(finite, apply, lambda _, __, *unchanged: unchanged, gradients, told, *before)
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     fixed = abstract(config)
     params = fixed.pop("params")
     moments = jax.eval_shape(lambda params: optimizer.init(parts.pick(params)), params)
+    if uses_policy(config):
+        return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), params, moments, fixed))
     return devices.jit_step(step, params, moments, fixed)

@@ -19,8 +19,7 @@ from one_layer.data.batches import Batch, training_iterator
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.importers.embeddings import embedding_rows, table_sides
-from one_layer.models import ModelConfig, initialize, pretrained_tables
+from one_layer.models import ModelConfig, initialize
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.flops import batch_flops
 from one_layer.models.sharding import Devices
@@ -28,6 +27,9 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.training import curves, metrics, results
+from one_layer.training.backskipping import computed, takes_true_gradient, with_policy
+from one_layer.training.beginning import begin, read_corpus
+from one_layer.training.fine_tuning import source_of
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.memory import check_memory
 from one_layer.training.meter import Meter
@@ -57,7 +59,8 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     with folder.locked():
         resumed = folder.claim(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
-        corpus = run.task.corpus(run.data, folder.assets() if resumed else None)
+        source = None if resumed else source_of(run)
+        corpus = read_corpus(run, folder, resumed, source)
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
         model = run.model_config(*map(len, corpus.vocabularies))
@@ -65,9 +68,8 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             log.info(line)
         check_memory(run, model, corpus)
         if not resumed:
-            tables = _tables(run, model, corpus)  # a missing or damaged file is noticed before anything is written
             check_warmup(run, batches.batches_per_epoch)
-            folder.begin(corpus, {"frozen": tables}, corpus.fingerprints())
+            begin(run, model, corpus, folder, source)
         folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder, devices)
         with closing(trainer.checkpoints), Interruption() as interruption:
@@ -75,11 +77,6 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             trainer.run_to_the_end(interruption)
             trainer.stop_if_asked(interruption)
         return results.write(run, corpus, folder, trainer.progress, trainer.epoch_updates, overrides)
-
-
-def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:
-    """The tables of `model.embedding_path`: one per side, or one for both sides if they share it; none without a path."""
-    return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
 
 
 class Trainer:
@@ -93,14 +90,19 @@ class Trainer:
         self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
-        variables = folder.with_frozen(initialize(model, run.seed, devices))
+        self.optimizer = with_policy(optimizer(run.optim, self.updates), model, run.seed)
+        variables = self._begun()
         self.params = variables.pop("params")
         self.fixed = variables
-        self.optimizer = optimizer(run.optim, self.updates)
-        parts = TrainedParts.of(model)
+        parts, smoothing, warmup = TrainedParts.of(model), run.optim.label_smoothing, run.optim.warmup or 0
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
-        self.step = train_step(run.task, model, self.optimizer, run.optim.label_smoothing, run.seed, devices)
+        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices)
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
+
+    def _begun(self) -> Any:
+        """The variables before the first update."""
+        drawn = initialize(self.model, self.run.seed, self.devices)
+        return self.folder.with_start(drawn, bool(self.run.train.init_from))
 
     def restore(self) -> None:
         """Continues from the newest checkpoint that can be read, if there is one. Newer damaged checkpoints are set aside.
@@ -183,7 +185,7 @@ class Trainer:
             return self.params
         if evaluated:
             return self.checkpoints.restore(evaluated[-1], params=self.params)["params"]
-        return initialize(self.model, self.run.seed, self.devices)["params"]
+        return self._begun()["params"]
 
     def _over(self) -> bool:
         return self._at_an_end() and not self._unevaluated()
@@ -215,7 +217,8 @@ class Trainer:
             batch = next(batches)
             placed = self.devices.batch(batch)
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, placed, step)
-            progress.flops += batch_flops(self.model, placed)
+            true_gradient = takes_true_gradient(self.run.seed, self.run.optim.warmup or 0, step)
+            progress.flops += batch_flops(computed(self.model, true_gradient), placed)
             self.flops_after[step + 1] = progress.flops
             pending.append((step + 1, sums))
             unread = 1 if meter.in_a_row + 1 < most else 0

@@ -63,7 +63,7 @@ def case(name: str, mesh: str) -> dict[str, Any]:
     fixed = initialize(config, 1, devices)
     params = fixed.pop("params")
     moments = devices.initial_moments(adam.init, params)
-    step = train_step(TASKS["translation"], config, adam, 0.1, 1, devices)
+    step = train_step(TASKS["translation"], config, adam, 0.1, 1, devices=devices)
     # 60 pairs in two micro-batches of 7 rows, which 8 devices do not divide.
     batches = TrainingBatches(texts(), texts(), max_tokens=14 * 12, accumulate=2, buckets=1, seed=1)
     batches = batches.shared(*devices.shares())

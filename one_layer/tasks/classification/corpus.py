@@ -78,6 +78,12 @@ class LabelledReader(ParallelReader):
     unit = "texts"
     longest = None  # `data.max_length` cuts them
 
+    def __init__(self, text_vocabulary: Vocabulary | None = None) -> None:
+        self._text_vocabulary = text_vocabulary
+
+    def given_vocabulary(self, config: DataConfig) -> Vocabulary | None:
+        return self._text_vocabulary or super().given_vocabulary(config)
+
     def open(self, config: DataConfig) -> Source:
         source = LabelledTexts(config)
         return HeldOut(source, config) if config.held_out else source

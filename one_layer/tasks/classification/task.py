@@ -11,6 +11,7 @@ from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.special_tokens import PAD
@@ -21,6 +22,7 @@ from one_layer.tasks.classification.labels import FROM_TRAIN, label_set
 from one_layer.tasks.classification.model import ClassificationModel
 from one_layer.tasks.classification.settings import LabellingSettings
 from one_layer.tasks.losses import label_nll
+from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 
 _READER = LabelledReader()
@@ -58,6 +60,23 @@ class Classification(Task):
         if saved is None:
             return corpora.load(data, reader=_READER)
         return corpora.load(data, saved.vocabularies, saved.codes, reader=_READER)
+
+    def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
+        """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
+        if source.assets.languages[0] != data.source_language or "encoder" not in source.config.network_family.stacks:
+            raise UserError(
+                f"data.source_language is {data.source_language!r:.60}, but the encoder of train.init_from reads "
+                f"{source.assets.languages[0]!r:.60}; give a run whose encoder reads the language of the texts"
+            )
+        text, labels = source.assets.source_vocabulary, label_set(data).labels
+        if labels:
+            return corpora.load(data, (text, Vocabulary(SPECIALS + labels)), source.assets.codes, reader=_READER)
+        if data.store:
+            raise UserError(
+                f"data.store is {data.store!r:.200}, but with data.labels={FROM_TRAIN} and train.init_from no text is stored; leave it "
+                "out, or list the labels"
+            )
+        return corpora.load(data, codes=source.assets.codes, reader=LabelledReader(text))
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER)

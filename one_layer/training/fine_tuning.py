@@ -1,0 +1,176 @@
+"""Fine-tuning: a new run begins with what another run has learned (`train.init_from`).
+
+An array of the parameters is taken over if the other run's best checkpoint has one with the same path and shape. A head is taken over
+only if the labels are the same. All other parameters are new. `optim.train_only` and `optim.freeze` say what is then trained.
+
+Scores have a meaning only over the random weights that they were trained on. So the seed and the recipes of random weights must be
+those of the other run; another seed is refused, because a run, its checkpoints and its tickets have one seed for everything. The text
+is read with the other run's vocabularies and BPE codes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from one_layer.data.corpus import Corpus
+from one_layer.errors import UserError
+from one_layer.layers.freezing import words
+from one_layer.models import ModelConfig, recipes, shapes
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.frozen import read_frozen
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import RunConfig
+from one_layer.tasks.model import TrainedModel
+
+Variables = dict[str, Any]
+ArrayPath = tuple[str, ...]
+
+# Keys that decide what taken over arrays compute.
+_SAME = ("d_model", "ffn", "heads", "activation", "norm_position", "positions")
+_SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
+_TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
+
+
+class Start(NamedTuple):
+    """What a run begins with: the taken over `params`, `fixed` arrays that its seed does not give, and lines for people."""
+
+    params: Variables
+    fixed: Variables
+    report: list[str]
+
+
+def source_of(run: RunConfig) -> TrainedModel | None:
+    """The model that `run` begins with; None if there is none. Raises: UserError if it cannot be used or does not fit."""
+    path = run.train.init_from
+    if not path:
+        return None
+    folder = RunFolder(path)
+    if Path(path).is_file():
+        raise UserError(
+            f"train.init_from is {path}, which is a file; give the folder of a run (a ticket has no scores to train)"
+        )
+    if not folder.holds_run:
+        raise UserError(
+            f"train.init_from is {path}, where there is no run with config.json and a checkpoint; give the folder of a trained run"
+        )
+    try:
+        source = restore_run(folder, "best")
+    except UserError as error:
+        raise UserError(f"the run of train.init_from cannot be used: {error}") from None
+    _check_model(run, source)
+    _check_text(run, source)
+    return source
+
+
+def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
+    """What fits of `source`. Raises: UserError if the random weights are others, or nothing fits."""
+    stored = _stored(run, model)
+    _check_random(run, model, source, stored)
+    theirs = {path: np.asarray(leaf) for path, leaf in _flat(source.variables["params"]).items()}
+    if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
+        theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
+    own = {path[1:]: shape for path, shape in shapes(model).items() if path[0] == "params"}
+    same_labels = corpus.target_vocabulary == source.assets.target_vocabulary
+    taken = {
+        path: theirs[path]
+        for path, shape in own.items()
+        if path in theirs and theirs[path].shape == shape and (same_labels or "head" not in words(path))
+    }
+    if not taken:
+        raise UserError(
+            f"nothing of {run.train.init_from} fits: it is a {source.config.network_family.describe(source.config)} with "
+            f"model.weights={source.config.weights}, and this run has a {model.network_family.describe(model)} with "
+            f"model.weights={model.weights}; give a config with the same layers"
+        )
+    report = [
+        f"from {run.train.init_from} (update {source.step}): {_listed(taken)}",
+        f"new: {_listed(own.keys() - taken.keys())}",
+    ]
+    if left := theirs.keys() - taken.keys():
+        report.append(f"not taken over: {_listed(left)}")
+    return Start(_nested(taken), _nested(stored), report)
+
+
+def _check_model(run: RunConfig, source: TrainedModel) -> None:
+    model = run.model_config(10, 10)
+    has_reservoirs = any("R" in pattern for pattern in model.layers.patterns.values())
+    for key in (*_SAME, *(_SAME_RESERVOIRS if has_reservoirs else ())):
+        here, there = getattr(model, key), getattr(source.config, key)
+        if here != there:
+            raise UserError(
+                f"model.{key} is {here!r}, but it is {there!r} in {run.train.init_from} of train.init_from; give the same"
+            )
+
+
+def _check_text(run: RunConfig, source: TrainedModel) -> None:
+    """Raises: UserError if the text would be prepared in another way than that of `source`."""
+    now, then = run.data, source.assets.source_preprocessing
+    if then.codes is None and (now.bpe_merges or now.bpe_codes):
+        raise UserError(
+            f"data.bpe_merges is {now.bpe_merges} and data.bpe_codes is {now.bpe_codes!r:.200}, but {run.train.init_from} of "
+            "train.init_from has no BPE; leave both out"
+        )
+    for key in _TEXT:
+        here, there = getattr(now, key), getattr(then, key)
+        if here != there and (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize):
+            raise UserError(
+                f"data.{key} is {here!r}, but it is {there!r} in {run.train.init_from} of train.init_from, whose vocabulary is used; give "
+                "the same"
+            )
+
+
+def _check_random(
+    run: RunConfig, model: ModelConfig, source: TrainedModel, stored: dict[ArrayPath, np.ndarray]
+) -> None:
+    """Raises: UserError if the random weights that both models have are not the same."""
+    here, there = shapes(model), shapes(source.config)
+    drawn = [path for path in here if path[0] == "random" and there.get(path) == here[path] and path not in stored]
+    if drawn and run.seed != source.seed:
+        raise UserError(
+            f"seed is {run.seed}, but it is {source.seed} in {run.train.init_from} of train.init_from, whose random weights belong to its "
+            f"scores; give seed={source.seed}"
+        )
+    now, then = recipes(model), recipes(source.config)
+    for path in drawn:
+        ours, theirs = now[path[1:-1]], then[path[1:-1]]
+        if ours != theirs:
+            raise UserError(
+                f"the random weights {'/'.join(path[1:-1])} are {ours.scheme} with the scale {ours.scale:.4g} for {ours.role}, but "
+                f"{theirs.scheme} with {theirs.scale:.4g} for {theirs.role} in {run.train.init_from} of train.init_from; give the same "
+                "model.init_* keys, model.scale_by_keep, model.keep and model.shared_embedding"
+            )
+
+
+def _stored(run: RunConfig, model: ModelConfig) -> dict[ArrayPath, np.ndarray]:
+    """The fixed arrays of the other run that no seed gives, as far as `model` has a place for them."""
+    known = shapes(model)
+    found = {
+        tuple(name.split("/")): array for name, array in read_frozen(RunFolder(run.train.init_from).frozen_file).items()
+    }
+    return {path: array for path, array in found.items() if known.get(path) == array.shape}
+
+
+def _flat(tree: Variables) -> dict[ArrayPath, Any]:
+    return {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _nested(flat: dict[ArrayPath, np.ndarray]) -> Variables:
+    tree: Variables = {}
+    for path, leaf in flat.items():
+        branch = tree
+        for name in path[:-1]:
+            branch = branch.setdefault(name, {})
+        branch[path[-1]] = leaf
+    return tree
+
+
+def _listed(paths: Iterable[ArrayPath]) -> str:
+    """The modules of arrays with their numbers: `encoder/layers 16, source_embedding 1`."""
+    counts = Counter("/".join(path[:-1][:2]) for path in sorted(paths))
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"

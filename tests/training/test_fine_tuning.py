@@ -1,0 +1,183 @@
+"""Fine-tuning: what a run takes over from another one, what it refuses, and that it then stands by itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+
+import numpy as np
+import pytest
+from flax.traverse_util import flatten_dict
+
+from one_layer import tickets
+from one_layer.data.sources.toy import grammar
+from one_layer.errors import UserError
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.restore import restore_run
+from one_layer.training import train as training
+from one_layer.training.fine_tuning import source_of, start
+from one_layer.training.interruption import Interrupted
+from one_layer.training.metrics import read_metrics
+from one_layer.training.step import train_step
+from one_layer.training.train import train
+from tests import tiny, tiny_runs
+
+CLASSIFIER = {name: value for name, value in tiny_runs.TASKS["classification"].items() if name != "data.store"}
+CLASSIFIER |= {"data.source_language": "de", "data.tests": ("test.tsv",), "data.tokenize": False, "train.updates": 8}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return tiny.trained(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """German sentences of the toy language with random labels."""
+    folder, labels = tmp_path_factory.mktemp("text"), np.random.default_rng(1)
+    for name, (german, _) in grammar.generate(1, train=60, valid=12, test=8).items():
+        rows = "".join(f"{line}\t{labels.integers(2)}\n" for line in german)
+        (folder / f"{name}.tsv").write_text(f"sentence\tlabel\n{rows}", "utf-8")
+    return folder
+
+
+def tuned(source, changes=None):
+    return tiny.run({"train.init_from": str(source), **(changes or {})})
+
+
+def classifier(source, text, changes=None):
+    return tuned(source, {**CLASSIFIER, "data.directory": str(text), **(changes or {})})
+
+
+def begun(run):
+    model = source_of(run)
+    corpus = run.task.corpus_in_vocabularies_of(model, run.data)
+    return model, corpus, start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, model)
+
+
+def test_the_same_model_takes_everything_over(source):
+    model, corpus, found = begun(tuned(source, {"data.seed": 5, "model.keep": 0.5, "optim.lr": 0.1}))
+    theirs, taken = flatten_dict(model.variables["params"]), flatten_dict(found.params)
+    assert taken.keys() == theirs.keys()
+    for path, array in taken.items():
+        np.testing.assert_array_equal(array, theirs[path])
+    assert corpus.vocabularies == model.assets.vocabularies
+    assert found.report[1] == "new: nothing" and not found.fixed
+
+
+def test_a_classifier_takes_over_encoder_and_embeddings(source, text):
+    model, corpus, found = begun(classifier(source, text))
+    assert corpus.source_vocabulary == model.assets.source_vocabulary
+    assert {path[0] for path in flatten_dict(found.params)} == {"encoder", "source_embedding"}
+    assert found.report[1] == "new: head_dense 2, head_output 2"
+    assert found.report[2].startswith("not taken over: decoder/layers 10, target_embedding 1")
+
+
+def test_layers_that_do_not_fit_are_new(source):
+    _, _, found = begun(tuned(source, {"model.encoder_layers": 2}))
+    assert found.report[1] == "new: encoder/layers 6"
+
+
+def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, tmp_path):
+    changes = {"model.weights": "dense", "data.joined_vocabulary": True, "model.shared_embedding": True}
+    dense = {"model.weights": "dense"}
+    train(tiny.run({**changes, "train.updates": 4}), tmp_path, [])
+    model, _, found = begun(classifier(tmp_path, text, dense))
+    shared = model.variables["params"]["shared_embedding"]["kernel"]
+    np.testing.assert_array_equal(found.params["source_embedding"]["kernel"], shared)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train.init_from": "nowhere"}, r"train\.init_from is nowhere, where there is no run"),
+        ({"model.d_model": 32}, r"model\.d_model is 32, but it is 16 in "),
+        ({"model.norm_position": "pre"}, r"model\.norm_position is 'pre', but it is 'post' in "),
+        ({"seed": 2}, r"seed is 2, but it is 1 in .*give seed=1"),
+        ({"model.keep": 0.3}, r"the random weights .* give the same model\.init_\* keys"),
+        (
+            {"model.weights": "dense"},
+            r"nothing of .* fits: it is a translation model of 1\+1 layers with model\.weights=one_layer",
+        ),
+        ({"data.bpe_merges": 10}, r"data\.bpe_merges is 10 .* has no BPE"),
+        ({"data.lowercase": True}, r"data\.lowercase is True, but it is False in .*give the same"),
+        (
+            {"data.source_language": "en", "data.target_language": "de"},
+            r"but the run of train\.init_from has de and en",
+        ),
+    ],
+)
+def test_a_run_that_does_not_fit_is_refused(source, changes, message):
+    with pytest.raises(UserError, match=message):
+        begun(tuned(source, changes))
+
+
+def test_other_bad_folders_are_refused(source, tmp_path):
+    with pytest.raises(UserError, match="is a file; give the folder of a run"):
+        source_of(tuned(RunFolder(source).ticket_file))
+    shutil.copytree(source, tmp_path / "copy", ignore=shutil.ignore_patterns("checkpoints"))
+    with pytest.raises(UserError, match=r"the run of train\.init_from cannot be used: "):
+        source_of(tuned(tmp_path / "copy"))
+
+
+@pytest.fixture(scope="module")
+def finished(source, text, tmp_path_factory):
+    """A classifier of which only the head was trained, from a folder that exists no longer."""
+    copy, folder = tmp_path_factory.mktemp("source") / "run", tmp_path_factory.mktemp("tuned")
+    shutil.copytree(source, copy)
+    run = classifier(copy, text, {"optim.train_only": "head"})
+    train(run, folder, [])
+    shutil.rmtree(copy)
+    return run, folder
+
+
+@pytest.mark.slow
+def test_only_the_head_was_trained(source, finished):
+    _, folder = finished
+    before, after = (restore_run(each) for each in (source, folder))
+    theirs, found = (flatten_dict(each.variables["params"]) for each in (before, after))
+    for path, array in found.items():
+        if path[0] in ("encoder", "source_embedding"):
+            np.testing.assert_array_equal(array, theirs[path])
+    assert np.any(found["head_output", "bias"])  # it was 0
+    metrics = read_metrics(folder / "metrics.jsonl")
+    assert [line["mask/flips"] for line in metrics if "mask/flips" in line] == [0.0, 0.0]
+    ticket = tickets.restore_ticket(RunFolder(folder).ticket_file)
+    assert ticket.lines(["das kind schläft ."]) == after.lines(["das kind schläft ."])
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_without_the_other_folder(source, text, tmp_path, monkeypatch):
+    """Stopped before its first evaluation: the masks that the first `mask/flips` compares with are those that it began with."""
+    copy = tmp_path / "source"
+    shutil.copytree(source, copy)
+    run = classifier(copy, text)
+    train(run, tmp_path / "whole", [])
+
+    def made(*given):
+        step = train_step(*given)
+
+        def signalled(*arguments):
+            if arguments[-1] == 1:
+                signal.raise_signal(signal.SIGINT)
+            return step(*arguments)
+
+        return signalled
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "train_step", made)
+        with pytest.raises(Interrupted):
+            train(run, tmp_path / "stopped", [])
+    shutil.rmtree(copy)
+    train(run, tmp_path / "stopped", [])
+    whole, stopped = (read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "stopped"))
+    times = {"seconds", "train/tokens_per_second"}
+    assert [{k: v for k, v in line.items() if k not in times} for line in whole] == [
+        {k: v for k, v in line.items() if k not in times} for line in stopped
+    ]
+    results = [json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("whole", "stopped")]
+    assert results[0]["test"] == results[1]["test"]
+    params = [flatten_dict(restore_run(tmp_path / name, "last").variables["params"]) for name in ("whole", "stopped")]
+    for path, array in params[0].items():
+        np.testing.assert_array_equal(array, params[1][path])
