@@ -15,6 +15,7 @@ import re
 import shlex
 import signal
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +59,11 @@ _PRECISION = flags.DEFINE_enum(
 _SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
 )
+_DISTRIBUTED = flags.DEFINE_string(
+    "distributed", "", "Train or evaluate with several processes, which meet at this HOST:PORT of the first one."
+)
+_PROCESSES = flags.DEFINE_integer("processes", 1, "With --distributed: how many processes there are.")
+_PROCESS = flags.DEFINE_integer("process", 0, "With --distributed: the number of this process, from 0.")
 _INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify or continue; stdin by default.")
 _RUNS = flags.DEFINE_string(
     "runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'."
@@ -65,17 +71,35 @@ _RUNS = flags.DEFINE_string(
 _OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
 
 
+def _together(argv: list[str]) -> None:
+    """Calls `main`. A process that fails among several ends at once: its exit would wait for the others, and they for it."""
+    try:
+        main(argv)
+    except (Exception, SystemExit) as error:
+        if not _DISTRIBUTED.value:
+            raise
+        code = _say(error) if isinstance(error, UserError) else 1
+        if code == 1:
+            traceback.print_exc()
+        logging.shutdown()
+        os._exit(code)
+
+
 def main(argv: list[str]) -> None:
     """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
     _set_up()
+    _join()
     if _MODE.value == "train":
         _train()
     elif _MODE.value == "evaluate":
         from one_layer.runs.evaluate import evaluate
 
-        evaluate(_restored(), _SPLIT.value, _folder() if _WORKDIR.value else None)
+        folder = _folder() if _WORKDIR.value else None
+        if folder is not None:
+            folder.writes = _PROCESS.value == 0
+        evaluate(_restored(), _SPLIT.value, folder)
     elif _MODE.value in ("export", "inspect"):
         _ticket()
     elif _MODE.value == "report":
@@ -89,6 +113,21 @@ def main(argv: list[str]) -> None:
         model = _restored()
         model.check_verb(_MODE.value)  # before stdin is waited for
         write_output(_OUTPUT.value, model.lines(read_input(_INPUT.value)))
+
+
+def _join() -> None:
+    """Joins the other processes, if there are any. Only the first one logs what happens."""
+    if not _DISTRIBUTED.value:
+        if _PROCESSES.value != 1 or _PROCESS.value != 0:
+            raise UserError("--processes and --process need --distributed=HOST:PORT, where the processes meet")
+        return
+    if _MODE.value not in ("train", "evaluate"):
+        raise UserError(f"--mode={_MODE.value} runs in one process; leave out --distributed")
+    from one_layer.training import processes
+
+    processes.join(_DISTRIBUTED.value, _PROCESSES.value, _PROCESS.value)
+    if not processes.leads():
+        logging.getLogger().setLevel(logging.WARNING)
 
 
 def _check_verb(mode: str) -> None:
@@ -237,7 +276,7 @@ def run() -> None:
     config_files.make_importable()
     sys.argv = [config_files.resolved(word) for word in sys.argv]
     try:
-        app.run(main, flags_parser=_parse)
+        app.run(_together, flags_parser=_parse)
     except UserError as error:
         sys.exit(_say(error))
     except KeyboardInterrupt as interruption:

@@ -22,6 +22,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.errors import UserError
+from one_layer.models.sharding import fetch
 
 log = logging.getLogger(__name__)
 
@@ -227,7 +228,7 @@ def _digest(tree: Any) -> str:
     """BLAKE2b (128 bits, hexadecimal) of the names, types, shapes and bits of all arrays."""
     digest = hashlib.blake2b(digest_size=16)
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        array = np.asarray(leaf)
+        array = fetch(leaf)  # whole arrays, one after the other, so that the digest does not depend on the devices
         digest.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
@@ -30,6 +32,17 @@ _LONGER = (
 )
 
 
+def _if_it_writes(method: Callable[..., None]) -> Callable[..., None]:
+    """A method of `RunFolder` that does nothing in a process that does not write."""
+
+    @wraps(method)
+    def guarded(self: RunFolder, *arguments: Any, **named: Any) -> None:
+        if self.writes:
+            method(self, *arguments, **named)
+
+    return guarded
+
+
 class RunFolder(RunPaths):
     """The folder `path` of one run.
 
@@ -43,6 +56,11 @@ class RunFolder(RunPaths):
 
     When a run begins, config.json is written last: a folder without it holds no run.
     """
+
+    def __init__(self, path: str | Path, writes: bool = True) -> None:
+        """Of several processes that train one run, only one `writes`; in the others, the methods that write do nothing."""
+        super().__init__(path)
+        self.writes = writes
 
     def claim(self, run: RunConfig) -> bool:
         """Checks that the folder is new or holds a run with this config. Writes nothing.
@@ -78,8 +96,9 @@ class RunFolder(RunPaths):
 
     def locked(self) -> AbstractContextManager[None]:
         """Locks the folder, so that no other process trains in it. Raises: UserError as `one_layer.runs.lock.locked` does."""
-        return locked(self.path, "trains in it")
+        return locked(self.path, "trains in it") if self.writes else nullcontext()
 
+    @_if_it_writes
     def begin(self, assets: TextAssets, fixed: Variables, text: Mapping[str, str]) -> None:
         """Writes the files of a new run except config.json: text assets, fixed arrays by collection, and the text's fingerprints."""
         save_text_assets(assets, self.path)
@@ -102,6 +121,7 @@ class RunFolder(RunPaths):
                 f"{self.identity_file} is damaged ({error}); restore it, or train in a new --workdir"
             ) from None
 
+    @_if_it_writes
     def write_config(self, run: RunConfig) -> None:
         """Writes `config.json`. From then on, the folder holds this run."""
         write_atomically(self.config_file, json.dumps(run.raw, indent=1) + "\n")
@@ -130,6 +150,7 @@ class RunFolder(RunPaths):
         """`variables` with the folder's fixed arrays in place of the initial ones. Raises: UserError for a file that does not fit."""
         return frozen.with_frozen(self.frozen_file, variables)
 
+    @_if_it_writes
     def write_start(self, params: Variables) -> None:
         """Writes the trained arrays that a fine-tuned run begins with, so that it needs the other run's folder no more."""
         frozen.write_frozen(self.start_file, {"params": params})
@@ -174,6 +195,7 @@ class RunFolder(RunPaths):
         keep_every = kept.keep_every * evaluate_every
         return Checkpoints(self.checkpoints_folder, kept.keep_last, keep_every, kept.keep_best)
 
+    @_if_it_writes
     def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:
         """Writes `evaluation-SPLIT.json`; the name says what was `scored` unless that is the best checkpoint with the run's settings."""
         path = self.evaluation_file(split, self._suffix(scored))
@@ -188,6 +210,7 @@ class RunFolder(RunPaths):
             found = found or json.loads(self.evaluation_file(split).read_text("utf-8"))
         return found
 
+    @_if_it_writes
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
         """Writes hypotheses of the kind `plain` to `hypotheses-SPLIT.txt`. Files of other kinds have the kind's name before `.txt`."""
         for kind, lines in hypotheses.items():
@@ -202,6 +225,7 @@ class RunFolder(RunPaths):
         name = "-" + re.sub(r"[^\w.]+", "-", scored).strip("-.")
         return name if len(name.encode()) <= 100 else f"{name[:40]}-{hashlib.sha256(scored.encode()).hexdigest()[:12]}"
 
+    @_if_it_writes
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
         write_atomically(self.result_file, json.dumps(result, indent=1) + "\n")

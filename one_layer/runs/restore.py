@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from one_layer.errors import UserError
 from one_layer.models import initialize
-from one_layer.models.sharding import Devices
+from one_layer.models.sharding import Devices, fetch
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.model import TrainedModel
@@ -127,5 +126,10 @@ def _average(checkpoints: Checkpoints, steps: list[int], like: Any) -> Any:
     log.info("averaging the checkpoints of updates %s", ", ".join(map(str, steps)))
     total = jax.tree.map(lambda leaf: np.zeros(leaf.shape), like)
     for step in steps:
-        total = jax.tree.map(np.add, total, checkpoints.restore(step, params=like)["params"])
-    return jax.tree.map(lambda leaf, each: jnp.asarray(leaf / len(steps), each.dtype), total, like)
+        total = jax.tree.map(np.add, total, fetch(checkpoints.restore(step, params=like)["params"]))
+    devices = Devices.holding(like)
+
+    def mean(path: Any, total: np.ndarray, each: Any) -> Any:
+        return devices.place(("params", *(key.key for key in path)), (total / len(steps)).astype(each.dtype))
+
+    return jax.tree_util.tree_map_with_path(mean, total, like)

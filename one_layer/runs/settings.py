@@ -246,6 +246,11 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     return dataclasses.replace(model, settings=settings, data=record(DataConfig, "data", {**vars(model.data), **data}))
 
 
+def everywhere_alike(run: RunConfig) -> dict[str, Any]:
+    """The keys that must be the same in all processes of a run, by dotted names: all but those that say where files lie."""
+    return {name: value for name, value in flatten(run.raw).items() if name not in ("data.directory", "data.store")}
+
+
 def may_change(name: str, run: RunConfig) -> bool:
     """Whether a key (by its dotted name) may have another value when a run is resumed.
 

@@ -22,6 +22,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.layers.freezing import words
 from one_layer.models import ModelConfig, recipes, shapes
+from one_layer.models.sharding import fetch
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run
@@ -72,7 +73,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     """What fits of `source`. Raises: UserError if the random weights are others, or nothing fits."""
     stored = _stored(run, model)
     _check_random(run, model, source, stored)
-    theirs = {path: np.asarray(leaf) for path, leaf in _flat(source.variables["params"]).items()}
+    theirs = {path: fetch(leaf) for path, leaf in _flat(source.variables["params"]).items()}
     if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
         theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
     own = {path[1:]: shape for path, shape in shapes(model).items() if path[0] == "params"}

@@ -92,7 +92,7 @@ def _longest_scored(corpus: Corpus) -> int:
 
 def memory_limit() -> int:
     """The bytes that this process may take: the accelerator's memory, or the least of the machine's, its group's and its own limit."""
-    statistics = jax.devices()[0].memory_stats() or {}
+    statistics = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in statistics:
         return int(statistics["bytes_limit"])
     own, _ = resource.getrlimit(resource.RLIMIT_AS)

@@ -55,6 +55,24 @@ class MetricsLog:
         self._board.close()
 
 
+class NoLog(MetricsLog):
+    """The log of a process that does not write into the run's folder: it keeps nothing."""
+
+    def __init__(self) -> None:
+        pass
+
+    def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def log_of(folder: RunFolder, step: int) -> MetricsLog:
+    """The log of a run that is at update `step`."""
+    return MetricsLog(folder, step) if folder.writes else NoLog()
+
+
 class _Board:
     """A file of TensorBoard events. It hides events of earlier files in the folder from step `first` on.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import logging
 import resource
@@ -15,10 +16,12 @@ from one_layer.data.corpus import Corpus, Split
 from one_layer.errors import UserError
 from one_layer.models import shapes
 from one_layer.models.accounting import account
+from one_layer.models.sharding import fetch
 from one_layer.runs.commit import commit
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.training import processes
 from one_layer.training.convergence import summary
 from one_layer.training.metrics import read_metrics
 
@@ -50,6 +53,11 @@ def write(
         tests[name], hypotheses = best.score(split, name)
         folder.write_hypotheses(name, best.source, hypotheses)
         examples[name] = _examples(split, hypotheses["plain"])
+    if not folder.writes:
+        fetch(best.variables)  # with the process that writes
+        return {}
+    if not processes.alone():
+        best = dataclasses.replace(best, variables=fetch(best.variables))
     counted = account(best.config, best.variables)
     if any(path[0] == "random" for path in shapes(best.config)):
         try:
@@ -76,6 +84,7 @@ def write(
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),
         "device": jax.devices()[0].device_kind,
+        "devices": jax.device_count(),
         "jax": jax.__version__,
         "commit": commit(),
         "started": spent.started,
@@ -104,7 +113,7 @@ def _fingerprint(split: Split) -> str:
 
 def peak_memory_bytes() -> int:
     """The accelerator's peak memory if it reports one, else the peak resident size of this process."""
-    statistics = jax.devices()[0].memory_stats() or {}
+    statistics = jax.local_devices()[0].memory_stats() or {}
     if "peak_bytes_in_use" in statistics:
         return int(statistics["peak_bytes_in_use"])
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

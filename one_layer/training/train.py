@@ -25,8 +25,8 @@ from one_layer.models.flops import batch_flops
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import RunConfig
-from one_layer.training import curves, metrics, results
+from one_layer.runs.settings import RunConfig, everywhere_alike
+from one_layer.training import curves, metrics, processes, results
 from one_layer.training.backskipping import computed, takes_true_gradient, with_policy
 from one_layer.training.beginning import begin, read_corpus
 from one_layer.training.fine_tuning import source_of
@@ -52,25 +52,29 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     Returns: the content of `result.json`. Raises: UserError for bad input, and if the loss is no longer finite; Interrupted if a signal
     asks to stop, after a checkpoint was saved.
     """
-    folder = RunFolder(workdir)
+    folder = RunFolder(workdir, writes=processes.leads())
+    processes.agree({"code": processes.code(), **everywhere_alike(run)})
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
     devices = Devices.arranged(run.mesh.data, run.mesh.model)
     devices.check(run.model_config(_FEWEST, _FEWEST))
     with folder.locked():
-        resumed = folder.claim(run)
+        resumed = processes.told_by_the_leader(folder.claim(run))
         check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
         source = None if resumed else source_of(run)
-        corpus = read_corpus(run, folder, resumed, source)
+        with processes.leader_first("text"):  # it may store the text
+            corpus = read_corpus(run, folder, resumed, source)
+        processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
         model = run.model_config(*map(len, corpus.vocabularies))
         for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
             log.info(line)
         check_memory(run, model, corpus)
-        if not resumed:
-            check_warmup(run, batches.batches_per_epoch)
-            begin(run, model, corpus, folder, source)
-        folder.write_config(run)
+        with processes.leader_first("folder"):
+            if not resumed:
+                check_warmup(run, batches.batches_per_epoch)
+                begin(run, model, corpus, folder, source)
+            folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder, devices)
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
@@ -98,6 +102,7 @@ class Trainer:
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices)
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
+        self._pause = processes.Pause()
 
     def _begun(self) -> Any:
         """The variables before the first update."""
@@ -167,7 +172,7 @@ class Trainer:
         log.info(
             "curves: %s, or pip install tensorboard && tensorboard --logdir=%s", self.folder.curves_file, self.folder
         )
-        with closing(metrics.MetricsLog(self.folder, self.progress.step)) as self.log:
+        with closing(metrics.log_of(self.folder, self.progress.step)) as self.log:
             while not self._over():
                 with (
                     closing(training_iterator(self.batches, self.progress.step)) as batches,
@@ -227,7 +232,7 @@ class Trainer:
                 self._read(meter, finished, its_sums)
                 watch.finished(finished)
             reached = step + 1
-            if interruption.signal or self._due():
+            if self._pause.now(bool(interruption.signal) or self._due()):
                 break
         for step, sums in pending:
             self._read(meter, step, sums)
@@ -269,7 +274,9 @@ class Trainer:
 
     def _evaluate_and_save(self, interruption: Interruption) -> None:
         progress = self.progress
-        values = self.validator(self.params, self.fixed, partial(self.stop_if_asked, interruption))
+        # Several processes cannot stop together between two batches; they stop after the evaluation.
+        between = partial(self.stop_if_asked, interruption) if processes.alone() else lambda: None
+        values = self.validator(self.params, self.fixed, between)
         if not math.isfinite(nll := values["valid/nll"]):
             raise UserError(
                 f"the validation loss is {nll} at update {progress.step}: {MEND}. The checkpoints before that update are good"
@@ -288,7 +295,9 @@ class Trainer:
             progress.since_best += 1
         progress.evaluated = [*progress.evaluated, progress.step]
         self.log.write(progress.step, progress.seconds, values)
-        write_atomically(self.folder.curves_file, curves.draw(metrics.read_metrics(self.folder.metrics_file), select))
+        if self.folder.writes:
+            written = metrics.read_metrics(self.folder.metrics_file)
+            write_atomically(self.folder.curves_file, curves.draw(written, select))
         self.line.evaluated()
         self._save(score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
@@ -296,9 +305,9 @@ class Trainer:
 
     def stop_if_asked(self, interruption: Interruption) -> None:
         """Raises: Interrupted if a signal has asked to stop; a checkpoint of the present update is saved before."""
-        if interruption.signal:
+        if number := processes.greatest(interruption.signal or 0):
             self._save_unscored()
-            raise Interrupted(interruption.signal, self.progress.step)
+            raise Interrupted(number, self.progress.step)
 
     def _save_unscored(self) -> None:
         """Saves the present update, without a score unless it has one already, and waits until everything is written."""
