@@ -65,13 +65,12 @@ def source_of(run: RunConfig) -> TrainedModel | None:
         raise UserError(f"the run of train.init_from cannot be used: {error}") from None
     _check_model(run, source)
     _check_text(run, source)
+    _check_random(run, source)
     return source
 
 
 def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
-    """What fits of `source`. Raises: UserError if the random weights are others, or nothing fits."""
-    stored = _stored(run, model)
-    _check_random(run, model, source, stored)
+    """What fits of `source`. Raises: UserError if nothing fits."""
     theirs = {path: np.asarray(leaf) for path, leaf in _flat(source.variables["params"]).items()}
     if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
         theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
@@ -94,7 +93,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     ]
     if left := theirs.keys() - taken.keys():
         report.append(f"not taken over: {_listed(left)}")
-    return Start(_nested(taken), _nested(stored), report)
+    return Start(_nested(taken), _nested(_stored(run, model)), report)
 
 
 def _check_model(run: RunConfig, source: TrainedModel) -> None:
@@ -125,10 +124,10 @@ def _check_text(run: RunConfig, source: TrainedModel) -> None:
             )
 
 
-def _check_random(
-    run: RunConfig, model: ModelConfig, source: TrainedModel, stored: dict[ArrayPath, np.ndarray]
-) -> None:
+def _check_random(run: RunConfig, source: TrainedModel) -> None:
     """Raises: UserError if the random weights that both models have are not the same."""
+    model = run.model_config(source.config.source_vocab, source.config.target_vocab)
+    stored = _stored(run, model)
     here, there = shapes(model), shapes(source.config)
     drawn = [path for path in here if path[0] == "random" and there.get(path) == here[path] and path not in stored]
     if drawn and run.seed != source.seed:
