@@ -134,7 +134,8 @@ def get_config() -> ConfigDict:
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
     optim.accumulate = 1  # micro-batches per update
-    optim.freeze_scores = False  # a control: the scores, and so the masks, stay as they were drawn; all else is trained
+    # A control: the scores, and so the masks, stay as they were drawn; all else is trained. optim.freeze=masks also saves their gradients.
+    optim.freeze_scores = False
 
     # What is trained, and what is frozen: names of parts, separated by commas; empty: all, and nothing. A name is a word or words joined by
     # dots: encoder, decoder, attention, ffn, norms, masks, embeddings, head, or a layer: freeze=encoder.1,decoder.ffn. docs/reservoirs.md

@@ -35,10 +35,14 @@ def takes_true_gradient(seed: int, warmup: int, number: int) -> bool:
     return number < warmup or random.Random(f"{seed} {number}").random() < DECAY ** (number - warmup + 1)
 
 
+def computed(config: ModelConfig, seed: int, warmup: int, number: int) -> ModelConfig:
+    """`config` as the operations of the update after `number` others are counted."""
+    return _without(config) if uses_policy(config) and takes_true_gradient(seed, warmup, number) else config
+
+
 @lru_cache(maxsize=8)
-def computed(config: ModelConfig, true_gradient: bool) -> ModelConfig:
-    """`config` as its operations are counted in an update with or without the true gradient."""
-    return config.replace(backskip="off") if true_gradient and uses_policy(config) else config
+def _without(config: ModelConfig) -> ModelConfig:
+    return config.replace(backskip="off")
 
 
 def chosen(seed: int, warmup: int, make: Callable[[bool], Callable[..., Any]]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.model import TrainedModel
 from one_layer.training.fine_tuning import start
+from one_layer.training.plan import check_warmup
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +24,22 @@ def read_corpus(run: RunConfig, folder: RunFolder, resumed: bool, source: Traine
     return run.task.corpus(run.data, folder.assets() if resumed else None)
 
 
-def begin(run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder, source: TrainedModel | None) -> None:
-    """Writes the files of a new run but config.json. A missing or damaged file is noticed before anything is written."""
+def begin(
+    run: RunConfig,
+    model: ModelConfig,
+    corpus: Corpus,
+    folder: RunFolder,
+    source: TrainedModel | None,
+    epoch_updates: int,
+) -> None:
+    """Writes the files of a new run but config.json.
+
+    Raises: UserError, before anything is written, for a missing or damaged file, a source that does not fit, and a warm-up without end.
+    """
     fixed: dict[str, Any] = {"frozen": _tables(run, model, corpus)}
-    if source is not None:
-        begun = start(run, model, corpus, source)
+    begun = None if source is None else start(run, model, corpus, source)
+    check_warmup(run, epoch_updates)
+    if begun is not None:
         for line in begun.report:
             log.info(line)
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}

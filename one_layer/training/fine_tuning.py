@@ -10,6 +10,7 @@ is read with the other run's vocabularies and BPE codes.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -66,14 +67,15 @@ def source_of(run: RunConfig) -> TrainedModel | None:
         raise UserError(f"the run of train.init_from cannot be used: {error}") from None
     _check_model(run, source)
     _check_text(run, source)
-    return source
+    _check_random(run, source)
+    return dataclasses.replace(
+        source, variables=fetch(source.variables)
+    )  # all processes take part in this, and one writes
 
 
 def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
-    """What fits of `source`. Raises: UserError if the random weights are others, or nothing fits."""
-    stored = _stored(run, model)
-    _check_random(run, model, source, stored)
-    theirs = {path: fetch(leaf) for path, leaf in _flat(source.variables["params"]).items()}
+    """What fits of `source`. Raises: UserError if nothing fits."""
+    theirs = dict(_flat(source.variables["params"]))
     if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
         theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
     own = {path[1:]: shape for path, shape in shapes(model).items() if path[0] == "params"}
@@ -95,7 +97,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     ]
     if left := theirs.keys() - taken.keys():
         report.append(f"not taken over: {_listed(left)}")
-    return Start(_nested(taken), _nested(stored), report)
+    return Start(_nested(taken), _nested(_stored(run, model)), report)
 
 
 def _check_model(run: RunConfig, source: TrainedModel) -> None:
@@ -126,10 +128,10 @@ def _check_text(run: RunConfig, source: TrainedModel) -> None:
             )
 
 
-def _check_random(
-    run: RunConfig, model: ModelConfig, source: TrainedModel, stored: dict[ArrayPath, np.ndarray]
-) -> None:
+def _check_random(run: RunConfig, source: TrainedModel) -> None:
     """Raises: UserError if the random weights that both models have are not the same."""
+    model = run.model_config(source.config.source_vocab, source.config.target_vocab)
+    stored = _stored(run, model)
     here, there = shapes(model), shapes(source.config)
     drawn = [path for path in here if path[0] == "random" and there.get(path) == here[path] and path not in stored]
     if drawn and run.seed != source.seed:

@@ -27,14 +27,14 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, everywhere_alike
 from one_layer.training import curves, metrics, processes, results
-from one_layer.training.backskipping import computed, takes_true_gradient, with_policy
+from one_layer.training.backskipping import computed, with_policy
 from one_layer.training.beginning import begin, read_corpus
 from one_layer.training.fine_tuning import source_of
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.memory import check_memory
 from one_layer.training.meter import Meter
 from one_layer.training.optimizer import learning_rate, optimizer
-from one_layer.training.plan import check_warmup, planned, total_updates
+from one_layer.training.plan import planned, total_updates
 from one_layer.training.progress import Progress
 from one_layer.training.progress_line import ProgressLine
 from one_layer.training.skipping import MEND, diverged, report
@@ -72,8 +72,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         check_memory(run, model, corpus)
         with processes.leader_first("folder"):
             if not resumed:
-                check_warmup(run, batches.batches_per_epoch)
-                begin(run, model, corpus, folder, source)
+                begin(run, model, corpus, folder, source, batches.batches_per_epoch)
             folder.write_config(run)
         trainer = Trainer(run, model, corpus, folder, devices)
         with closing(trainer.checkpoints), Interruption() as interruption:
@@ -222,8 +221,8 @@ class Trainer:
             batch = next(batches)
             placed = self.devices.batch(batch)
             self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, placed, step)
-            true_gradient = takes_true_gradient(self.run.seed, self.run.optim.warmup or 0, step)
-            progress.flops += batch_flops(computed(self.model, true_gradient), placed)
+            counted = computed(self.model, self.run.seed, self.run.optim.warmup or 0, step)
+            progress.flops += batch_flops(counted, placed)
             self.flops_after[step + 1] = progress.flops
             pending.append((step + 1, sums))
             unread = 1 if meter.in_a_row + 1 < most else 0

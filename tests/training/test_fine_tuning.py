@@ -152,7 +152,7 @@ def test_an_interrupted_run_goes_on_without_the_other_folder(source, text, tmp_p
     """Stopped before its first evaluation: the masks that the first `mask/flips` compares with are those that it began with."""
     copy = tmp_path / "source"
     shutil.copytree(source, copy)
-    run = classifier(copy, text)
+    run = classifier(copy, text, {"optim.freeze": "attention"})
     train(run, tmp_path / "whole", [])
 
     def made(*given):
