@@ -18,11 +18,10 @@ _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions
 
 
 def batch_flops(config: ModelConfig, batch: Mapping[str, Any]) -> int:
-    """The operations of an update, from the padded shapes of its batch: `source` and, if there is one, `target_in` (see `update_flops`)."""
+    """The operations of an update, from the padded shapes of its batch, as `update_flops` counts them."""
     micro_batches, rows, source = batch["source"].shape
-    return update_flops(
-        config, micro_batches * rows, source, batch["target_in"].shape[-1] if "target_in" in batch else None
-    )
+    target = next((batch[name].shape[-1] for name in ("target_in", "places") if name in batch), None)
+    return update_flops(config, micro_batches * rows, source, target)
 
 
 @lru_cache(maxsize=1024)
@@ -30,7 +29,8 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
     """The operations of the forward and the backward pass for `rows` padded sequences of `source` (and `target`) positions.
 
     The backward pass computes the gradient of every trained matrix, and of every input below which something is trained. A reservoir's
-    matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number.
+    matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number. In a masked
+    language model, `target` counts the places of each sequence that are predicted.
     """
     alone = "encoder" not in config.network_family.stacks  # then the decoder reads `source`
     length = {"encoder": 0, "decoder": source} if alone else {"encoder": source, "decoder": target or 0}
@@ -49,7 +49,7 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             total += (1 - settings.layerdrop) * layer
             trained_below = trained_below or group.layer.kind != "fixed"
     for head in config.network_family.heads(config):
-        total += 3 * 2 * rows * head.shape[0] * head.shape[1]
+        total += (not head.tied) * 3 * 2 * rows * (target or 1) * head.shape[0] * head.shape[1]
     for table in config.network_family.tables(config):
         if "target" in table.sides:  # the output projection
             products = 2 + (config.embedding != "frozen")
