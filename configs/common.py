@@ -43,7 +43,8 @@ def get_config() -> ConfigDict:
     model.max_positions = 512  # the rows of that table
     model.embedding_norm = False  # for a classifier: LayerNorm of embedding plus position
     model.activation = "relu"  # in feed-forward networks; or gelu
-    model.norm = placeholder(str)  # plain, affine or frozen (affine, fixed); none: plain, or affine if dense
+    # plain, affine, frozen (affine, fixed), rms (RMSNorm) or rms_plain (without a scale); none: plain, or affine if dense
+    model.norm = placeholder(str)
     model.bias = placeholder(bool)  # none: no biases, or biases if dense
     model.share_bias = False  # all layers of a stack share their biases, including the shifts of LayerNorm
     model.share_norm_scale = placeholder(bool)  # none: the preset decides
@@ -64,6 +65,8 @@ def get_config() -> ConfigDict:
     # A number stands for L in a dense model and for S in a masked one.
     model.encoder_layers = FieldReference(6, field_type=object)
     model.decoder_layers = FieldReference(6, field_type=object)
+    # modern: RMSNorm, rotary positions, SwiGLU (a third matrix of model.ffn) and no biases; it needs model.norm_position=pre.
+    model.block = "paper"
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
     model.reservoir = "transformer"  # what a reservoir is: transformer (a whole layer), ffn, gru or conv
     model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)

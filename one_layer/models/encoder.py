@@ -42,7 +42,7 @@ class TextEncoder(nn.Module):
         if self.config.positions == "frozen":
             x = table[source] + self.position_embedding()[places]
         else:
-            x = embed(table, source) + position_table(source.shape[1], table.shape[1])[places]
+            x = embed(table, source) + position_table(source.shape[1], table.shape[1], self.config.modern)[places]
         if self.config.embedding_norm:
             x = self.embedding_norm(x)
         self.sow("intermediates", "input", x)

@@ -212,7 +212,7 @@ def _norms(config: ModelConfig) -> dict[Path, _Constant]:
             found |= _norm((f"{head.name}_norm", "layer_norm"), "affine", head.shape[1])
     for path, _, stack, group in norms(config):
         layers = (group_size(config, stack, group),)
-        shares = group.shared_params and group.layer.norm == "affine"
+        shares = group.shared_params and group.layer.norm in ("affine", "rms")
         scale, shift = (
             () if shares and shared else layers for shared in (bool(config.share_norm_scale), config.share_bias)
         )
@@ -224,10 +224,10 @@ def _norm(
     path: Path, kind: str, features: int, scale: tuple[int, ...] = (), shift: tuple[int, ...] = ()
 ) -> dict[Path, _Constant]:
     """The scale and shift of one norm, with these axes before the features."""
-    if kind == "plain":
+    if kind in ("plain", "rms_plain"):
         return {}
-    collection = "params" if kind == "affine" else "frozen"
-    return {
-        (collection, *path, "scale"): _Constant((*scale, features), 1.0),
-        (collection, *path, "bias"): _Constant((*shift, features), 0.0),
-    }
+    collection = "frozen" if kind == "frozen" else "params"
+    found = {(collection, *path, "scale"): _Constant((*scale, features), 1.0)}
+    if kind != "rms":
+        found[collection, *path, "bias"] = _Constant((*shift, features), 0.0)
+    return found

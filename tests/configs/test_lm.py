@@ -66,3 +66,13 @@ def test_every_size_of_a_masked_language_model_resolves(weights, size):
 def test_an_unknown_masked_argument_is_refused():
     with pytest.raises(ValueError, match=r"mlm\.py:tiny is unknown; give dense_, .* one of mini, cpu, base"):
         mlm.get_config("tiny")
+
+
+@pytest.mark.parametrize("config", [lm, mlm])
+def test_the_sweep_has_runs_at_several_keeps(config):
+    keeps = []
+    for overrides in config.sweep():
+        values = config.get_config()
+        values.update_from_flattened_dict({**overrides, "data.directory": "somewhere"})
+        keeps.append(resolve(values.to_dict()).model_config(BYTES, BYTES).keep)
+    assert len(set(keeps)) == len(keeps) == 3
