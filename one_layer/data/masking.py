@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Int32
 
-from one_layer.data.batches import Batch, Updates
+from one_layer.data.batches import Batch
 from one_layer.data.stream import Stream, StreamBatches
 from one_layer.special_tokens import BOS, PAD, UNK
 
@@ -60,31 +60,22 @@ class Masking(NamedTuple):
         return chosen, np.where(fate < 0.8, self.mask, np.where(fate < 0.9, other, ids[chosen]))
 
 
-class MaskedBatches(Updates):
+class MaskedBatches(StreamBatches):
     """Blocks as `StreamBatches` orders them, one token shorter than the context, with masks that are new in every epoch."""
 
     def __init__(self, text: Stream, masking: Masking, *, max_tokens: int, accumulate: int = 1, seed: int = 0) -> None:
-        block = text.block
-        self._blocks = StreamBatches(
-            Stream(text.tokens, block - 1),
-            max_tokens=max_tokens * (block - 1) // block,
-            accumulate=accumulate,
-            seed=seed,
-        )
-        self._masking, self._seed = masking, seed
-
-    @property
-    def batches_per_epoch(self) -> int:
-        return self._blocks.batches_per_epoch
+        blocks, tokens = Stream(text.tokens, text.block - 1), max_tokens * (text.block - 1) // text.block
+        super().__init__(blocks, max_tokens=tokens, accumulate=accumulate, seed=seed)
+        self._masking = masking
 
     def describe(self) -> str:
-        return f"{self._blocks.describe()}, and <s>"
+        return f"{super().describe()}, and <s>"
 
     def __getitem__(self, number: int) -> Batch:
-        text = self._blocks[number]["target"]
-        epoch, begins = self._blocks.begins(number)
-        flat = text.reshape(-1, text.shape[-1])
-        batch = self._masking.batch(flat, [(self._seed, epoch, max(int(begin), 0)) for begin in begins])
+        text = super().__getitem__(number)["target"]
+        epoch, begins = self.begins(number)
+        keys = [(self._seed, epoch, max(int(begin), 0)) for begin in begins]
+        batch = self._masking.batch(text.reshape(len(keys), -1), keys)
         return {name: array.reshape(*text.shape[:2], -1) for name, array in batch.items()}
 
 
