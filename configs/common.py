@@ -18,8 +18,8 @@ SIZES = {
 def get_config() -> ConfigDict:
     """Returns the common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
-    # translation; classification, which needs model.decoder_layers=0 and data.labels; or causal_lm, which needs model.encoder_layers=0
-    # and data.source=plain or enwik8
+    # translation; classification, which needs model.decoder_layers=0 and data.labels; causal_lm, which needs model.encoder_layers=0, or
+    # masked_lm, which needs model.decoder_layers=0; both need data.source=plain or enwik8
     config.task = "translation"
     config.seed = 1  # for the random layer, the scores, the order of batches and dropout
 
@@ -43,7 +43,8 @@ def get_config() -> ConfigDict:
     model.max_positions = 512  # the rows of that table
     model.embedding_norm = False  # for a classifier: LayerNorm of embedding plus position
     model.activation = "relu"  # in feed-forward networks; or gelu
-    model.norm = placeholder(str)  # plain, affine or frozen (affine, fixed); none: plain, or affine if dense
+    # plain, affine, frozen (affine, fixed), rms (RMSNorm) or rms_plain (without a scale); none: plain, or affine if dense
+    model.norm = placeholder(str)
     model.bias = placeholder(bool)  # none: no biases, or biases if dense
     model.share_bias = False  # all layers of a stack share their biases, including the shifts of LayerNorm
     model.share_norm_scale = placeholder(bool)  # none: the preset decides
@@ -65,6 +66,8 @@ def get_config() -> ConfigDict:
     # model may be scored, used and exported without some of its layers.
     model.encoder_layers = FieldReference(6, field_type=object)
     model.decoder_layers = FieldReference(6, field_type=object)
+    # modern: RMSNorm, rotary positions, SwiGLU (a third matrix of model.ffn) and no biases; it needs model.norm_position=pre.
+    model.block = "paper"
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
     model.reservoir = "transformer"  # what a reservoir is: transformer (a whole layer), ffn, gru or conv
     model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)
@@ -78,8 +81,8 @@ def get_config() -> ConfigDict:
     config.data = data = ConfigDict()
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
-    # {directory}/{name} with labels and texts; plain: text without sides for causal_lm, in the files {directory}/{name}, plain or .gz (a
-    # name may be several with commas between them, and patterns such as *.txt); enwik8: the file enwik8, enwik8.gz or enwik8.zip
+    # {directory}/{name} with labels and texts; plain: text without sides for language models, in the files {directory}/{name}, plain or
+    # .gz (several names with commas between them, or patterns such as *.txt); enwik8: the file enwik8, enwik8.gz or enwik8.zip
     data.source = "toy"
     data.tfds_name = ""  # a data set in data.directory: wmt14_translate/de-en, or, with data.labels, glue/qqp
     # The task of labelled texts (qqp, mnli, snli, rte, sst2 or cola), or labels of your own: entails,neutral, or 0:neutral,1:entails
@@ -105,6 +108,7 @@ def get_config() -> ConfigDict:
         "bytes"  # the tokens of plain text; or characters; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
     )
     data.block = 512  # tokens of the context of a language model, and of every row of its batches
+    data.mask_share = 0.15  # of a masked language model: the share of the tokens that are to be predicted
     data.store = ""  # a folder that stores the training text as ids, made once from text and options
     data.tokenize = False  # apply Moses' tokenisation to raw text
     data.normalize = True  # apply Moses' normalisation of punctuation before tokenize
@@ -190,6 +194,7 @@ def get_config() -> ConfigDict:
     evaluation.top_p = 1.0  # sample from the most probable tokens whose probabilities sum to p only
     evaluation.sample_length = 200  # tokens that --mode=generate writes for each prompt
     evaluation.sample_seed = 1  # of the random numbers of --mode=generate
+    evaluation.candidates = 5  # tokens that --mode=fill gives for each <mask>
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
     return config

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def load(path: str | Path, checkpoint: str = "best", packed: bool = False) -> TrainedModel:
     """The trained model in a ticket, or in the folder of a run.
 
-    A translation model has `translate(lines)`, a classifier `classify(texts)`, a causal language model `generate(prompts)`. Of a folder,
-    `checkpoint` is `best`, `last`, `average:N`, `average-best:N` or an update. Of a ticket, `packed` keeps the masks as bits: less
-    memory, the same numbers.
+    A translation model has `translate(lines)`, a classifier `classify(texts)`, a causal language model `generate(prompts)`, a masked
+    one `fill(lines)`. Of a folder, `checkpoint` is `best`, `last`, `average:N`, `average-best:N` or an update. Of a ticket, `packed` keeps
+    the masks as bits: less memory, the same numbers.
 
     Raises: UserError for a path without a model, and for one that is damaged.
     """

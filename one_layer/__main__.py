@@ -31,18 +31,20 @@ if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-# The tasks add theirs for raw lines: translate, classify and generate.
+# The tasks add theirs for raw lines: translate, classify, generate and fill.
 _MODES = ("train", "evaluate", "export", "inspect", "report", "keys")
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_string(
-    "mode", "train", "What to do: train, evaluate, translate, classify, generate, export, inspect, report or keys."
+    "mode",
+    "train",
+    "What to do: train, evaluate, translate, classify, generate, fill, export, inspect, report or keys.",
 )
 _CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 _TICKET = flags.DEFINE_string(
     "ticket",
     "",
-    "The ticket to evaluate, translate, classify or generate with, or to inspect, instead of a checkpoint.",
+    "The ticket to evaluate, translate, classify, generate or fill with, or to inspect, instead of a checkpoint.",
 )
 _TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
@@ -64,7 +66,7 @@ _DISTRIBUTED = flags.DEFINE_string(
 )
 _PROCESSES = flags.DEFINE_integer("processes", 1, "With --distributed: how many processes there are.")
 _PROCESS = flags.DEFINE_integer("process", 0, "With --distributed: the number of this process, from 0.")
-_INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify or continue; stdin by default.")
+_INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify, continue or fill; stdin by default.")
 _RUNS = flags.DEFINE_string(
     "runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'."
 )

@@ -60,6 +60,7 @@ class DataConfig:
     buckets: int = 6
     unit: str = UNITS[0]
     block: int = 512
+    mask_share: float = 0.15
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -141,6 +142,10 @@ class DataConfig:
         """Checks the keys of plain text, which is never tokenised in another way than `unit` says."""
         if self.unit not in UNITS:
             raise UserError(f"data.unit={self.unit!r:.200} is unknown: give {_listed(UNITS)}")
+        if not 0.0 < self.mask_share < 1.0:
+            raise UserError(
+                f"data.mask_share={self.mask_share} is not a share: give a number between 0 and 1, for instance 0.15"
+            )
         if self.source not in STREAMS:
             return
         for name in ("tokenize", "lowercase", "prepared", "joined_vocabulary", "labels"):

@@ -97,10 +97,13 @@ class StreamBatches(Updates):
     def describe(self) -> str:
         return f"batches: {self.batches_per_epoch:,} updates an epoch, each of {self._rows} blocks of {self._block:,} tokens"
 
-    def __getitem__(self, number: int) -> Batch:
+    def begins(self, number: int) -> tuple[int, Int[np.ndarray, " rows"]]:
+        """The epoch of an update, and where its blocks begin in the text (-1: an empty row), by micro-batch and row."""
         epoch, place = divmod(int(number), self.batches_per_epoch)
-        begins = self._share(self._order(epoch)[place])
-        batch, _ = self._text.read(begins, self._block)
+        return epoch, self._share(self._order(epoch)[place])
+
+    def __getitem__(self, number: int) -> Batch:
+        batch, _ = self._text.read(self.begins(number)[1], self._block)
         return {name: array.reshape(self._accumulate, -1, self._block) for name, array in batch.items()}
 
     def _epoch(self, epoch: int) -> Int[np.ndarray, "batches rows"]:

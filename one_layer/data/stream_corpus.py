@@ -17,7 +17,8 @@ from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, check_codes
-from one_layer.data.text.units import Unit, unit, vocabulary_of
+from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
@@ -27,24 +28,25 @@ _LANGUAGE = "text"  # stands for the language in files that name one
 _OPTIONS = ("source", "train", "unit", "bpe_merges", "min_count", "held_out")  # what decides the ids of a training text
 
 
-def load(config: DataConfig, saved: TextAssets | None = None) -> Corpus:
+def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = False) -> Corpus:
     """All parts of a corpus as streams of blocks of `data.block` tokens. `saved`: the vocabulary and merges of a resumed run.
 
+    `masked`: for masked language models, whose text has eos in place of line ends, and whose vocabulary has `<mask>`.
     Raises: UserError for files that cannot be used, or that are not those that the run began with.
     """
     parts = PlainParts(config)
     names = dict.fromkeys((parts.valid, *parts.tests))
     texts = {name: parts.part(name) for name in names}  # a missing file is noticed before the long work
-    train, assets = _training(config, parts.part(parts.train), saved)
+    train, assets = _training(config, parts.part(parts.train), saved, masked)
     of_unit = unit_of(config, assets)
-    splits = {name: _split(config, of_unit, text) for name, text in texts.items()}
+    splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
     report = [_describe(of_unit, "train", train), *(_describe(of_unit, name, s.source) for name, s in splits.items())]
     report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")
     tests = {name: splits[name] for name in parts.tests}
     return Corpus(**vars(assets), train=Split(train), valid=splits[parts.valid], tests=tests, report=report)
 
 
-def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
+def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked: bool = False) -> Corpus:
     """The parts to be scored, without the training text. `wanted`: `valid`, a test set, `test` for all test sets; empty: all of these."""
     parts, of_unit = PlainParts(config), unit_of(config, saved)
     known = {"valid": parts.valid, **{name: name for name in parts.tests}}
@@ -54,7 +56,7 @@ def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "") -> Corp
         known = {wanted: known[wanted]}
     elif wanted:
         del known["valid"]
-    splits = {name: _split(config, of_unit, parts.part(part)) for name, part in known.items()}
+    splits = {name: _split(config, of_unit, parts.part(part), masked) for name, part in known.items()}
     report = [_describe(of_unit, name, split.source) for name, split in splits.items()]
     valid = splits.pop("valid", Split())
     return Corpus(**vars(saved), train=Split(), valid=valid, tests=splits, report=report)
@@ -71,12 +73,12 @@ def stream(split: Split) -> Stream:
     return split.source
 
 
-def _training(config: DataConfig, text: PlainText, saved: TextAssets | None) -> tuple[Stream, TextAssets]:
+def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, masked: bool) -> tuple[Stream, TextAssets]:
     """The training text: from the store if it has it, else from the files."""
 
     def make() -> Prepared:
-        assets = saved or _assets(config, text)
-        tokens = _encoded(unit_of(config, assets), text)
+        assets = saved or _assets(config, text, masked)
+        tokens = _encoded(unit_of(config, assets), text, masked)
         return Prepared(assets, Stream(tokens, config.block), TokenStore.of([]), [])
 
     if saved is not None:
@@ -84,7 +86,11 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None) -> 
     if not config.store:
         prepared = make()
     else:
-        options = {name: getattr(config, name) for name in _OPTIONS} | {"streamed": True, "codes": _given_codes(config)}
+        options = {name: getattr(config, name) for name in _OPTIONS} | {
+            "streamed": True,
+            "masked": masked,
+            "codes": _given_codes(config),
+        }
         if config.vocabulary:
             options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
         folder = Path(config.store) / content_key(options, text.files)
@@ -94,13 +100,19 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None) -> 
     return Stream(prepared.source.tokens, config.block), prepared.assets
 
 
-def _assets(config: DataConfig, text: PlainText) -> TextAssets:
+def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     """The vocabulary and the merges: given, or learned from the training text."""
     codes = _given_codes(config)
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
     vocabulary = given or vocabulary_of(config.unit, text, codes, config.min_count)
+    if masked and MASK not in vocabulary.tokens:
+        if given:
+            raise UserError(
+                f"{config.vocabulary} has no token {MASK}, which masked language models need; give a vocabulary that has it"
+            )
+        vocabulary = Vocabulary((*vocabulary.tokens, MASK))
     steps = Preprocessing(_LANGUAGE, codes=codes, bpe_kind="byte-level")
     return TextAssets(vocabulary, vocabulary, steps, steps)
 
@@ -127,13 +139,14 @@ def _check_files(config: DataConfig, saved: TextAssets) -> None:
             )
 
 
-def _split(config: DataConfig, of_unit: Unit, text: PlainText) -> Split:
-    return Split(Stream(_encoded(of_unit, text), config.block))
+def _split(config: DataConfig, of_unit: Unit, text: PlainText, masked: bool) -> Split:
+    return Split(Stream(_encoded(of_unit, text, masked), config.block))
 
 
-def _encoded(of_unit: Unit, text: PlainText) -> np.ndarray:
+def _encoded(of_unit: Unit, text: PlainText, masked: bool) -> np.ndarray:
     """The ids of a text on disk. Raises: UserError for a text without a token."""
-    tokens = on_disk(_shown(of_unit.encode(text)), fitting_type(len(of_unit.vocabulary)))
+    pieces = of_unit.sentences(text) if masked else of_unit.encode(text)
+    tokens = on_disk(_shown(pieces), fitting_type(len(of_unit.vocabulary)))
     if not len(tokens):
         raise UserError(f"{text} has no token in the part that is wanted; give more text, or another data.held_out")
     return tokens

@@ -22,6 +22,21 @@ _NEVER = np.finfo(np.float32).min
 BLOCK = 8
 
 
+def rotated(
+    x: Float[Array, "batch length heads head"], places: Int[Array, " length"]
+) -> Float[Array, "batch length heads head"]:
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): pair i of features turns by p · 10000^(-2i / head) at position p.
+
+    A pair is a feature of the first half and the one at its place in the second half. Products of rotated queries and keys depend on the
+    difference of their positions alone.
+    """
+    half = x.shape[-1] // 2
+    angles = places[:, None, None] * 10000.0 ** (-np.arange(half, dtype=np.float32) / half)
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    first, second = x[..., :half].astype(jnp.float32), x[..., half:].astype(jnp.float32)
+    return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1).astype(x.dtype)
+
+
 class Attention(nn.Module):
     """Queries from `x` attend to keys and values from `source`; the projections are query, key, value and output.
 
@@ -29,6 +44,8 @@ class Attention(nn.Module):
     of the encoded source: a call writes them if the collection is mutable, and later calls read them. `cache` holds those of the
     target tokens so far, for all beams of a sentence (see `empty_cache`): a call with `position` writes one token per beam, and
     `visible` says which entries each beam sees.
+
+    `rotary`: in attention to itself, queries and keys are rotated by their positions.
     """
 
     heads: int
@@ -37,6 +54,7 @@ class Attention(nn.Module):
     bias: bool
     dropout: float
     dtype: str
+    rotary: bool = False
 
     @nn.compact
     def __call__(
@@ -57,11 +75,15 @@ class Attention(nn.Module):
             keys, values = self.get_variable("memory", "keys"), self.get_variable("memory", "values")
             mixed = _attend(jnp.swapaxes(query, 1, 2), keys, values, visible).normalised(self.dtype)
         elif position is None:
-            mixed = self._whole(
-                query, self._project("key", source), self._project("value", source), visible, x is source
-            )
+            key, value = self._project("key", source), self._project("value", source)
+            if self.rotary and x is source:
+                query, key = (rotated(each, jnp.arange(x.shape[1])) for each in (query, key))
+            mixed = self._whole(query, key, value, visible, x is source)
         else:
-            keys, values = self._cached(self._project("key", x), self._project("value", x), position)
+            key, value = self._project("key", x), self._project("value", x)
+            if self.rotary:  # all beams are at one position
+                query, key = (rotated(each, position[None]) for each in (query, key))
+            keys, values = self._cached(key, value, position)
             mixed = _attend_to_blocks(jnp.swapaxes(query, 1, 2), keys, values, visible, position).normalised(self.dtype)
         mixed = mixed.reshape(x.shape)
         return Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name="output")(mixed)

@@ -42,6 +42,9 @@ class LayerSettings:
     block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv` with the `convolution` `lightweight` or `dynamic` over
     `width` positions. `both_ways`: a `gru` or `conv` also sees later positions.
 
+    `modern`: attention to itself has rotary positions, and the feed-forward network is SwiGLU (Shazeer 2020, arXiv 2002.05202):
+    (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
+
     Raises: UserError for an invalid value; it names the config key.
     """
 
@@ -62,6 +65,7 @@ class LayerSettings:
     convolution: str = "dynamic"
     width: int = 7
     both_ways: bool = True
+    modern: bool = False
 
     def __post_init__(self) -> None:
         known = {"norm": NORMS, "activation": tuple(_ACTIVATIONS), "dtype": ("float32", "bfloat16")}
@@ -86,6 +90,11 @@ class LayerSettings:
                 raise UserError(f"model.{name} is {getattr(self, name)}; it must lie in [0, 1)")
         if self.d_model % self.heads:
             raise UserError(f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}")
+        if self.modern and self.d_model // self.heads % 2:
+            raise UserError(
+                f"model.heads is {self.heads}, and model.d_model / model.heads is {self.d_model // self.heads}; rotary positions need an "
+                "even number of features in a head"
+            )
         if self.d_model % 2 or self.d_model < 4:
             raise UserError(f"model.d_model is {self.d_model}; sinusoidal positions need an even width of at least 4")
 
@@ -97,7 +106,7 @@ class Layer(nn.Module):
 
     def _attention(self, name: str) -> Attention:
         s = self.settings
-        return Attention(s.heads, s.kind, s.mask, s.bias, s.attention_dropout, s.dtype, name=name)
+        return Attention(s.heads, s.kind, s.mask, s.bias, s.attention_dropout, s.dtype, s.modern, name=name)
 
     def _feed_forward(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length d"]:
         s = self.settings
@@ -105,7 +114,10 @@ class Layer(nn.Module):
         def projection(features: int, name: str) -> Projection:
             return Projection(features, s.kind, s.mask, s.bias, s.dtype, name=name)
 
-        hidden = _ACTIVATIONS[s.activation](projection(s.ffn, "ffn_in")(x))
+        if s.modern:
+            hidden = jax.nn.silu(projection(s.ffn, "ffn_gate")(x)) * projection(s.ffn, "ffn_in")(x)
+        else:
+            hidden = _ACTIVATIONS[s.activation](projection(s.ffn, "ffn_in")(x))
         hidden = Drop(s.activation_dropout)(hidden)
         return projection(s.d_model, "ffn_out")(hidden)
 

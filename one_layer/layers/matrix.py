@@ -19,7 +19,7 @@ from one_layer.supermask import Supermask, unpack
 Path = tuple[str, ...]
 Variables = dict[str, Any]
 
-NORMS = ("plain", "affine", "frozen")  # the kinds of `Norm`
+NORMS = ("plain", "affine", "frozen", "rms", "rms_plain")  # the kinds of `Norm`
 
 
 def matrix(
@@ -171,13 +171,25 @@ def sinusoids(length: int, features: int) -> Float[np.ndarray, "length features"
 
 
 class Norm(nn.Module):
-    """LayerNorm (eps 1e-5) with float32 statistics. `kind`: `plain` (no scale or shift), `affine` (trained) or `frozen` (fixed)."""
+    """LayerNorm (eps 1e-5) with float32 statistics. `kind`: `plain` (no scale or shift), `affine` (trained) or `frozen` (fixed).
+
+    `rms` is RMSNorm (Zhang and Sennrich 2019, arXiv 1910.07467) with a trained scale, and `rms_plain` without.
+    """
 
     kind: str
     dtype: str
 
     @nn.compact
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+        if self.kind in ("rms", "rms_plain"):
+            scaled = self.kind == "rms"
+            return nn.RMSNorm(
+                epsilon=1e-5,
+                use_scale=scaled,
+                use_fast_variance=False,
+                dtype=self.dtype,
+                name="layer_norm" if scaled else "normalise",
+            )(x)
         affine = self.kind == "affine"
         y = nn.LayerNorm(
             epsilon=1e-5,

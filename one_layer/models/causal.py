@@ -33,7 +33,7 @@ class CausalModel(nn.Module):
         Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
         table, length = self.target_embedding(), tokens.shape[1]
-        x = embed(table, tokens) + position_table(length, table.shape[1])[positions(tokens)]
+        x = embed(table, tokens) + position_table(length, table.shape[1], self.config.modern)[positions(tokens)]
         self.sow("intermediates", "input", x)
         past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(tokens)
         x = self.decoder(self.drop(x.astype(self.config.dtype)), None, past, None, None)

@@ -45,7 +45,10 @@ class CausalDecoder:
         A row at position 0 begins anew, whatever the cache holds of it. `length` is that of `start`.
         """
         table = jnp.asarray(CausalModel(self._config).apply(self._variables, method="table"))
-        x = embed(table, tokens[:, None]) + position_table(length, table.shape[1])[positions + PAD + 1][:, None]
+        x = (
+            embed(table, tokens[:, None])
+            + position_table(length, table.shape[1], self._config.modern)[positions + PAD + 1][:, None]
+        )
         x, cache = jax.vmap(self._row)(x.astype(self._config.dtype), positions, cache)
         logits = jnp.einsum("rd,vd->rv", x[:, 0], table.astype(x.dtype), preferred_element_type=jnp.float32)
         return logits, cache

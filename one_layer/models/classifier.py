@@ -7,33 +7,21 @@ layer under L masks.
 
 from __future__ import annotations
 
-import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from one_layer.layers.blocks import EncoderLayer
-from one_layer.layers.matrix import Drop, Embedding, Norm, Projection, embed
-from one_layer.layers.stack import Stack
-from one_layer.models.config import ModelConfig
+from one_layer.layers.matrix import Projection
+from one_layer.models.encoder import TextEncoder
 from one_layer.models.families import label_count
-from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
-from one_layer.special_tokens import PAD
+from one_layer.models.inputs import AnyArray
 
 
-class Classifier(nn.Module):
+class Classifier(TextEncoder):
     """`apply(variables, source)` gives logits, float32, of the labels."""
 
-    config: ModelConfig
-
     def setup(self) -> None:
+        super().setup()
         c = self.config
-        self.source_embedding = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask)
-        if c.positions == "frozen":
-            self.position_embedding = Embedding(c.max_positions + PAD + 1, c.d_model, "fixed", c.supermask)
-        if c.embedding_norm:
-            self.embedding_norm = Norm(str(c.norm), c.dtype)
-        self.drop = Drop(c.dropout)
-        self.encoder = Stack(EncoderLayer, c.stack("encoder"))
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
         # float32, because logits rounded to bfloat16 are often equal, and the first label would win the tie.
         self.head_output = Projection(label_count(c), "trained", c.supermask, True, "float32")
@@ -43,18 +31,6 @@ class Classifier(nn.Module):
 
         Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
-        x = self.encoder(self._input(source), keys_that_count(source))
+        x = self.encode(self.source_embedding(), source)
         hidden = jnp.tanh(self.head_dense(x[:, 0]))
         return self.head_output(hidden)
-
-    def _input(self, source: Int[AnyArray, "batch length"]) -> Float[Array, "batch length d"]:
-        """Embeddings plus positions. With a position table, embeddings are not scaled: RoBERTa trained the table that way."""
-        table, places = self.source_embedding(), positions(source)
-        if self.config.positions == "frozen":
-            x = table[source] + self.position_embedding()[places]
-        else:
-            x = embed(table, source) + position_table(source.shape[1], table.shape[1])[places]
-        if self.config.embedding_norm:
-            x = self.embedding_norm(x)
-        self.sow("intermediates", "input", x)
-        return self.drop(x.astype(self.config.dtype))

@@ -84,6 +84,7 @@ class ModelConfig:
     scale_by_keep: bool | None = None
     zero_pad_row: bool | None = None
     init_qk_gain: float | None = None
+    block: str = "paper"
     family: str | None = None
     backskip: str = "off"
     train_only: str = ""
@@ -102,8 +103,8 @@ class ModelConfig:
         return {
             "sharing": _SHARING.get(self.weights, ("none",))[0],
             "embedding": "trained" if dense else "masked",
-            "norm": "affine" if dense else "plain",
-            "bias": dense,
+            "norm": ("rms" if dense else "rms_plain") if self.modern else ("affine" if dense else "plain"),
+            "bias": dense and not self.modern,
             "share_norm_scale": reference and self.weights == "one_layer",
             "init_attention": "xavier" if reference else "scheme",
             "scale_by_keep": not reference,
@@ -115,6 +116,8 @@ class ModelConfig:
     def _check(self) -> None:
         one_of("weights", self.weights, tuple(_SHARING))
         one_of("norm_position", self.norm_position, ("post", "pre"))
+        one_of("block", self.block, ("paper", "modern"))
+        self._check_modern()
         for stack in ("encoder", "decoder"):  # the family says which it needs
             if isinstance(number := getattr(self, f"{stack}_layers"), int):
                 at_least(f"{stack}_layers", number, 0)
@@ -135,6 +138,25 @@ class ModelConfig:
             )
         _ = self.masks, self.initialization, self.embeddings, self.reservoirs, self.layers  # each checks itself
         self.network_family.check(self)
+
+    def _check_modern(self) -> None:
+        needed: dict[str, object] = {
+            "norm_position": "pre",
+            "activation": "relu",
+            "positions": "sinusoidal",
+            "bias": False,
+        }
+        for name, value in needed.items():
+            if self.modern and getattr(self, name) != value:
+                raise UserError(
+                    f"model.{name} is {getattr(self, name)!r:.200}, but model.block is 'modern' (pre-norm, SwiGLU, rotary positions, no "
+                    f"biases); give model.{name}={value}, or model.block=paper"
+                )
+
+    @property
+    def modern(self) -> bool:
+        """Whether layers have rotary positions and SwiGLU, and by default RMSNorm and no biases."""
+        return self.block == "modern"
 
     @property
     def network_family(self) -> Family:

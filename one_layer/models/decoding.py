@@ -73,7 +73,7 @@ class Decoder:
         past = jnp.moveaxis(past.reshape(*past.shape[:3], -1), 2, 0)[:, :, None]
 
         table, projection = self._tables or self._made_tables()
-        places = position_table(positions, self.config.d_model)
+        places = position_table(positions, self.config.d_model, self.config.modern)
         x = embed(table, jnp.asarray(tokens).reshape(self._batch, beam)) + places[position + PAD + 1]
         x = x.astype(self.config.dtype)
         kept = []

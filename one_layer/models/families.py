@@ -1,4 +1,4 @@
-"""The families of networks: translation models, classifiers, and decoders alone.
+"""The families of networks: translation models, classifiers, decoders alone, and masked language models.
 
 A family says which stacks, tables and heads a network has, and which Flax module computes it. Recipes, tickets, counts and importers
 read it, so a new family (for instance an encoder with another head) needs no change in them.
@@ -27,11 +27,17 @@ class Table(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A trained matrix, with a bias, after the last layer: the name of its module, its role and its shape [fan_in, fan_out]."""
+    """A trained matrix, with a bias, after the last layer: the name of its module, its role and its shape [fan_in, fan_out].
+
+    `tied`: the matrix is the embedding, so only the bias is the head's own. `norm`: a trained LayerNorm follows, in the module
+    `NAME_norm`.
+    """
 
     name: str
     role: str
     shape: tuple[int, int]
+    tied: bool = False
+    norm: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,33 @@ def _decoder_network(config: ModelConfig) -> Any:
     return CausalModel(config)
 
 
+def _masked_lm_tables(config: ModelConfig) -> Iterator[Table]:
+    yield Table("source_embedding", "encoder/embedding", config.source_vocab, ("source", "target"))
+
+
+def _masked_lm_heads(config: ModelConfig) -> Iterator[Head]:
+    yield Head("head_dense", "head/dense", (config.d_model, config.d_model), norm=True)
+    yield Head("head_output", "head/output", (config.d_model, config.source_vocab), tied=True)
+
+
+def _check_masked_lm(config: ModelConfig) -> None:
+    _check_encoder(config)
+    if config.depth("decoder"):
+        raise UserError(
+            f"model.decoder_layers is {config.decoder_layers}; a masked language model has only an encoder: give 0"
+        )
+    if config.shared_embedding:
+        raise UserError(
+            "model.shared_embedding is True, but a masked language model always has one table: leave it out"
+        )
+
+
+def _masked_lm_network(config: ModelConfig) -> Any:
+    from one_layer.models.masked import MaskedModel
+
+    return MaskedModel(config)
+
+
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
@@ -193,6 +226,15 @@ FAMILIES: dict[str, Family] = {
             _check_decoder,
             _decoder_network,
             lambda config: f"decoder of {config.decoder_layers} layers",
+        ),
+        Family(
+            "masked_lm",
+            ("encoder",),
+            _masked_lm_tables,
+            _masked_lm_heads,
+            _check_masked_lm,
+            _masked_lm_network,
+            lambda config: f"masked language model with {config.encoder_layers} layers",
         ),
     )
 }

@@ -20,11 +20,10 @@ _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions
 
 
 def batch_flops(config: ModelConfig, batch: Mapping[str, Any]) -> int:
-    """The operations of an update, from the padded shapes of its batch: `source` and, if there is one, `target_in` (see `update_flops`)."""
+    """The operations of an update, from the padded shapes of its batch, as `update_flops` counts them."""
     micro_batches, rows, source = batch["source"].shape
-    return update_flops(
-        config, micro_batches * rows, source, batch["target_in"].shape[-1] if "target_in" in batch else None
-    )
+    target = next((batch[name].shape[-1] for name in ("target_in", "places") if name in batch), None)
+    return update_flops(config, micro_batches * rows, source, target)
 
 
 @lru_cache(maxsize=1024)
@@ -33,7 +32,8 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
 
     The backward pass computes the gradient of every trained matrix, and of every input below which something is trained. A reservoir's
     matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number. Only matrices count
-    as trained: where norms or biases alone are trained below an input, its gradient is left out.
+    as trained: where norms or biases alone are trained below an input, its gradient is left out. In a masked language model, `target`
+    counts the places of each sequence that are predicted.
     """
     alone = "encoder" not in config.network_family.stacks  # then the decoder reads `source`
     length = {"encoder": 0, "decoder": source} if alone else {"encoder": source, "decoder": target or 0}
@@ -57,7 +57,7 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             below = below or layer.below
     for head in config.network_family.heads(config):
         trains = config.freezing.trains(words((head.name, "kernel")))
-        total += (1 + below + trains) * 2 * rows * head.shape[0] * head.shape[1]
+        total += (not head.tied) * (1 + below + trains) * 2 * rows * (target or 1) * head.shape[0] * head.shape[1]
         below = below or trains
     for table in tables:
         if "target" in table.sides:  # the output projection

@@ -19,8 +19,13 @@ def positions(tokens: Int[AnyArray, "batch length"]) -> Int[Array, "batch length
     return jnp.cumsum(real, axis=1) * real + PAD
 
 
-def position_table(longest: int, features: int) -> Float[Array, "positions d"]:
-    """Sinusoids by position, for sequences of at most `longest` tokens; a pad's position is the zero vector."""
+def position_table(longest: int, features: int, rotary: bool = False) -> Float[Array, "positions d"]:
+    """Sinusoids by position, for sequences of at most `longest` tokens; a pad's position is the zero vector.
+
+    With `rotary`, all are zero, because attention has the positions.
+    """
+    if rotary:
+        return jnp.zeros((longest + PAD + 1, features))
     places = sinusoids(longest + PAD + 1, features)
     places[PAD] = 0.0
     return jnp.asarray(places)

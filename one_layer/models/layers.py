@@ -23,7 +23,7 @@ class Layers:
     A number of layers stands for `L` in a dense model, and for `S` in a masked one. The variables of these layers are in the module
     `layers` of their stack; those of updatable layers beside them are in `trained`, and those of reservoirs in `reservoir`.
 
-    - `L` is the layer of a dense model. Beside masked layers, it always has biases and affine norms.
+    - `L` is the layer of a dense model. Beside masked layers, it always has biases and affine norms, or RMSNorm in a modern block.
     - `S` is the layer of a masked model.
     - `R` has fixed matrices, no biases and plain norms, whose scale is 1 and whose shift is 0 (arXiv 2012.15045, section 2).
     """
@@ -111,17 +111,19 @@ def _layer(config: ModelConfig, letter: str, stack: str) -> LayerSettings:
         activation_dropout=config.activation_dropout,
         dtype=config.dtype,
         norm_position=config.norm_position,
+        modern=config.modern,
     )
     if letter == _main(config):
         return main
     if letter == "L":
-        return dataclasses.replace(main, kind="trained", bias=True, norm="affine")
+        norm = "rms" if config.modern else "affine"
+        return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
     reservoirs = config.reservoirs
     return dataclasses.replace(
         main,
         kind="fixed",
         bias=False,
-        norm="plain",
+        norm="rms_plain" if config.modern else "plain",
         block=reservoirs.block,
         convolution=reservoirs.convolution,
         width=reservoirs.width,

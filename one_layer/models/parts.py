@@ -93,6 +93,8 @@ def _of_layer(config: ModelConfig, stack: str, group: Group) -> Iterator[tuple[P
             for name in ("query", "key", "value", "output"):
                 yield (attention, name), f"{attention}/{name}", (d, d)
     if s.block in ("transformer", "ffn"):
+        if s.modern:
+            yield ("ffn_gate",), "ffn/gate", (d, ffn)
         yield ("ffn_in",), "ffn/in", (d, ffn)
         yield ("ffn_out",), "ffn/out", (ffn, d)
     if s.block == "gru":

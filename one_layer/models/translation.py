@@ -79,7 +79,7 @@ class Transformer(nn.Module):
         longest: int,
     ) -> Float[Array, "batch length d"]:
         """Scaled embeddings plus positions; a pad's position is the zero vector."""
-        x = embed(table, tokens) + position_table(longest, table.shape[1])[positions]
+        x = embed(table, tokens) + position_table(longest, table.shape[1], self.config.modern)[positions]
         self.sow("intermediates", "input", x)
         return self.drop(x.astype(self.config.dtype))
 

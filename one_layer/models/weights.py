@@ -7,7 +7,6 @@ module changes its path but not its role, and so no weight changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,8 +121,9 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     2012.15045, section 2).
     """
     found: dict[Path, Recipe] = {}
-    for path, role, shape in _heads(config):
-        found[path] = Recipe(role, shape, "xavier_uniform")
+    for head in config.network_family.heads(config):
+        if not head.tied:
+            found[head.name,] = Recipe(head.role, head.shape, "xavier_uniform")
     for part in matrices(config):
         scheme, scale = _scheme(config, part)
         layers = None if part.group.one_weight else drawn_layers(part.numbers(config))
@@ -144,22 +144,18 @@ def roles(config: ModelConfig) -> dict[Path, str]:
     found = {path: recipe.role for path, recipe in recipes(config).items()}
     found |= {norm.path: norm.role for norm in norms(config)}
     found |= dict(final_norms(config))
+    for head in config.network_family.heads(config):
+        found |= {(head.name,): head.role, (f"{head.name}_norm", "layer_norm"): f"{head.role}/norm"}
     return found | {
         ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
         ("position_embedding",): "encoder/position",
     }
 
 
-def _heads(config: ModelConfig) -> Iterator[tuple[Path, str, tuple[int, int]]]:
-    """Path, role and shape of the matrices of the heads."""
-    for head in config.network_family.heads(config):
-        yield (head.name,), head.role, head.shape
-
-
 def _kinds(config: ModelConfig) -> dict[Path, str]:
     """Whether each matrix is `trained`, `masked` or `fixed`."""
     of_tables = {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
-    found = {path: "trained" for path, _, _ in _heads(config)}
+    found: dict[Path, str] = {(head.name,): "trained" for head in config.network_family.heads(config)}
     found |= {(table.name,): of_tables for table in config.network_family.tables(config)}
     return found | {part.path: part.group.layer.kind for part in matrices(config)}
 
@@ -204,7 +200,8 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
 
 def _biases(config: ModelConfig) -> dict[Path, _Constant]:
     """The biases of heads and projections, all 0. In stacks the layer axis is first, unless the layers share them."""
-    found = {("params", *path, "bias"): _Constant(shape[1:], 0.0) for path, _, shape in _heads(config)}
+    heads = config.network_family.heads(config)
+    found: dict[Path, _Constant] = {("params", head.name, "bias"): _Constant(head.shape[1:], 0.0) for head in heads}
     for part in matrices(config):
         if part.group.layer.bias:
             shared = part.group.shared_params and config.share_bias
@@ -219,9 +216,12 @@ def _norms(config: ModelConfig) -> dict[Path, _Constant]:
     ends = [("embedding_norm", "layer_norm")] if config.embedding_norm else []
     for path in (*ends, *(path for path, _ in final_norms(config))):
         found |= _norm(path, str(config.norm), config.d_model)
+    for head in config.network_family.heads(config):
+        if head.norm:
+            found |= _norm((f"{head.name}_norm", "layer_norm"), "affine", head.shape[1])
     for path, _, stack, group in norms(config):
         layers = (group_size(config, stack, group),)
-        shares = group.shared_params and group.layer.norm == "affine"
+        shares = group.shared_params and group.layer.norm in ("affine", "rms")
         scale, shift = (
             () if shares and shared else layers for shared in (bool(config.share_norm_scale), config.share_bias)
         )
@@ -233,10 +233,10 @@ def _norm(
     path: Path, kind: str, features: int, scale: tuple[int, ...] = (), shift: tuple[int, ...] = ()
 ) -> dict[Path, _Constant]:
     """The scale and shift of one norm, with these axes before the features."""
-    if kind == "plain":
+    if kind in ("plain", "rms_plain"):
         return {}
-    collection = "params" if kind == "affine" else "frozen"
-    return {
-        (collection, *path, "scale"): _Constant((*scale, features), 1.0),
-        (collection, *path, "bias"): _Constant((*shift, features), 0.0),
-    }
+    collection = "frozen" if kind == "frozen" else "params"
+    found = {(collection, *path, "scale"): _Constant((*scale, features), 1.0)}
+    if kind != "rms":
+        found[collection, *path, "bias"] = _Constant((*shift, features), 0.0)
+    return found

@@ -6,10 +6,11 @@
 from one_layer.errors import UserError
 from one_layer.tasks.causal_lm import CausalLM
 from one_layer.tasks.classification import Classification
+from one_layer.tasks.masked_lm import MaskedLM
 from one_layer.tasks.protocol import Task
 from one_layer.tasks.translation import Translation
 
-TASKS: dict[str, Task] = {task.name: task for task in (Translation(), Classification(), CausalLM())}
+TASKS: dict[str, Task] = {task.name: task for task in (Translation(), Classification(), CausalLM(), MaskedLM())}
 
 
 def task_named(name: object) -> Task:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from configs import lm
+from configs import lm, mlm
 from one_layer.models.accounting import describe_ticket, ticket_size
 from one_layer.runs.settings import resolve
 
@@ -50,3 +50,29 @@ def test_the_entropy_of_other_keeps_is_below_a_bit(keep):
 def test_an_unknown_argument_is_refused(arg):
     with pytest.raises(ValueError, match=r"is unknown; give artifact16mb, or dense_.* one of mini, enwik8, artifact"):
         lm.get_config(arg)
+
+
+@pytest.mark.parametrize("size", mlm.SIZES)
+@pytest.mark.parametrize("weights", ["dense", "one_layer", "multi_layer"])
+def test_every_size_of_a_masked_language_model_resolves(weights, size):
+    config = mlm.get_config(f"{weights}_{size}")
+    config.data.directory = "somewhere"
+    run = resolve(config.to_dict())
+    model = run.model_config(BYTES, BYTES)
+    assert (model.depth("encoder"), model.d_model, model.ffn, model.heads) == mlm.SIZES[size][0]
+    assert model.weights == weights and (run.data.block, run.data.unit) == (mlm.SIZES[size][1], "bpe")
+
+
+def test_an_unknown_masked_argument_is_refused():
+    with pytest.raises(ValueError, match=r"mlm\.py:tiny is unknown; give dense_, .* one of mini, cpu, base"):
+        mlm.get_config("tiny")
+
+
+@pytest.mark.parametrize("config", [lm, mlm])
+def test_the_sweep_has_runs_at_several_keeps(config):
+    keeps = []
+    for overrides in config.sweep():
+        values = config.get_config()
+        values.update_from_flattened_dict({**overrides, "data.directory": "somewhere"})
+        keeps.append(resolve(values.to_dict()).model_config(BYTES, BYTES).keep)
+    assert len(set(keeps)) == len(keeps) == 3

@@ -29,6 +29,7 @@ CONFIGS = {
     "mnli": ["one_layer_large", "multi_layer_cpu"],
     "sst2": ["one_layer_cpu", "dense_base"],
     "lm": ["one_layer_mini", "dense_enwik8", "artifact16mb"],
+    "mlm": ["one_layer_cpu", "dense_base"],
 }
 WHOLE = [0, 1, 2, 3, 5, 7, 64, -1, -(10**9), 10**6, 10**12, 2**31, 2**63, 10**400]
 REAL = [0.0, 0.5, 1.0, -0.0, 1e-45, 1e-9, 0.999999, 1.5, -1.0, 1e9, 1e38, 1e39, 1e300, float("inf"), float("nan")]

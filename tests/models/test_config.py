@@ -30,7 +30,7 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"d_model": 2, "heads": 1}, "model.d_model is 2"),
         ({"weights": "two_layer"}, "model.weights is 'two_layer'.*one_layer"),
         ({"embedding": "pretrained"}, "model.embedding is 'pretrained'.*frozen"),
-        ({"norm": "rms"}, "model.norm is 'rms'.*affine"),
+        ({"norm": "batch"}, "model.norm is 'batch'.*affine"),
         ({"dtype": "float16"}, "model.dtype is 'float16'.*bfloat16"),
         ({"init_preset": "fairseq"}, "model.init_preset is 'fairseq'.*reference"),
         ({"init_scheme": "orthogonal"}, "model.init_scheme is 'orthogonal'.*kaiming_uniform"),

@@ -19,10 +19,11 @@ from jaxtyping import Int, Int32, Integer
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.text import byte_level
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.special_tokens import UNK
+from one_layer.special_tokens import EOS, UNK
 
 Ids = Int32[np.ndarray, " tokens"]
 
+MASK = "<mask>"
 _FIRST = len(SPECIALS)
 _LINES = 10_000  # encoded at once
 
@@ -39,6 +40,13 @@ class Unit(ABC):
     def encode(self, text: PlainText) -> Iterator[Ids]:
         """The ids of a text, in pieces. Line ends are text too."""
 
+    def sentences(self, text: PlainText) -> Iterator[Ids]:
+        """The ids of the lines of a text, in pieces: eos follows each line, in place of its line end. Empty lines are left out."""
+        lines = (line.rstrip("\r\n") for line in text.lines())
+        full = (line for line in lines if line.strip())
+        while some := [np.append(self.ids(line), np.int32(EOS)) for line in islice(full, _LINES)]:
+            yield np.concatenate(some)
+
     @abstractmethod
     def ids(self, text: str) -> Ids:
         """The ids of a short text."""
@@ -50,7 +58,7 @@ class Unit(ABC):
     @cached_property
     def sizes(self) -> Int[np.ndarray, " vocabulary"]:
         """What each id counts for, in the unit's `measure`: 0 for special tokens, but 1 for an unknown one."""
-        own = [self._size(token) for token in self.vocabulary.tokens[_FIRST:]]
+        own = [0 if token == MASK else self._size(token) for token in self.vocabulary.tokens[_FIRST:]]
         return np.array([int(number == UNK) for number in range(_FIRST)] + own)
 
     def _size(self, token: str) -> int:
@@ -119,6 +127,7 @@ class Pieces(Unit):
     def _table(self) -> Int32[np.ndarray, " pieces"]:
         """The id of every piece of the merges."""
         known = {token: number for number, token in enumerate(self.vocabulary.tokens) if number >= _FIRST}
+        known.pop(MASK, None)  # text cannot contain it
         return np.array([known.get(piece, UNK) for piece in byte_level.pieces(self._merges)], np.int32)
 
     def _size(self, token: str) -> int:
@@ -143,7 +152,8 @@ def vocabulary_of(name: str, text: PlainText, merges: str | None, min_count: int
 
 
 def _tokens(vocabulary: Vocabulary, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> list[str]:
-    return [vocabulary.tokens[number] for number in np.asarray(ids).tolist() if number >= _FIRST]
+    tokens = (vocabulary.tokens[number] for number in np.asarray(ids).tolist() if number >= _FIRST)
+    return [token for token in tokens if token != MASK]
 
 
 def _token(character: str) -> str:

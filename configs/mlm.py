@@ -1,0 +1,60 @@
+"""Masked language models: an encoder that predicts masked tokens from those around them (RoBERTa, Liu et al. 2019, arXiv 1907.11692).
+
+    python main.py --config=configs/mlm.py:one_layer_cpu --workdir=runs/mlm --config.data.directory=DIR --config.data.train=text.txt
+    echo "the <mask> is open" | python main.py --mode=fill --workdir=runs/mlm
+
+DIR has plain text with one sentence (or one paragraph) on each line, as it is or as .gz. The last 5 % of it are the test set, and the 5 %
+before them the validation set; with --config.data.held_out=0, data.valid and data.tests name files of their own. Its byte-level BPE is
+learned on the training text. The argument is WEIGHTS_SIZE, where WEIGHTS is dense, one_layer or multi_layer and SIZE is one of these:
+
+| SIZE | layers, width, feed-forward, heads | context | merges | updates, tokens in each |
+|---|---|---|---|---|
+| mini | 2, 128, 256, 4 | 64 | 4,000 | 3,000 of 2,048; for a first look |
+| cpu | 3, 256, 512, 4 | 128 | 8,000 | 8,000 of 2,048; an hour or more on two cores |
+| base | 12, 768, 3072, 12 | 512 | 50,000 | 100,000 of 131,072; RoBERTa's encoder; needs accelerators |
+
+The batches of `base` are smaller than RoBERTa's. None of the sizes has been trained to its end yet. Exact GELU; LayerNorm after the sum of
+embedding and position; positions are sinusoids.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import common, paper
+from configs.sweeps import Sweep, named, vary
+from configs.text import leave_open
+
+# name: ((layers, d_model, ffn, heads), block, merges, updates, tokens in an update)
+SIZES = {
+    "mini": ((2, 128, 256, 4), 64, 4000, 3000, 2048),
+    "cpu": ((3, 256, 512, 4), 128, 8000, 8000, 2048),
+    "base": ((12, 768, 3072, 12), 512, 50_000, 100_000, 131_072),
+}
+SWEEPS = {"keep": vary("model.keep", 0.3, 0.5, 0.7)}
+
+
+def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
+    """Returns the config. `arg` is weights and size, for instance one_layer_cpu."""
+    weights, _, size = arg.rpartition("_")
+    if weights not in paper.WEIGHTS or size not in SIZES:
+        raise ValueError(
+            f"configs/mlm.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(SIZES)}"
+        )
+    config = common.get_config()
+    config.task = "masked_lm"
+    model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
+    shape, data.block, data.bpe_merges, train.updates, data.max_tokens = SIZES[size]
+    model.encoder_layers, model.d_model, model.ffn, model.heads = shape
+    model.decoder_layers, model.weights = 0, weights
+    model.activation, model.embedding_norm, model.dropout = "gelu", True, 0.0
+    if weights != "dense":
+        model.init_scheme = "signed_constant"
+    data.source, data.held_out, data.unit, data.bpe_kind = "plain", 0.05, "bpe", "byte-level"
+    evaluation.max_tokens, evaluation.valid_tokens = max(4096, data.max_tokens // 8), 100_000
+    train.select, config.optim.label_smoothing = "nll", 0.0
+    leave_open(config)
+    return config
+
+
+def sweep(name: str = "keep") -> Sweep:
+    """Returns runs at several keeps."""
+    return named(SWEEPS, name, "mlm")

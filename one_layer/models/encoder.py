@@ -1,0 +1,49 @@
+"""An encoder of texts, with its embeddings: what classifiers and masked language models have in common (Liu et al. 2019)."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+from jaxtyping import Array, Float, Int
+
+from one_layer.layers.blocks import EncoderLayer
+from one_layer.layers.matrix import Drop, Embedding, Norm, embed
+from one_layer.layers.stack import Stack
+from one_layer.models.config import ModelConfig
+from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.special_tokens import PAD
+
+
+class TextEncoder(nn.Module):
+    """Embeddings, positions and the encoder. A subclass adds a head."""
+
+    config: ModelConfig
+
+    def setup(self) -> None:
+        c = self.config
+        self.source_embedding = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask)
+        if c.positions == "frozen":
+            self.position_embedding = Embedding(c.max_positions + PAD + 1, c.d_model, "fixed", c.supermask)
+        if c.embedding_norm:
+            self.embedding_norm = Norm(str(c.norm), c.dtype)
+        self.drop = Drop(c.dropout)
+        self.encoder = Stack(EncoderLayer, c.stack("encoder"))
+
+    def encode(
+        self, table: Float[Array, "vocab d"], source: Int[AnyArray, "batch length"]
+    ) -> Float[Array, "batch length d"]:
+        """The last hidden vectors of texts that begin with `<s>` and are padded with 1 on the right. `table` is the embedding."""
+        return self.encoder(self._input(table, source), keys_that_count(source))
+
+    def _input(
+        self, table: Float[Array, "vocab d"], source: Int[AnyArray, "batch length"]
+    ) -> Float[Array, "batch length d"]:
+        """Embeddings plus positions. With a position table, embeddings are not scaled: RoBERTa trained the table that way."""
+        places = positions(source)
+        if self.config.positions == "frozen":
+            x = table[source] + self.position_embedding()[places]
+        else:
+            x = embed(table, source) + position_table(source.shape[1], table.shape[1], self.config.modern)[places]
+        if self.config.embedding_norm:
+            x = self.embedding_norm(x)
+        self.sow("intermediates", "input", x)
+        return self.drop(x.astype(self.config.dtype))

@@ -1,0 +1,24 @@
+"""The settings of a masked language model: how it is scored, and how it fills masks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from one_layer.errors import UserError
+
+
+@dataclass(frozen=True)
+class MaskedSettings:
+    """`max_tokens`: tokens of a batch; `valid_tokens`: tokens of the validation text that are scored in training (0: all).
+
+    `candidates`: how many tokens `--mode=fill` gives for each mask. Raises: UserError for a value out of range.
+    """
+
+    max_tokens: int = 4096
+    valid_tokens: int = 0
+    candidates: int = 5
+
+    def __post_init__(self) -> None:
+        for name, least in {"max_tokens": 1, "valid_tokens": 0, "candidates": 1}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")

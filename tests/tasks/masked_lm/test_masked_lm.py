@@ -1,0 +1,131 @@
+"""The task of masked language modelling: it trains, resumes, is scored under fixed masks, and fills; from runs and from tickets."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+import one_layer
+from one_layer.errors import UserError
+from one_layer.models.accounting import ticket_size
+from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import resolve
+from one_layer.training.metrics import read_metrics
+from one_layer.training.train import train
+from tests import tiny
+
+WORDS = ["uno", "due", "tre", "gatto", "cinque"]
+CHANGES = {
+    "task": "masked_lm",
+    "model.encoder_layers": 2,
+    "model.decoder_layers": 0,
+    "model.dropout": 0.0,
+    "data.source": "plain",
+    "data.train": "text.txt",
+    "data.held_out": 0.1,
+    "data.unit": "bpe",
+    "data.bpe_kind": "byte-level",
+    "data.bpe_merges": 20,
+    "data.block": 16,
+    "data.max_tokens": 256,
+    "train.updates": 40,
+    "train.evaluate_every": 20,
+    "train.log_every": 10,
+    "train.select": "accuracy",
+    "optim.lr": 0.003,
+    "optim.label_smoothing": 0.0,
+    "evaluation.max_tokens": 64,
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder, dice = tmp_path_factory.mktemp("text"), np.random.default_rng(1)
+    (folder / "text.txt").write_text("".join(f"{' '.join(dice.choice(WORDS, 4))}\n" for _ in range(150)), "utf-8")
+    return folder
+
+
+def run_of(written, changes=None):
+    return resolve(tiny.config(CHANGES | {"data.directory": str(written)} | (changes or {})))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, written):
+    path = tmp_path_factory.mktemp("run") / "run"
+    train(run_of(written), path, [])
+    return RunFolder(path)
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return restore_run(folder)
+
+
+def test_it_learns_and_says_what_it_measures(folder, model):
+    lines = [line for line in read_metrics(folder.metrics_file) if "valid/nll" in line]
+    assert lines[-1]["valid/nll"] < lines[0]["valid/nll"] < math.log(model.config.source_vocab)
+    for line in lines:
+        assert line["valid/perplexity"] == pytest.approx(math.exp(line["valid/nll"])) and line["valid/accuracy"] <= 1
+    scores = json.loads(folder.result_file.read_text())["test"]["test"]
+    assert scores["masked"] > 0 and 0 <= scores["accuracy"] <= 1
+
+
+@pytest.mark.slow
+def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
+    for updates in (20, 40):
+        train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
+    again = RunFolder(tmp_path / "run")
+    assert again.ticket_file.read_bytes() == folder.ticket_file.read_bytes()
+
+
+def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_path):
+    alone = shutil.copy(folder.ticket_file, tmp_path / "model.safetensors")
+    models = [model, one_layer.load(alone), one_layer.load(alone, packed=True)]
+    said = [each.lines(["uno <mask> tre", "", "<mask>"]) for each in models]
+    assert said[0] == said[1] == said[2]
+    scores = [evaluate(each, "test", None)["test"] for each in models]
+    assert scores[0]["accuracy"] == scores[1]["accuracy"] == scores[2]["accuracy"]
+    assert ticket_size(model.config)[0] <= folder.ticket_file.stat().st_size
+
+
+def test_every_mask_gets_candidates_by_falling_probability(model):
+    lines = ["uno <mask> tre", "", "<mask> due<mask>"]
+    found = model.fill(lines)
+    assert [len(masks) for masks in found] == [1, 0, 2]
+    for mask in (mask for masks in found for mask in masks):
+        chances = [each.probability for each in mask]
+        assert len(mask) == 5 and chances == sorted(chances, reverse=True) and 0 < sum(chances) <= 1
+    alone = [model.fill([line])[0] for line in lines]
+    for one, other in zip(found, alone, strict=True):
+        for mask, same in zip(one, other, strict=True):
+            assert [each.text for each in mask] == [each.text for each in same]
+    text = model.lines(lines)
+    assert text[1] == "" and text[2].count("\t") == 1 and text[0].count(",") == 4
+
+
+def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
+    with pytest.raises(UserError, match=r"line 2, 'uno due', has no <mask>; put one where a token is wanted"):
+        model.fill(["<mask>", "uno due"])
+    with pytest.raises(UserError, match=r"line 1 has .* tokens .*, but the context has 16; give a shorter line"):
+        model.fill(["gatto " * 30 + "<mask>"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data.mask_share": 0.0}, r"data\.mask_share=0\.0 is not a share"),
+        ({"data.block": 2}, r"data\.block is 2; a masked language model needs at least 3"),
+        ({"model.decoder_layers": 1}, r"model\.decoder_layers is 1; a masked language model has only an encoder"),
+        ({"evaluation.candidates": 0}, r"evaluation\.candidates is 0; it must be at least 1"),
+        ({"train.select": "bleu"}, r"is 'bleu', but the validation set is measured by nll and accuracy"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(written, changes, message):
+    with pytest.raises(UserError, match=message):
+        run_of(written, changes)
