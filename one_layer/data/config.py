@@ -166,8 +166,8 @@ class DataConfig:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """(source, target)."""
-        return self.source_language, self.target_language
+        """(source, target). A stream has no language, and `text` stands for it."""
+        return ("text", "text") if self.streamed else (self.source_language, self.target_language)
 
     @property
     def streamed(self) -> bool:

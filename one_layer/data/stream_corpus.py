@@ -24,7 +24,6 @@ from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
 from one_layer.special_tokens import UNK
 
-_LANGUAGE = "text"  # stands for the language in files that name one
 _OPTIONS = ("source", "train", "unit", "bpe_merges", "min_count", "held_out")  # what decides the ids of a training text
 
 
@@ -113,7 +112,7 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
                 f"{config.vocabulary} has no token {MASK}, which masked language models need; give a vocabulary that has it"
             )
         vocabulary = Vocabulary((*vocabulary.tokens, MASK))
-    steps = Preprocessing(_LANGUAGE, codes=codes, bpe_kind="byte-level")
+    steps = Preprocessing(config.languages[0], codes=codes, bpe_kind="byte-level")
     return TextAssets(vocabulary, vocabulary, steps, steps)
 
 
