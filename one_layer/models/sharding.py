@@ -34,7 +34,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.supermask import BLOCK, Supermask
 
 DATA, MODEL = "data", "model"
-_COLUMNS = ("query", "key", "value", "ffn_in")  # projections whose outputs are shared out over `model`
+_COLUMNS = ("query", "key", "value", "ffn_in", "ffn_gate")  # projections whose outputs are shared out over `model`
 _ROWS = ("output", "ffn_out")  # projections that read such outputs
 
 _VECTORS = ("bias", "scale")

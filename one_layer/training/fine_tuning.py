@@ -34,7 +34,7 @@ Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
 
 # Keys that decide what taken over arrays compute.
-_SAME = ("d_model", "ffn", "heads", "activation", "norm_position", "positions")
+_SAME = ("block", "d_model", "ffn", "heads", "activation", "norm_position", "positions")
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
