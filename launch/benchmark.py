@@ -9,6 +9,7 @@ NAME is one of:
 - `ticket`: the size of a ticket and its loading time.
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
 - `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
+- `devices`: the time of a training step on 1 to 8 CPU devices, the memory of a device, and the bytes between devices.
 - `startup`: the time from the start of a process to the first translated line.
 
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
@@ -29,7 +30,7 @@ import jax
 
 from configs.common import SIZES
 from launch import command
-from launch.benchmarks import data, decode, reservoirs, select, startup, ticket, train
+from launch.benchmarks import data, decode, devices, reservoirs, select, startup, ticket, train
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
 
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "ticket": ticket,
     "data": data,
     "reservoirs": reservoirs,
+    "devices": devices,
     "startup": startup,
 }
 _ABOUT = ("benchmark", "size", "device", "jax", "commit")

@@ -16,14 +16,15 @@ _VOCABULARY = 500  # small, so that the layers take most of the time
 def measure(size: str, quick: bool) -> dict[str, Any]:
     """Measures updates on 32 pairs of 24+24 tokens, with 4 updatable layers in the encoder and 1 in the decoder; float32, pre-LN.
 
-    Also measures the time to compile encoders of growing depth. Reservoirs are in the encoder, as in arXiv 2012.15045; backskipping is
-    `identity`.
+    Also measures the time to compile encoders of growing depth. Reservoirs are in the encoder, as in arXiv 2012.15045. With the `policy`,
+    the step is one without true gradients.
     """
     cases = {"none": _config(size, "LLLL")}
     for kind in BLOCKS:
         for number in (3,) if quick else (1, 2, 3):
             cases[f"{number} {kind}"] = _config(size, f"4L+{number}R", reservoir=kind)
-        cases[f"3 {kind}, skipped"] = _config(size, "4L+3R", reservoir=kind, backskip="identity")
+        for backskip in ("identity", "policy"):
+            cases[f"3 {kind}, {backskip}"] = _config(size, "4L+3R", reservoir=kind, backskip=backskip)
     sides = {name: Training(config, random_batch(_VOCABULARY)) for name, config in cases.items()}
     seconds = in_turn(sides, 2 if quick else 7)
     rows = [
