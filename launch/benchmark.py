@@ -5,6 +5,7 @@
 NAME is one of:
 - `select`: making a mask by counting, compared with sorting.
 - `train`: a masked training step, compared with a dense one, and the memory of the masked step.
+- `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
@@ -30,13 +31,14 @@ import jax
 
 from configs.common import SIZES
 from launch import command
-from launch.benchmarks import data, decode, devices, reservoirs, select, startup, ticket, train
+from launch.benchmarks import accelerator, data, decode, devices, reservoirs, select, startup, ticket, train
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
 
 BENCHMARKS = {
     "select": select,
     "train": train,
+    "accelerator": accelerator,
     "decode": decode,
     "ticket": ticket,
     "data": data,

@@ -46,10 +46,10 @@ def measure(weights: str, size: str, data: int, model: int, pairs: int, rounds: 
     if rounds:
         fixed = initialize(config, 0, devices)
         params = fixed.pop("params")
-        state, times = (params, devices.initial_moments(adam.init, params)), []
-        for number in range(rounds + 1):
+        moments, times = devices.initial_moments(adam.init, params), []
+        for update in range(rounds + 1):
             start = time.perf_counter()
-            *state, sums = step(*state, fixed, batch, number)
+            params, moments, sums = step(params, moments, fixed, batch, update)
             jax.block_until_ready(sums)
             times.append(time.perf_counter() - start)
         found["seconds"] = sorted(times[1:])[rounds // 2]

@@ -1,0 +1,91 @@
+"""The list of what is measured on an accelerator, and the clock that stops it; without an accelerator."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import sys
+
+import pytest
+
+from launch import gpu
+from launch.gpu_jobs import JOBS, Job, Result, Step
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import resolve
+
+ABOUT = {"platform": "cpu", "device": "none"}
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    return [make(tmp_path / "data", tmp_path / "runs", tmp_path / "out") for make in JOBS]
+
+
+def step(folder, name: str, code: str) -> Step:
+    """A command that runs `code`, in which `done` writes the file."""
+    file = folder / f"{name}.json"
+    done = f"done = lambda: open({str(file)!r}, 'w').write('[1]')"
+    return Step(name, [sys.executable, "-c", f"import signal, sys, time\n{done}\n{code}"], file)
+
+
+def test_every_job_has_a_file_and_every_step_a_place_of_its_own(jobs):
+    assert len({job.name for job in jobs}) == len(jobs) == 10
+    places = [each.file for job in jobs for each in job.steps]
+    assert len(set(places)) == len(places)
+
+
+def test_every_training_run_has_a_config_that_is_accepted(jobs):
+    """With the overrides of its command line, each of which must be a key of the config."""
+    runs = [each for job in jobs for each in job.steps if isinstance(each, Result)]
+    assert len(runs) > 50
+    for words in {tuple(each.words) for each in runs}:
+        given = dict(word.removeprefix("--").split("=", 1) for word in words[2:])
+        module, _, argument = given["config"].removeprefix("configs/").partition(".py:")
+        config = importlib.import_module(f"configs.{module}").get_config(argument)
+        plain = {name.removeprefix("config."): value for name, value in given.items() if name.startswith("config.")}
+        assert plain.keys() <= flatten(config.to_dict()).keys()
+        numbers = {
+            name: ast.literal_eval(value) for name, value in plain.items() if value[:1].isdigit() or value[:1] == "("
+        }
+        config.update_from_flattened_dict(plain | numbers)
+        resolve(config.to_dict())
+
+
+def test_a_job_is_written_when_all_commands_have_run(tmp_path):
+    job = Job("job", "two commands", [step(tmp_path, "good", "done()"), step(tmp_path, "bad", "sys.exit(3)")])
+    assert gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    found = json.loads((tmp_path / "job.json").read_text("utf-8"))
+    assert found["results"] == {"good": [1]} and found["device"] == "none"
+    assert [each["exit"] for each in found["failed"]] == [3]
+
+
+def test_a_job_without_success_writes_nothing(tmp_path):
+    job = Job("job", "one command", [step(tmp_path, "bad", "sys.exit(3)")])
+    assert not gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    assert not (tmp_path / "job.json").exists()
+
+
+def test_a_command_that_has_succeeded_is_not_repeated(tmp_path):
+    once = step(tmp_path, "once", "done(); sys.exit(1)")
+    once.file.write_text("[2]", "utf-8")
+    assert gpu.measure(Job("job", "", [once]), gpu.Clock(1), tmp_path, ABOUT)
+    assert json.loads((tmp_path / "job.json").read_text("utf-8"))["results"] == {"once": [2]}
+
+
+def test_when_the_time_is_over_the_command_may_save_and_the_job_stays_open(tmp_path):
+    saving = "signal.signal(signal.SIGTERM, lambda *_: (open({!r}, 'w').write('saved'), sys.exit(0)))\ntime.sleep(60)"
+    saved = tmp_path / "saved"
+    job = Job("job", "", [step(tmp_path, "long", saving.format(str(saved))), step(tmp_path, "next", "done()")])
+    assert not gpu.measure(job, gpu.Clock(0.05), tmp_path, ABOUT)
+    assert saved.read_text("utf-8") == "saved"
+    assert not (tmp_path / "next.json").exists() and not (tmp_path / "job.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"), [(["--only=nothing"], "is no job; known are tests"), ([], "is no folder")]
+)
+def test_wrong_arguments_get_one_sentence(monkeypatch, tmp_path, words, sentence):
+    monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path / 'missing'}", *words])
+    with pytest.raises(gpu.UserError, match=sentence):
+        gpu.main()
