@@ -25,7 +25,13 @@ MEMBERS = {
     "one": {"model.keep": 0.5, "seed": 1},
     "two": {"model.keep": 0.3, "seed": 2, "optim.warmup": 3, "optim.weight_decay": 0.02, "optim.label_smoothing": 0.05},
     "still": {"optim.lr": 0.0, "model.init_scheme": "kaiming_uniform"},  # never gets better than at first
-    "wild": {"optim.lr": 1e18, "optim.warmup_init_lr": 1e18, "optim.weight_decay": 1e18, "optim.b1": 0.8, "optim.eps": 1e-6},
+    "wild": {
+        "optim.lr": 1e18,
+        "optim.warmup_init_lr": 1e18,
+        "optim.weight_decay": 1e18,
+        "optim.b1": 0.8,
+        "optim.eps": 1e-6,
+    },
 }
 TOLERANCE = 1e-3  # of losses, relative; the programs add floats in another order
 COMMON = 0.99  # the least share of mask bits in common
