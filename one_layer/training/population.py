@@ -8,7 +8,7 @@ those that are furthest behind. The others, and those that have ended, stay as t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -113,8 +113,13 @@ class _Population:
 
     def train(self) -> dict[str, str]:
         for name in self._courses:
-            self._go_on(name)
-        if self._waiting:
+            if not self._interruption.signal:
+                self._go_on(name)
+        if self._waiting and self._interruption.signal:  # nothing was compiled or trained yet
+            for course in self._courses.values():
+                course.close()
+            self._interrupted = Interrupted(self._interruption.signal, 0)
+        elif self._waiting:
             members = [self._members[name] for name in self._waiting]
             stack = Stack(members)
             for place, member in enumerate(members):
@@ -125,7 +130,7 @@ class _Population:
             raise self._interrupted
         return self._failed
 
-    def _course(self, entry: Entry) -> Iterator[Request]:
+    def _course(self, entry: Entry) -> Generator[Request]:
         """What `one_layer.training.train.train` does with a run; but others do its updates."""
         with opened(entry.run, entry.workdir, Devices.holding(()), self._size) as ready:
             member = Member(*ready, validators=self._validators)

@@ -15,7 +15,7 @@ from one_layer.supermask import topk_mask
 from one_layer.training import programs
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
-from one_layer.training.population import Entry, train_together
+from one_layer.training.population import Entry, Member, train_together
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
 from tests import tiny
@@ -125,6 +125,21 @@ def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
     assert not train_together(entries(tmp_path, "one", "two", "still"), Interruption())
     for name in ("one", "two", "still"):
         assert_same_run(tmp_path / name, alone / name)
+
+
+def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tmp_path, monkeypatch):
+    interruption, opened = Interruption(), []
+
+    def course(self, interruption):
+        opened.append(self)
+        interruption.signal = signal.SIGTERM
+        yield {}, 0
+
+    monkeypatch.setattr(Member, "course", course)
+    monkeypatch.setattr(Stack, "update", None)
+    with pytest.raises(Interrupted):
+        train_together(entries(tmp_path, "one", "two"), interruption)
+    assert len(opened) == 1 and not (tmp_path / "two").exists()
 
 
 def mark(changes):
