@@ -27,6 +27,7 @@ from launch.sweeps import table
 from launch.sweeps.display import Display
 from launch.sweeps.jobs import Launcher, LocalLauncher
 from launch.sweeps.plan import Plan
+from launch.sweeps.populations import PopulationLauncher, describe
 from launch.sweeps.queue import FAILED, FINISHED, Queue
 from one_layer.errors import UserError
 from one_layer.runs.lock import locked
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parent.parent
 MAIN = ROOT / "main.py"
+POPULATION = ROOT / "launch" / "population.py"
+MEMBERS = 16
 
 
 def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
@@ -91,16 +94,30 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--launcher", choices=["local", "slurm"], default="local", help="where the runs work")
     parser.add_argument("--jobs", type=command.positive, default=1, help="how many runs work at the same time")
     parser.add_argument("--slurm", action="append", default=[], help="KEY=VALUE for sbatch, for instance partition=gpu")
+    parser.add_argument("--vmap", action="store_true", help="train runs that differ only in numbers in one program")
+    parser.add_argument("--members", type=command.positive, help=f"at most so many in one program (default {MEMBERS})")
     parser.add_argument("--dry_run", action="store_true", help="only print the commands that would run")
     arguments, rest = parser.parse_known_args(argv)
+    _check_together(arguments)
     plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
     plan = resolved(plan)
+    if arguments.vmap:
+        for line in describe(plan.runs, arguments.members or MEMBERS):
+            log.info(line)
     if arguments.dry_run:
         for run in plan.runs:
             if not run.paths.result_file.exists():
                 print(shlex.join(["python", "main.py", *run.words]))
         return 0
     return run_sweep(plan, _launcher(arguments), Console(stderr=True))
+
+
+def _check_together(arguments: argparse.Namespace) -> None:
+    """Raises: UserError for options that do not fit together."""
+    if arguments.vmap and arguments.launcher == "slurm":
+        raise UserError("--vmap trains on this machine; leave it out, or give --launcher=local")
+    if arguments.members and not arguments.vmap:
+        raise UserError(f"--members={arguments.members} is only used with --vmap; add that, or leave it out")
 
 
 def _launcher(arguments: argparse.Namespace) -> Launcher:
@@ -110,6 +127,8 @@ def _launcher(arguments: argparse.Namespace) -> Launcher:
         return SlurmLauncher(ROOT, arguments.workdir, arguments.jobs, arguments.slurm)
     if arguments.slurm:
         raise UserError(f"--slurm={arguments.slurm[0]} is only used with --launcher=slurm; add that, or leave it out")
+    if arguments.vmap:
+        return PopulationLauncher(POPULATION, MAIN, arguments.jobs, arguments.members or MEMBERS)
     return LocalLauncher(MAIN, arguments.jobs)
 
 

@@ -91,7 +91,7 @@ def main(argv: list[str]) -> None:
     """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
-    _set_up()
+    set_up()
     _join()
     if _MODE.value == "train":
         _train()
@@ -243,7 +243,7 @@ def _mesh() -> dict[str, int]:
     return {name.removeprefix("mesh."): value for name, value in given.items() if name.startswith("mesh.")}
 
 
-def _set_up() -> None:
+def set_up() -> None:
     """Makes the logs readable, and keeps compiled programs between runs unless the user has set JAX's cache otherwise."""
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))

@@ -43,7 +43,7 @@ class Supermask:
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
 
-    keep: float = 0.5
+    keep: float | Float[Array, ""] = 0.5  # may be traced, except for `keeps_all`
     selection: str = "magnitude"
     threshold: float = 0.0
     dynamic_scale: bool = False
@@ -56,7 +56,7 @@ class Supermask:
     @property
     def keeps_all(self) -> bool:
         """Whether every weight survives, so that no score needs to be trained."""
-        return self.exact and self.keep == 1.0
+        return self.exact and bool(self.keep == 1.0)
 
     def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
         """Returns the mask of `scores`; `dynamic_scale` counts along `axis`. Raises: UserError as `topk_mask` does."""

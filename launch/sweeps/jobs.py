@@ -25,10 +25,12 @@ class Job(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts runs, at most `at_once` at the same time. Jobs that are `detached` go on when the sweep's program ends."""
+    """Starts runs. Jobs that are `detached` go on when the sweep's program ends."""
 
-    at_once: int
     detached: bool
+
+    def choose(self, ready: list[Run], working: int) -> list[Run]:
+        """Which of the runs that are `ready` shall start now; `working` runs have not ended yet."""
 
     def start(self, runs: list[Run]) -> list[Job]:
         """Starts the runs."""
@@ -40,7 +42,11 @@ class LocalLauncher:
     detached = False
 
     def __init__(self, main: Path, at_once: int) -> None:
-        self.at_once, self._main = at_once, main
+        self._at_once, self._main = at_once, main
+
+    def choose(self, ready: list[Run], working: int) -> list[Run]:
+        """The first ones, so that `at_once` runs work."""
+        return ready[: self._at_once - working]
 
     def start(self, runs: list[Run]) -> list[Job]:
         """Starts the runs."""
@@ -52,17 +58,7 @@ class _Process:
 
     def __init__(self, run: Run, main: Path) -> None:
         self._run, self._log = run, log_file(run)
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        self._begin = self._log.stat().st_size if self._log.exists() else 0
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command_line(main, run),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
-            )
+        self._process, self._begin = started(command_line(main, run), self._log)
 
     def ended(self) -> str | None:
         code = self._process.poll()
@@ -82,14 +78,35 @@ def log_file(run: Run) -> Path:
     return run.folder.with_name(f"{run.name}.log")
 
 
+def started(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Starts a command as a process with a group of its own. What it prints goes to `log`, after the byte that is returned too."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
+    return process, begin
+
+
 def problem(log: Path, begin: int = 0) -> str:
-    """The last line of a log after byte `begin`: the sentence that tells why a run ended."""
+    """The sentence that tells why a run ended: the last line of a log after byte `begin`."""
+    return last_line(log, begin).removeprefix("error: ")
+
+
+def last_line(log: Path, begin: int = 0) -> str:
+    """The last line of a log after byte `begin`; empty if there is none."""
     if not log.exists():
         return ""
     with log.open("rb") as file:
         file.seek(begin)
         lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("error: ") if lines else ""
+    return lines[-1] if lines else ""
 
 
 _SET_PDEATHSIG = 1  # of prctl(2)

@@ -63,7 +63,7 @@ class Queue:
                 self.problems[run.name] = f"it needs the run {failed[0]}, which failed"
             elif all(self.states[name] == FINISHED for name in run.needs):
                 ready.append(run)
-        chosen = ready[: self._launcher.at_once - len(self._jobs)]
+        chosen = self._launcher.choose(ready, len(self._jobs))
         for run, job in zip(chosen, self._launcher.start(chosen) if chosen else [], strict=True):
             self._jobs[run.name] = job
             self.states[run.name] = RUNNING

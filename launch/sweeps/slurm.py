@@ -68,7 +68,6 @@ class SlurmLauncher:
     detached = True
 
     def __init__(self, root: Path, workdir: Path, parallel: int, options: list[str]) -> None:
-        self.at_once = sys.maxsize  # the array keeps to `parallel`
         self._root, self._workdir = root, workdir
         self._record, self._folder = workdir / "slurm.json", workdir / "slurm"
         logging.getLogger("submitit").setLevel(logging.ERROR)
@@ -79,6 +78,10 @@ class SlurmLauncher:
             )
         except (RuntimeError, NameError, ValueError, TypeError, AssertionError) as error:
             raise UserError(f"--launcher=slurm: {' '.join(str(error).split())}") from None
+
+    def choose(self, ready: list[Run], working: int) -> list[Run]:
+        """All of them: the array keeps to `parallel`."""
+        return ready
 
     def start(self, runs: list[Run]) -> list[Job]:
         """Submits the runs as one array, except those whose jobs of an earlier command still wait or work."""

@@ -10,10 +10,11 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.special_tokens import PAD, UNK
 
 AnyArray = Array | np.ndarray
+Smoothing = float | Float[Array, ""]  # in [0, 1); traced where one program trains several runs
 
 
 def label_smoothed_nll(
-    logits: Float[Array, "batch length vocab"], target: Int[Array | np.ndarray, "batch length"], smoothing: float
+    logits: Float[Array, "batch length vocab"], target: Int[Array | np.ndarray, "batch length"], smoothing: Smoothing
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Sums over the target tokens that are not pads: the smoothed loss and the negative log-likelihood, in nats, and the token count.
 
@@ -24,7 +25,7 @@ def label_smoothed_nll(
 
 
 def label_nll(
-    logits: Float[Array, "batch labels"], target: Int[Array | np.ndarray, "batch length"], smoothing: float
+    logits: Float[Array, "batch labels"], target: Int[Array | np.ndarray, "batch length"], smoothing: Smoothing
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """The same sums over texts, for a classifier. A row of `target` begins with a label's id, or with a pad if the row is empty."""
     return _summed(logits, target[:, 0] - UNK - 1, target[:, 0] != PAD, smoothing)
@@ -34,7 +35,7 @@ def _summed(
     logits: Float[Array, "*batch classes"],
     target: Int[AnyArray, "*batch"],
     real: Bool[AnyArray, "*batch"],
-    smoothing: float,
+    smoothing: Smoothing,
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     logits, weight = logits.astype(jnp.float32), real.astype(jnp.float32)
     normaliser = jax.nn.logsumexp(logits, axis=-1)

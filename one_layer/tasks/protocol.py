@@ -14,6 +14,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
+from one_layer.tasks.losses import Smoothing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.work import Work, encoder_work
 
@@ -83,7 +84,9 @@ class Task(ABC):
         )
 
     @abstractmethod
-    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+    def loss(
+        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
+    ) -> Sums:
         """Sums over a micro-batch: `loss` and `nll` in nats, `targets` (the divisor of gradients), and `tokens` (to measure the speed)."""
 
     @abstractmethod

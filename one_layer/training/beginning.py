@@ -1,20 +1,70 @@
-"""The beginning of a run: its text, and the files that its folder has from then on."""
+"""The beginning of a run: its checks, its text, and the files that its folder has from then on."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from one_layer.data.corpus import Corpus
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
+from one_layer.models.accounting import describe_ticket
+from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import RunConfig
+from one_layer.runs.settings import RunConfig, everywhere_alike
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.fine_tuning import start
-from one_layer.training.plan import check_warmup
+from one_layer.training import processes
+from one_layer.training.fine_tuning import source_of, start
+from one_layer.training.memory import check_memory
+from one_layer.training.plan import check_warmup, planned
 
 log = logging.getLogger(__name__)
+
+_FEWEST = 10  # types of a vocabulary that is not known yet
+
+
+class Ready(NamedTuple):
+    """A run whose folder is locked and has the files of its beginning, with a value for every key."""
+
+    run: RunConfig
+    model: ModelConfig
+    corpus: Corpus
+    folder: RunFolder
+    devices: Devices
+
+
+@contextmanager
+def opened(run: RunConfig, workdir: str | Path, devices: Devices | None = None, members: int = 1) -> Iterator[Ready]:
+    """Begins `run` in `workdir`, or opens the run that is there. The folder is locked until the context ends.
+
+    `devices` are by default those of the run's mesh. `members` runs take memory at the same time. Raises: UserError for bad input.
+    """
+    folder = RunFolder(workdir, writes=processes.leads())
+    processes.agree({"code": processes.code(), **everywhere_alike(run)})
+    folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
+    devices = devices or Devices.arranged(run.mesh.data, run.mesh.model)
+    devices.check(run.model_config(_FEWEST, _FEWEST))
+    with folder.locked():
+        resumed = processes.told_by_the_leader(folder.claim(run))
+        check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
+        source = None if resumed else source_of(run)
+        with processes.leader_first("text"):  # it may store the text
+            corpus = read_corpus(run, folder, resumed, source)
+        processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
+        batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
+        run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
+        model = run.model_config(*map(len, corpus.vocabularies))
+        for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
+            log.info(line)
+        check_memory(run, model, corpus, members)
+        with processes.leader_first("folder"):
+            if not resumed:
+                begin(run, model, corpus, folder, source, batches.batches_per_epoch)
+            folder.write_config(run)
+        yield Ready(run, model, corpus, folder, devices)
 
 
 def read_corpus(run: RunConfig, folder: RunFolder, resumed: bool, source: TrainedModel | None) -> Corpus:

@@ -38,16 +38,21 @@ _MEND = {
 }
 
 
-def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -> None:
-    """Raises: UserError with the estimate if `run` needs more memory than there is. Without a corpus, only the model is counted."""
+def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None, members: int = 1) -> None:
+    """Raises: UserError with the estimate if `run` needs more memory than there is. Without a corpus, only the model is counted.
+
+    `members` such runs are trained together; they are scored one after the other.
+    """
     parts, limit = estimate(run, model, corpus), memory_limit()
+    parts = {name: size if name == "search" else members * size for name, size in parts.items()}
     needed = max(sum(parts.values()) - parts["search"], parts["state"] + parts["search"])  # it scores between updates
     if needed > limit:
         largest = max(parts, key=parts.__getitem__)
         shown = ", ".join(f"{name} {_gigabytes(size)}" for name, size in parts.items() if size)
+        what = "this run" if members == 1 else f"these {members} runs"
         raise UserError(
-            f"this run would take at least {_gigabytes(needed)} of memory ({shown}), but {_gigabytes(limit)} are there; lower "
-            f"{_MEND[largest]}"
+            f"{what} would take at least {_gigabytes(needed)} of memory ({shown}), but {_gigabytes(limit)} are there; lower "
+            f"{_MEND[largest] if members == 1 else '--members'}"
         )
 
 

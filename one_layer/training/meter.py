@@ -51,7 +51,7 @@ class Meter:
         """Seconds of training so far, including earlier intervals and resumed runs, without evaluations."""
         return self._before + time.perf_counter() - self._start
 
-    def add(self, step: int, sums: dict[str, Array]) -> dict[str, float]:
+    def add(self, step: int, sums: dict[str, Any]) -> dict[str, float]:
         """Adds the sums of one update, and waits until it is computed. Returns its sums as numbers; `skipped` and `in_a_row` change."""
         read = {name: float(value) for name, value in jax.device_get(sums).items()}
         if math.isfinite(read["loss"]) and math.isfinite(read["norm"]):  # as the step decides

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.runs.settings import OptimConfig
 
+Rate = float | Float[Array, ""]  # a number of the config, or traced where one program trains several runs
+
 
 def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
     """The learning rate of update t + 1 as a function of t. `updates` is the number of updates of the whole run.
@@ -22,12 +24,13 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
     """
     assert config.lr is not None and config.warmup is not None  # `plan` has chosen them
     lr, given = config.lr, config.warmup
-    warmup = max(given, 1)
+    largest: Any = jnp.maximum if isinstance(given, jax.core.Tracer) else max
+    warmup, rest = largest(given, 1), largest(updates - given, 1)
 
     def schedule(count: int | Int[Array, ""]) -> Float[Array, ""]:
         step = jnp.asarray(count, jnp.float32)
         rising = config.warmup_init_lr + (lr - config.warmup_init_lr) * step / warmup
-        share = jnp.clip((step - given) / max(updates - given, 1), 0.0, 1.0)
+        share = jnp.clip((step - given) / rest, 0.0, 1.0)
         if config.schedule == "cosine":
             falling = lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
         elif config.schedule == "linear":
@@ -42,20 +45,24 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
 def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation:
     """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before.
 
-    Frozen scores stay as they are.
+    Frozen scores stay as they are. Numbers of `config` may be traced; a traced one stands for numbers that are not 0.
     """
     # Without freeze_scores there is no part for it: the checkpoints of earlier versions have none.
     frozen = [_without_scores()] if config.freeze_scores else []
     return optax.chain(
-        _clip(config.clip) if config.clip else optax.identity(),
+        _clip(config.clip) if _is_on(config.clip) else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
-        optax.add_decayed_weights(config.weight_decay) if config.weight_decay else optax.identity(),
+        optax.add_decayed_weights(config.weight_decay) if _is_on(config.weight_decay) else optax.identity(),
         optax.scale_by_learning_rate(learning_rate(config, updates)),
         *frozen,
     )
 
 
-def _clip(limit: float) -> optax.GradientTransformation:
+def _is_on(rate: Rate) -> bool:
+    return isinstance(rate, jax.core.Tracer) or bool(rate)
+
+
+def _clip(limit: Rate) -> optax.GradientTransformation:
     """Scales by min(1, limit / (norm + 1e-6)), as torch does, and therefore the reference; optax has no 1e-6."""
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
@@ -85,7 +92,7 @@ class AdamState(NamedTuple):
     square: Any
 
 
-def _adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
+def _adam(b1: Rate, b2: Rate, eps: Rate) -> optax.GradientTransformation:
     """Adam, with eps added to √v before bias correction, as in the reference; optax.adam adds it after the correction."""
 
     def init(params: Any) -> AdamState:
@@ -103,6 +110,8 @@ def _adam(b1: float, b2: float, eps: float) -> optax.GradientTransformation:
     return optax.GradientTransformation(init, update)
 
 
-def _correction(decay: float, count: Int[Array, ""]) -> Float[Array, ""]:
+def _correction(decay: Rate, count: Int[Array, ""]) -> Float[Array, ""]:
     """The bias correction 1 − decay^count. It uses expm1, because 1 − 0.9999 computed with a power is off by 2e-4 in float32."""
-    return -jnp.expm1(count * math.log(decay)) if decay else jnp.float32(1.0)
+    if not _is_on(decay):
+        return jnp.float32(1.0)
+    return -jnp.expm1(count * (jnp.log(decay) if isinstance(decay, jax.core.Tracer) else math.log(decay)))

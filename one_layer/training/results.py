@@ -44,9 +44,18 @@ class Spent(Protocol):
 
 
 def write(
-    run: RunConfig, corpus: Corpus, folder: RunFolder, spent: Spent, epoch_updates: int, overrides: list[str]
+    run: RunConfig,
+    corpus: Corpus,
+    folder: RunFolder,
+    spent: Spent,
+    epoch_updates: int,
+    overrides: list[str],
+    members: int = 1,
 ) -> dict[str, Any]:
-    """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`."""
+    """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`.
+
+    `members`: how many runs were trained together, and so shared the device in the seconds that the result has.
+    """
     best = restore_run(folder, "best", vars(run.mesh))
     tests, examples = {}, {}
     for name, split in corpus.tests.items():
@@ -85,6 +94,7 @@ def write(
         "peak_memory_bytes": peak_memory_bytes(),
         "device": jax.devices()[0].device_kind,
         "devices": jax.device_count(),
+        "members": members,
         "jax": jax.__version__,
         "commit": commit(),
         "started": spent.started,

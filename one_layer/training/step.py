@@ -12,16 +12,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
+from one_layer.supermask import Supermask
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy
 
 Tree = Any
+Number = float | Shaped[Array, ""]  # Python's, or traced
 Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
 
 
@@ -43,7 +45,31 @@ def train_step(
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
     `devices` share out the work; by default there is one.
     """
-    model, parts, devices = build(config), TrainedParts.of(config), devices or Devices.holding(())
+    devices, parts = devices or Devices.holding(()), TrainedParts.of(config)
+    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices)
+    fixed = abstract(config)
+    params = fixed.pop("params")
+    moments = jax.eval_shape(lambda params: optimizer.init(parts.pick(params)), params)
+    if uses_policy(config):
+        return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), params, moments, fixed))
+    return devices.jit_step(step, params, moments, fixed)
+
+
+def update(
+    task: Task,
+    config: ModelConfig,
+    optimizer: optax.GradientTransformation,
+    supermask: Supermask,
+    smoothing: Number,
+    seed: Number,
+    devices: Devices,
+) -> Callable[..., Any]:
+    """The function that `train_step` compiles. `supermask`, `smoothing`, `seed` and what `optimizer` was made from may be traced.
+
+    It has two more arguments: `skips` (see `one_layer.training.backskipping`), and `active`; if that is False, params and moments stay
+    as they were.
+    """
+    model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
         sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, {"dropout": key})
@@ -75,10 +101,11 @@ def train_step(
         batch: dict[str, Array],
         number: Int[Array, ""],
         skips: bool = False,
+        active: bool | Bool[Array, ""] = True,
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
-            variables = materialize(variables, config.supermask, devices.selecting(config.supermask))
+            variables = materialize(variables, supermask, devices.selecting(supermask))
             return parts.apart(devices.for_computing(variables), fixed)
 
         # Every mask is selected once per update, before the scan over the layers. In the scan, each selection would wait for the
@@ -91,15 +118,10 @@ def train_step(
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
         norm = optax.tree.norm(gradients)
-        finite = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm)
+        applied = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm) & active
         # A condition and not jnp.where, whose fusion with the update would change the last bits of runs without such updates.
         before = parts.pick(params), moments
-        trained, moments = jax.lax.cond(finite, apply, lambda _, __, *unchanged: unchanged, gradients, told, *before)
+        trained, moments = jax.lax.cond(applied, apply, lambda _, __, *unchanged: unchanged, gradients, told, *before)
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
-    fixed = abstract(config)
-    params = fixed.pop("params")
-    moments = jax.eval_shape(lambda params: optimizer.init(parts.pick(params)), params)
-    if uses_policy(config):
-        return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), params, moments, fixed))
-    return devices.jit_step(step, params, moments, fixed)
+    return step

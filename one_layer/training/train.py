@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jaxtyping import Array
 from tqdm import tqdm
 
 from one_layer.data.batches import Batch, training_iterator
@@ -20,21 +19,19 @@ from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.models import ModelConfig, initialize
-from one_layer.models.accounting import describe_ticket
 from one_layer.models.flops import batch_flops
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import RunConfig, everywhere_alike
+from one_layer.runs.settings import RunConfig
+from one_layer.tasks.protocol import Validator
 from one_layer.training import curves, metrics, processes, results
 from one_layer.training.backskipping import computed, with_policy
-from one_layer.training.beginning import begin, read_corpus
-from one_layer.training.fine_tuning import source_of
+from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interrupted, Interruption
-from one_layer.training.memory import check_memory
 from one_layer.training.meter import Meter
 from one_layer.training.optimizer import learning_rate, optimizer
-from one_layer.training.plan import planned, total_updates
+from one_layer.training.plan import total_updates
 from one_layer.training.progress import Progress
 from one_layer.training.progress_line import ProgressLine
 from one_layer.training.skipping import MEND, diverged, report
@@ -43,8 +40,6 @@ from one_layer.training.step import train_step
 
 log = logging.getLogger(__name__)
 
-_FEWEST = 10  # types of a vocabulary that is not known yet
-
 
 def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str, Any]:
     """Trains `run` in `workdir`, or continues it there, and scores the best checkpoint on the test sets.
@@ -52,40 +47,22 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     Returns: the content of `result.json`. Raises: UserError for bad input, and if the loss is no longer finite; Interrupted if a signal
     asks to stop, after a checkpoint was saved.
     """
-    folder = RunFolder(workdir, writes=processes.leads())
-    processes.agree({"code": processes.code(), **everywhere_alike(run)})
-    folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
-    devices = Devices.arranged(run.mesh.data, run.mesh.model)
-    devices.check(run.model_config(_FEWEST, _FEWEST))
-    with folder.locked():
-        resumed = processes.told_by_the_leader(folder.claim(run))
-        check_memory(run, run.model_config(_FEWEST, _FEWEST))  # before hours of preparation
-        source = None if resumed else source_of(run)
-        with processes.leader_first("text"):  # it may store the text
-            corpus = read_corpus(run, folder, resumed, source)
-        processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
-        batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
-        run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
-        model = run.model_config(*map(len, corpus.vocabularies))
-        for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
-            log.info(line)
-        check_memory(run, model, corpus)
-        with processes.leader_first("folder"):
-            if not resumed:
-                begin(run, model, corpus, folder, source, batches.batches_per_epoch)
-            folder.write_config(run)
-        trainer = Trainer(run, model, corpus, folder, devices)
+    with opened(run, workdir) as ready:
+        trainer = Trainer(*ready)
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
             trainer.run_to_the_end(interruption)
             trainer.stop_if_asked(interruption)
-        return results.write(run, corpus, folder, trainer.progress, trainer.epoch_updates, overrides)
+        return trainer.write_results(overrides)
 
 
 class Trainer:
     """One run: its arrays, its batches and its loop."""
 
-    def __init__(self, run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder, devices: Devices) -> None:
+    def __init__(
+        self, run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder, devices: Devices | None = None
+    ) -> None:
+        devices = devices or Devices.holding(())
         self.run, self.model, self.corpus, self.folder, self.devices = run, model, corpus, folder, devices
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
         self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed).shared(*devices.shares())
@@ -101,6 +78,7 @@ class Trainer:
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices)
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
+        self.sums: dict[str, Any] = {}
         self._pause = processes.Pause()
 
     def _begun(self) -> Any:
@@ -156,14 +134,22 @@ class Trainer:
                 )
 
     def run_to_the_end(self, interruption: Interruption) -> None:
+        """Does everything that `course` says. Raises: Interrupted and Diverged as `course` does."""
+        for batch, number in self.course(interruption):
+            self.params, self.moments, self.sums = self.step(self.params, self.moments, self.fixed, batch, number)
+
+    def course(self, interruption: Interruption) -> Iterator[tuple[dict[str, Any], int]]:
         """Trains until the last update or until `patience` evaluations bring no better score. Evaluates and saves regularly.
+
+        Yields: each update's batch and the number of updates before it. Whoever asks for the next one has done this one: `params` and
+        `moments` are those after it, and `sums` is what it reports. So one program may do the updates of many runs.
 
         Raises: Interrupted, between two updates or two batches of the validation set, if a signal asks to stop; a checkpoint was saved
         before. Diverged, after too many updates in a row that were not finite.
         """
         if self._over():
             return
-        self.validator = self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
+        self.validator = self._new_validator()
         mask = self.model.supermask
         self._pack = jax.jit(partial(metrics.packed_masks, mask=mask, selecting=self.devices.selecting(mask)))
         self.masks = self._packed(self._params_of_last_evaluation())
@@ -177,10 +163,18 @@ class Trainer:
                     closing(training_iterator(self.batches, self.progress.step)) as batches,
                     StallWatch(self.run.train.stall_minutes, self.progress.step) as watch,
                 ):
-                    self._interval(batches, interruption, watch)
+                    yield from self._interval(batches, interruption, watch)
                 if self._unevaluated():
                     self._evaluate_and_save(interruption)
                 self.stop_if_asked(interruption)
+
+    def write_results(self, overrides: list[str], members: int = 1) -> dict[str, Any]:
+        """Scores the best checkpoint on the test sets and writes `result.json`, which has the number of `members`. Returns: its content."""
+        progress, updates = self.progress, self.epoch_updates
+        return results.write(self.run, self.corpus, self.folder, progress, updates, overrides, members)
+
+    def _new_validator(self) -> Validator:
+        return self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
 
     def _params_of_last_evaluation(self) -> Any:
         """The parameters that `mask/flips` compares with: those at the last evaluation, or before the first update."""
@@ -204,7 +198,9 @@ class Trainer:
         due = step % self.evaluate_every == 0 or self._at_an_end()
         return due and step > 0 and self.progress.evaluated[-1:] != [step]
 
-    def _interval(self, batches: Iterator[Batch], interruption: Interruption, watch: StallWatch) -> None:
+    def _interval(
+        self, batches: Iterator[Batch], interruption: Interruption, watch: StallWatch
+    ) -> Iterator[tuple[dict[str, Any], int]]:
         """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved.
 
         Metrics are fetched one step late, so that the device never waits. Only an update that may be the last of too many skipped ones is
@@ -214,17 +210,17 @@ class Trainer:
         next_evaluation = progress.step + self.evaluate_every - progress.step % self.evaluate_every
         end = progress.step if self._unevaluated() else min(next_evaluation, self.updates)
         meter = Meter(self.log, self.schedule, self.run.train.log_every, progress.seconds, progress.meter, self.line)
-        pending: list[tuple[int, dict[str, Array]]] = []
+        pending: list[tuple[int, dict[str, Any]]] = []
         reached = progress.step
         self.flops_after = {reached: progress.flops}
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             batch = next(batches)
             placed = self.devices.batch(batch)
-            self.params, self.moments, sums = self.step(self.params, self.moments, self.fixed, placed, step)
+            yield placed, step
             counted = computed(self.model, self.run.seed, self.run.optim.warmup or 0, step)
             progress.flops += batch_flops(counted, placed)
             self.flops_after[step + 1] = progress.flops
-            pending.append((step + 1, sums))
+            pending.append((step + 1, self.sums))
             unread = 1 if meter.in_a_row + 1 < most else 0
             while len(pending) > unread:
                 finished, its_sums = pending.pop(0)
@@ -252,7 +248,7 @@ class Trainer:
         self.checkpoints.save(self.progress.step, self.params, self.moments, dict(vars(self.progress)), score)
         self._saved = time.perf_counter()
 
-    def _read(self, meter: Meter, step: int, sums: dict[str, Array]) -> None:
+    def _read(self, meter: Meter, step: int, sums: dict[str, Any]) -> None:
         """Reads what an update reports. Raises: Diverged after too many in a row that were not finite; their start is saved."""
         skipped = meter.skipped
         read = meter.add(step, sums)

@@ -17,7 +17,7 @@ from one_layer.models import ModelConfig
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.scoring import CausalValidator
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 from one_layer.tasks.work import Work, decoder_work
 
@@ -62,7 +62,9 @@ class CausalLM(Task):
             stream_corpus.stream(corpus.train), max_tokens=data.max_tokens, accumulate=accumulate, seed=seed
         )
 
-    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+    def loss(
+        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
+    ) -> Sums:
         """Label-smoothed cross entropy, summed over tokens."""
         logits = network.apply(variables, batch["source"], rngs=rngs)
         loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)

@@ -21,7 +21,7 @@ from one_layer.tasks.classification.labeller import ClassificationValidator
 from one_layer.tasks.classification.labels import FROM_TRAIN, label_set
 from one_layer.tasks.classification.model import ClassificationModel
 from one_layer.tasks.classification.settings import LabellingSettings
-from one_layer.tasks.losses import label_nll
+from one_layer.tasks.losses import Smoothing, label_nll
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 
@@ -81,7 +81,9 @@ class Classification(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER)
 
-    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+    def loss(
+        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
+    ) -> Sums:
         """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad as its label."""
         logits = network.apply(variables, batch["source"], rngs=rngs)
         loss, nll, texts = label_nll(logits, batch["target"], smoothing)

@@ -12,7 +12,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
-from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
@@ -60,7 +60,9 @@ class Translation(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted)
 
-    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+    def loss(
+        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
+    ) -> Sums:
         """Label-smoothed cross entropy, summed over target tokens."""
         logits = network.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
         loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)

@@ -1,0 +1,78 @@
+"""Which runs one program can train: those that differ only in numbers. Imports no JAX."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from one_layer.errors import UserError
+from one_layer.runs.records import flatten
+
+# Inputs of the program, so that the runs of a population may differ in them.
+INPUTS = (
+    "seed",
+    "model.keep",
+    "optim.lr",
+    "optim.warmup",
+    "optim.warmup_init_lr",
+    "optim.b1",
+    "optim.b2",
+    "optim.eps",
+    "optim.weight_decay",
+    "optim.clip",
+    "optim.label_smoothing",
+)
+# These decide only the values that arrays begin with.
+_DRAWN = (
+    "model.score_init",
+    "model.score_constant",
+    "model.init_scheme",
+    "model.init_attention",
+    "model.init_qk_gain",
+    "model.scale_by_keep",
+    "model.zero_pad_row",
+)
+_ABSENT_AT_0 = ("optim.b1", "optim.b2", "optim.weight_decay", "optim.clip")  # at 0 the program has no such part
+
+
+def program(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a resolved config (nested plain values) decides its program, by dotted names: equal where one program trains both runs."""
+    flat = flatten(dict(config))
+    found = {name: value for name, value in flat.items() if name not in (*INPUTS, *_DRAWN)}
+    found |= {name: bool(flat[name]) for name in _ABSENT_AT_0}
+    found["model.keep"] = _of_keep(flat["model.keep"])
+    # Seeds decide the order of batches. Where batches have several shapes, other orders seldom have the same shape at the same time.
+    if flat["data.buckets"] > 1 and flat["task"] != "causal_lm":
+        found["seed"] = flat["seed"]
+    return found
+
+
+def _of_keep(keep: float) -> float | str:
+    """At 1 there are no scores. A traced keep is rounded to six decimal places (see `one_layer.supermask.kept_count`)."""
+    return keep if keep == 1.0 or round(keep, 6) != keep else "below 1"
+
+
+def mark(config: Mapping[str, Any]) -> str:
+    """The same as text: equal for the runs that one program trains."""
+    return json.dumps(program(config), sort_keys=True, default=str)
+
+
+def apart(configs: list[Mapping[str, Any]]) -> list[str]:
+    """The keys, in order, for which these runs need programs of their own; none if one program trains all of them."""
+    programs = [program(config) for config in configs]
+    names = sorted({name for each in programs for name in each})
+    return [name for name in names if any(each.get(name) != programs[0].get(name) for each in programs)]
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Checks that a run can be a member of a population. Raises: UserError, which names the key, if not."""
+    flat = flatten(dict(config))
+    if flat["train.backskip"] == "policy":
+        raise UserError(
+            "train.backskip=policy chooses the program of every update by the seed, so such runs cannot be trained together; leave "
+            "--vmap out, or give train.backskip=identity"
+        )
+    for name in ("mesh.data", "mesh.model"):
+        if flat[name] not in (-1, 1):
+            raise UserError(f"{name} is {flat[name]}, but --vmap trains on one device; leave --vmap or {name} out")

@@ -1,0 +1,125 @@
+"""The arrays of several runs along a first axis, and the program that does one update of all of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Shaped
+
+from one_layer.models import ModelConfig
+from one_layer.models.sharding import Devices
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import OptimConfig, RunConfig
+from one_layer.training.optimizer import optimizer
+from one_layer.training.programs import INPUTS
+from one_layer.training.step import update
+from one_layer.training.train import Trainer
+
+Tree = Any
+Numbers = dict[str, Shaped[Array | np.ndarray, "*members"]]
+Request = tuple[dict[str, np.ndarray], int]  # a batch, and the number of updates before it
+
+_TREES = ("params", "moments", "fixed")
+
+
+class Stack:
+    """The arrays `params`, `moments` and `fixed` of runs that one program can train, in the order of these runs."""
+
+    def __init__(self, runs: Sequence[Trainer]) -> None:
+        first = runs[0]
+        self._size = len(runs)
+        self._trees = {name: jax.tree.map(_stacked, *(getattr(each, name) for each in runs)) for name in _TREES}
+        self._numbers = differing([each.run for each in runs])
+        self._step = _step(first.run, first.model, first.updates)
+        self._one = jax.jit(_one)
+
+    def of(self, name: str, place: int) -> Tree:
+        """A copy of the arrays `name` of the run at `place`."""
+        return self._one(self._trees[name], place)
+
+    def update(self, requests: Mapping[int, Request]) -> list[dict[str, Any]]:
+        """Does these updates, by place; their batches have the same shape. The arrays of all other runs stay as they are.
+
+        Returns: what the update of each place reports. Reading one of the numbers waits until the update is computed.
+        """
+        filling = next(iter(requests.values()))
+        each = [requests.get(place, filling) for place in range(self._size)]
+        batch = {name: np.stack([one[name] for one, _ in each]) for name in filling[0]}
+        active = np.array([place in requests for place in range(self._size)])
+        counts = np.array([number for _, number in each], np.int32)
+        trees = self._trees
+        trees["params"], trees["moments"], sums = self._step(
+            self._numbers, active, trees["params"], trees["moments"], trees["fixed"], batch, counts
+        )
+        return [{name: _Element(array, place) for name, array in sums.items()} for place in range(self._size)]
+
+
+class _Element:
+    """One number of a device's array, all of which is fetched once when the first of its numbers is read."""
+
+    def __init__(self, array: Array, place: int) -> None:
+        self._array, self._place = array, place
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(np.asarray(self._array)[self._place], dtype)
+
+
+def differing(runs: Sequence[RunConfig]) -> Numbers:
+    """The numbers in which the runs differ, by dotted names. All others are constants of the program."""
+    values = [flatten(run.raw) for run in runs]
+    found: Numbers = {}
+    for name in INPUTS:
+        numbers = [each[name] for each in values]
+        if len(set(numbers)) > 1:
+            found[name] = np.array(numbers, np.uint32 if name == "seed" else np.float32)
+    return found
+
+
+def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any]:
+    """The jitted update of a stack (numbers, active, params, moments, fixed, batch, number) -> (params, moments, sums).
+
+    All arguments have the members' axis first, and params and moments are donated. The program is made from the config of one member,
+    with an input in the place of each of the `numbers`.
+    """
+    devices = Devices.holding(())
+
+    def one(numbers: Numbers, active: Bool[Array, ""], *rest: Any) -> Any:
+        optim = _with_inputs(run.optim, numbers)
+        given: dict[str, Any] = {"seed": run.seed, "model.keep": model.keep, **numbers}
+        step = update(
+            run.task,
+            model,
+            optimizer(optim, updates),
+            replace(model.supermask, keep=given["model.keep"]),
+            optim.label_smoothing,
+            given["seed"],
+            devices,
+        )
+        return step(*rest, active=active)
+
+    return jax.jit(jax.vmap(one), donate_argnums=(2, 3))
+
+
+def _with_inputs(config: OptimConfig, numbers: Numbers) -> OptimConfig:
+    """`config` with traced numbers. Its checks, which traced numbers would fail, were passed by every member's own config."""
+    made = copy.copy(config)
+    for name, value in numbers.items():
+        section, _, key = name.partition(".")
+        if section == "optim":
+            object.__setattr__(made, key, value)
+    return made
+
+
+def _stacked(*leaves: Any) -> Array:
+    return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
+
+
+def _one(tree: Tree, place: Any) -> Tree:
+    return jax.tree.map(partial(jax.lax.dynamic_index_in_dim, index=place, keepdims=False), tree)

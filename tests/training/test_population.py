@@ -1,0 +1,192 @@
+"""Populations: runs that one program trains end as if each had been trained alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.runs.restore import restore_run
+from one_layer.supermask import topk_mask
+from one_layer.training import programs
+from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.metrics import read_metrics
+from one_layer.training.population import Entry, Member, train_together
+from one_layer.training.stacked import Stack
+from one_layer.training.train import train
+from tests import tiny
+
+ALL = {"train.patience": 1, "train.max_nonfinite": 2, "optim.weight_decay": 0.01}
+MEMBERS = {
+    "one": {"model.keep": 0.5, "seed": 1},
+    "two": {"model.keep": 0.3, "seed": 2, "optim.warmup": 3, "optim.weight_decay": 0.02, "optim.label_smoothing": 0.05},
+    "still": {"optim.lr": 0.0, "model.init_scheme": "kaiming_uniform"},  # never gets better than at first
+    "wild": {
+        "optim.lr": 1e18,
+        "optim.warmup_init_lr": 1e18,
+        "optim.weight_decay": 1e18,
+        "optim.b1": 0.8,
+        "optim.eps": 1e-6,
+    },
+}
+TOLERANCE = 1e-3  # of losses, relative; the programs add floats in another order
+COMMON = 0.99  # the least share of mask bits in common
+COSTS = {"seconds", "train/tokens_per_second", "mask/flips"}
+
+
+def entries(folder, *names):
+    return [Entry(name, tiny.run(ALL | MEMBERS[name]), folder / name, []) for name in names or MEMBERS]
+
+
+def result(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
+def masks(folder):
+    """The masks of the best checkpoint, as one row of bits."""
+    model = restore_run(folder)
+    leaves = jax.tree_util.tree_leaves_with_path(model.variables["params"])
+    scores = [leaf for path, leaf in leaves if path[-1].key == "scores"]
+    chosen = [topk_mask(layer, model.config.keep) for each in scores for layer in each.reshape(-1, *each.shape[-2:])]
+    return np.concatenate([np.ravel(mask) for mask in chosen])
+
+
+def assert_same_run(folder, other):
+    """Losses and scores within TOLERANCE, at the same updates, and masks that have at least the share COMMON of their bits in common."""
+    lines, others = (read_metrics(each / "metrics.jsonl") for each in (folder, other))
+    assert [(line["step"], line.keys()) for line in lines] == [(line["step"], line.keys()) for line in others]
+    for line, same in zip(lines, others, strict=True):
+        for name in line.keys() - COSTS:
+            np.testing.assert_allclose(line[name], same[name], rtol=TOLERANCE, err_msg=f"{name} at {line['step']}")
+    ended, same = result(folder), result(other)
+    for name in ("config", "steps", "train_tokens", "train_flops", "data"):
+        assert ended[name] == same[name]
+    assert ended["valid"]["step"] == same["valid"]["step"]
+    np.testing.assert_allclose(ended["valid"]["score"], same["valid"]["score"], rtol=TOLERANCE)
+    assert (masks(folder) == masks(other)).mean() >= COMMON
+    files = [{path.name for path in each.iterdir()} for each in (folder, other)]
+    assert files[0] == files[1]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The runs, each trained by itself."""
+    folder = tmp_path_factory.mktemp("alone")
+    for entry in entries(folder, "one", "two", "still"):
+        train(entry.run, entry.workdir, [])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """The same runs and one that diverges, trained in one program, and what went wrong."""
+    folder = tmp_path_factory.mktemp("together")
+    return folder, train_together(entries(folder), Interruption())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one", "two", "still"])
+def test_a_member_equals_its_single_run(alone, together, name):
+    assert_same_run(together[0] / name, alone / name)
+    assert result(together[0] / name)["members"] == 4 and result(alone / name)["members"] == 1
+
+
+@pytest.mark.slow
+def test_a_member_that_diverges_or_gets_no_better_stops_nobody_else(together):
+    folder, failed = together
+    assert failed.keys() == {"wild"} and "training has diverged" in failed["wild"]
+    assert not (folder / "wild" / "result.json").exists()
+    assert (folder / "wild" / "checkpoints").is_dir()
+    steps = {name: result(folder / name)["steps"] for name in ("one", "two", "still")}
+    assert steps["still"] == 2 * tiny.EVERY and max(steps.values()) == tiny.UPDATES
+
+
+@pytest.mark.slow
+def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
+    interruption, updates = Interruption(), []
+    update = Stack.update
+
+    def interrupted(self, requests):
+        updates.append(len(requests))
+        if len(updates) == 6:
+            interruption.signal = signal.SIGTERM
+        return update(self, requests)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Stack, "update", interrupted)
+        with pytest.raises(Interrupted):
+            train_together(entries(tmp_path, "one", "two", "still"), interruption)
+    assert updates == 6 * [3]
+    train(entries(tmp_path, "one")[0].run, tmp_path / "one", [])
+    assert not train_together(entries(tmp_path, "one", "two", "still"), Interruption())
+    for name in ("one", "two", "still"):
+        assert_same_run(tmp_path / name, alone / name)
+
+
+def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tmp_path, monkeypatch):
+    interruption, opened = Interruption(), []
+
+    def course(self, interruption):
+        opened.append(self)
+        interruption.signal = signal.SIGTERM
+        yield {}, 0
+
+    monkeypatch.setattr(Member, "course", course)
+    monkeypatch.setattr(Stack, "update", None)
+    with pytest.raises(Interrupted):
+        train_together(entries(tmp_path, "one", "two"), interruption)
+    assert len(opened) == 1 and not (tmp_path / "two").exists()
+
+
+def mark(changes):
+    return programs.mark(tiny.run(changes).raw)
+
+
+def test_numbers_do_not_change_the_program():
+    same = [{"model.keep": 0.3}, {"seed": 2}, {"optim.lr": 0.1}, {"optim.warmup": 2}, {"optim.b1": 0.5}]
+    same += [{"optim.label_smoothing": 0.0}, {"model.init_scheme": "xavier_normal"}]
+    assert {mark(changes) for changes in same} == {mark({})}
+
+
+def test_without_masks_the_program_is_another():
+    assert mark({"model.embedding": "trained", "model.keep": 1.0}) != mark({"model.embedding": "trained"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model.keep": 1 / 3},
+        {"model.weights": "multi_layer"},
+        {"model.ffn": 64},
+        {"model.dropout": 0.2},
+        {"optim.clip": 1.0},
+        {"optim.weight_decay": 0.1},
+        {"optim.b1": 0.0},
+        {"optim.schedule": "cosine"},
+        {"train.updates": 20},
+        {"data.toy_train": 61},
+    ],
+)
+def test_runs_of_other_programs_are_named_before_anything_is_trained(tmp_path, changes):
+    (name,) = changes
+    pair = [Entry(str(number), tiny.run(each), tmp_path / str(number), []) for number, each in enumerate([{}, changes])]
+    with pytest.raises(UserError, match=f"because they differ in .*{name}"):
+        train_together(pair, Interruption())
+    assert not list(tmp_path.iterdir())
+
+
+def test_seeds_share_a_program_only_where_batches_have_one_shape():
+    assert mark({"seed": 2}) == mark({"seed": 1})
+    assert mark({"seed": 2, "data.buckets": 3}) != mark({"seed": 1, "data.buckets": 3})
+    assert mark({"seed": 2, "data.buckets": 3}) == mark({"seed": 2, "data.buckets": 3, "model.keep": 0.3})
+
+
+@pytest.mark.parametrize(("key", "value"), [("mesh.model", 2), ("mesh.data", 8)])
+def test_many_devices_are_refused(tmp_path, key, value):
+    run = tiny.run({key: value})
+    with pytest.raises(UserError, match=f"{key} is {value}, but --vmap trains on one device"):
+        train_together([Entry("one", run, tmp_path / "one", [])], Interruption())
