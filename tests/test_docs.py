@@ -213,6 +213,9 @@ def check_command(words: list[str]) -> None:
         assert rest in (["install", "."], ["install", "tensorboard"]) or (
             rest[:2] == ["install", "-r"] and (ROOT / rest[2]).is_file()
         ), f"{' '.join(words)}: no such requirements"
+    elif program.startswith("launch/"):
+        check_script(["main.py", *[word for word in rest if word.startswith("--")]])
+        assert (ROOT / program).is_file(), f"{program}: no such script"
     else:
         assert program in ("echo", ".venv/bin/tfds", ".venv/bin/tensorboard"), (
             f"{' '.join(words)}: no command that this test knows"

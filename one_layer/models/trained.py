@@ -37,6 +37,8 @@ class TrainedParts:
     def of(cls, config: ModelConfig) -> TrainedParts:
         """The trained parts of a model. Raises: UserError for a name that no part has, and if nothing is trained."""
         every = {path[1:]: shape for path, shape in shapes(config).items() if path[0] == "params"}
+        if not config.train_only and not config.freeze:
+            return cls(dict.fromkeys(every), every, True)
         _check_names(config, every)
         rows: dict[Path, list[int] | None] = {}
         for path, shape in every.items():

@@ -54,7 +54,9 @@ def test_masks_are_packed_bit_for_bit(seed, keep):
     assert set(masks) == {f"{name}/scores" for name in found}
     for name, bits in found.items():
         mask = masks[f"{name}/scores"]
-        np.testing.assert_array_equal(np.asarray(mask.bits).reshape(len(bits), -1), np.packbits(bits, axis=1))
+        matrices = bits.reshape(len(bits), *tree[name]["scores"].shape[-2:])
+        packed_bits = np.packbits(matrices, axis=1)
+        np.testing.assert_array_equal(np.asarray(mask.bits).reshape(packed_bits.shape), packed_bits)
         assert mask.count == bits.size
 
 
@@ -68,14 +70,14 @@ def test_the_share_of_flips_is_exact(first, second):
 
 
 def test_filling_bits_do_not_count():
-    """5 weights make a byte of which 3 bits mean nothing."""
-    trees = [{"scores": jnp.asarray([scores], jnp.float32)} for scores in ([5, 4, 3, 2, 1], [1, 2, 3, 4, 5])]
+    """A column of 5 weights makes a byte of which 3 bits mean nothing."""
+    trees = [{"scores": jnp.asarray([scores], jnp.float32).T} for scores in ([5, 4, 3, 2, 1], [1, 2, 3, 4, 5])]
     before, after = (packed_masks(tree, Supermask(0.4)) for tree in trees)
     assert float(flipped_share(before, after)) == np.float32(4 / 5)
 
 
 def test_no_flips_and_all():
-    masks, others = ({"a": PackedMask(jnp.asarray(bits, jnp.uint8), 16)} for bits in ([0, 255], [255, 0]))
+    masks, others = ({"a": PackedMask(jnp.asarray([bits], jnp.uint8), 16)} for bits in ([0, 255], [255, 0]))
     assert float(flipped_share(masks, masks)) == 0
     assert float(flipped_share(masks, others)) == 1
 

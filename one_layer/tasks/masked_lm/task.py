@@ -15,7 +15,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.special_tokens import PAD
-from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.masked_lm.model import MaskedLanguageModel
 from one_layer.tasks.masked_lm.scoring import MaskedValidator, masking
 from one_layer.tasks.masked_lm.settings import MaskedSettings
@@ -60,7 +60,9 @@ class MaskedLM(Task):
         chosen = masking(data, corpus.target_vocabulary)
         return MaskedBatches(text, chosen, max_tokens=data.max_tokens, accumulate=accumulate, seed=seed)
 
-    def loss(self, network: Any, variables: Variables, batch: Batch, smoothing: float, rngs: dict[str, Array]) -> Sums:
+    def loss(
+        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
+    ) -> Sums:
         """Label-smoothed cross entropy, summed over the predicted tokens."""
         logits = network.apply(variables, batch["source"], batch["places"], rngs=rngs)
         loss, nll, targets = label_smoothed_nll(logits, batch["target"], smoothing)
