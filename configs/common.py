@@ -39,9 +39,10 @@ def get_config() -> ConfigDict:
     model.embedding_path = ""  # pre-trained tables, which stay fixed; {language} in it is replaced
     model.embedding_vocabulary = ""  # fairseq's dict.{language}.txt, roberta's vocab.json; empty: the one next to it
     model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
-    model.positions = "sinusoidal"  # or, for a classifier, frozen: a table from model.embedding_path, as in RoBERTa
-    model.max_positions = 512  # the rows of that table
-    model.embedding_norm = False  # for a classifier: LayerNorm of embedding plus position
+    # For classifiers and masked language models also learned: a trained table, as in RoBERTa; or frozen: that of model.embedding_path.
+    model.positions = "sinusoidal"
+    model.max_positions = 512  # the tokens for which that table has positions
+    model.embedding_norm = False  # for the same models: LayerNorm of embedding plus position
     model.activation = "relu"  # in feed-forward networks; or gelu
     # plain, affine, frozen (affine, fixed), rms (RMSNorm) or rms_plain (without a scale); none: plain, or affine if dense
     model.norm = placeholder(str)
@@ -51,6 +52,7 @@ def get_config() -> ConfigDict:
     model.dropout = 0.1  # after embeddings, attention blocks and feed-forward blocks
     model.attention_dropout = 0.0
     model.activation_dropout = 0.0
+    model.head_dropout = 0.0  # of a classifier: before both layers of its head, as in RoBERTa
     model.dtype = "float32"  # for the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
     model.remat = False  # recompute a layer's inner values in the backward pass instead of storing them
     # paper: as in the paper's text; reference: as in the paper's code; corrected. It decides the keys below that are none.

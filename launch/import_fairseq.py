@@ -21,17 +21,13 @@ import argparse
 import io
 import logging
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from absl import flags
-from ml_collections import config_flags
-
-from configs import common
 from launch import command
+from launch.importing import config_overrides, new_folder, run_of, write_run
 from one_layer.data import corpus as corpora
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
@@ -41,11 +37,8 @@ from one_layer.files import write_atomically
 from one_layer.importers import fairseq
 from one_layer.importers.fairseq_checkpoint import import_torch, read_checkpoint
 from one_layer.importers.fairseq_options import read_options, write_options
-from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import RunConfig, resolve
-from one_layer.training.optimizer import optimizer
-from one_layer.training.progress import Progress
+from one_layer.runs.settings import RunConfig
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +49,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     `overrides` holds config values by dotted names. Everything is checked before anything is written.
     Raises: UserError for a checkpoint or an option that cannot be imported.
     """
-    folder = RunFolder(workdir)
-    if folder.holds_run or folder.checkpoints_folder.exists():
-        raise UserError(f"--workdir={workdir} already holds a run; give a new folder")
+    folder = new_folder(workdir)
     state, options = read_checkpoint(path)
     found = read_options(options, state)
     source, target = map(read_dictionary, dictionaries)
@@ -73,7 +64,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     if "data.directory" in overrides:
         for line in run.task.scored_corpus(run.data, assets).report:
             log.info(line)
-    _write(run, assets, variables, folder)
+    write_run(run, assets, variables, folder)
     log.info("%s holds the %s model of %s", workdir, model.weights, path)
 
 
@@ -113,31 +104,11 @@ def _run(
         raise UserError("the checkpoint does not say how many heads its model has; give --config.model.heads")
     if found["weights"] != "dense" and not known & {"model.keep", "model.threshold"}:
         raise UserError("the checkpoint does not say which fraction its masks keep; give --config.model.keep")
-    for name in stated.keys() & overrides.keys():
-        if stated[name] != overrides[name]:
-            raise UserError(
-                f"--config.{name}={overrides[name]!r}, but the checkpoint's model has {stated[name]!r}; leave this option out"
-            )
     data = {"source": "text", "directory": str(dictionaries[0].parent), "joined_vocabulary": found["shared_embedding"]}
     data |= {
         f"{side}_language": options[f"{side}_lang"] for side in ("source", "target") if options.get(f"{side}_lang")
     }
-    values = {"train.epochs": 1, **{f"data.{name}": value for name, value in data.items()}, **stated, **overrides}
-    config = common.get_config().to_dict()
-    for name, value in values.items():
-        section, _, key = name.rpartition(".")
-        (config[section] if section else config)[key] = value
-    return resolve(config)
-
-
-def _write(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:
-    """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run."""
-    params = variables["params"]
-    folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"}, text={})
-    progress = Progress(**folder.identity(assets), evaluated=[0])
-    with closing(folder.checkpoints(run.train)) as checkpoints:
-        checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)
-    folder.write_config(run)
+    return run_of(stated, overrides, {f"data.{name}": value for name, value in data.items()})
 
 
 def main(argv: list[str]) -> None:
@@ -154,7 +125,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
     parser.add_argument("--export", type=Path, help="the fairseq file to write")
     arguments, rest = parser.parse_known_args(argv)
-    overrides = _overrides(rest)
+    overrides = config_overrides("import_fairseq.py", rest)
     if arguments.export:
         if overrides or arguments.source_dict or arguments.target_dict:
             raise UserError(
@@ -167,21 +138,6 @@ def main(argv: list[str]) -> None:
             raise UserError(f"--{name} is missing; give fairseq's file, or --export to write one")
     dictionaries = (arguments.source_dict, arguments.target_dict)
     import_checkpoint(Path(arguments.checkpoint), dictionaries, arguments.workdir, overrides)
-
-
-def _overrides(arguments: list[str]) -> dict[str, Any]:
-    """Returns the values of --config.a.b=VALUE by their dotted names, with the types of configs/common.py."""
-    parsed = flags.FlagValues()
-    argv = ["import_fairseq.py", *arguments]
-    try:
-        config_flags.DEFINE_config_dict("config", common.get_config(), flag_values=parsed, sys_argv=argv)
-        rest = parsed(argv)[1:]
-        values = config_flags.get_override_values(parsed["config"])
-    except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{str(error).strip()}; configs/common.py declares the keys of --config") from None
-    if rest:
-        raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
-    return values
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class _Model:
     def text(self, source: np.ndarray) -> np.ndarray:
         table = self.matrix("source_embedding")
         x = embed(table, source)
-        if self.config.positions == "frozen":
+        if self.config.positions != "sinusoidal":
             places, count = self.matrix("position_embedding"), np.cumsum(source != 1)
             x = np.stack([table[token] + places[1 + n * (token != 1)] for token, n in zip(source, count, strict=True)])
         if self.config.embedding_norm:

@@ -140,6 +140,8 @@ def declared(script: Path) -> dict[str, list[str] | None]:
         keys = choices.keys if isinstance(choices, ast.Dict) else getattr(choices, "elts", None)
         name = node.args[0].value if node.func.attr == "add_argument" else f"--{node.args[0].value}"
         found[name] = [key.value for key in keys] if keys else None
+    if any(isinstance(node, ast.ImportFrom) and node.module == "launch.importing" for node in tree(script).body):
+        found |= declared(ROOT / "launch" / "importing.py")
     if script.name == "main.py":  # its flags are those of the package's own command
         return declared(ROOT / "one_layer" / "__main__.py")
     if "--mode" in found:  # the program's own modes, and what a task's models do with lines

@@ -1,6 +1,6 @@
-"""Reads the embeddings of Hugging Face's RoBERTa: `model.safetensors`, and `vocab.json`, which names the rows of the word embeddings.
+"""Reads the tensors of Hugging Face's RoBERTa: `model.safetensors`, and `vocab.json`, which names the rows of the word embeddings.
 
-Only the requested tensor is read from the file, and its values are converted to float32.
+For embeddings, only the requested tensor is read from the file, and its values are converted to float32.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Shaped
 from safetensors import SafetensorError, safe_open
 
 from one_layer.data.text.vocabulary_json import read_ids
@@ -47,6 +47,23 @@ def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "p
     Raises: UserError that names the file, if it is missing or damaged, lacks this tensor, has another width or holds a NaN.
     """
     return _read_tensor(_file(path), "position_embeddings", features)[0]
+
+
+def roberta_state(folder: str | Path) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """Returns all tensors of `model.safetensors`, by their names. Raises: UserError that names a missing or damaged file, or the tensor
+    that has a number that is not finite."""
+    file = _file(folder)
+    try:
+        with safe_open(file, framework="np") as tensors:
+            found = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  # no mapping
+    except SafetensorError as error:
+        raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
+    for name, array in found.items():
+        if not np.isfinite(np.asarray(array, np.float32)).all():
+            raise UserError(f"{file}: {name} has a number that is not finite; give an undamaged file")
+    return found
 
 
 def _file(path: str | Path) -> Path:

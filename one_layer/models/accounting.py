@@ -172,6 +172,8 @@ def _dense(config: ModelConfig) -> ModelConfig:
     names = ("source_vocab", "target_vocab", "d_model", "ffn", "heads", "shared_embedding")
     shape: dict[str, Any] = {name: getattr(config, name) for name in names}
     shape |= {f"{stack}_layers": config.depth(stack) for stack in ("encoder", "decoder")}
+    if config.positions == "learned":
+        shape |= {"positions": config.positions, "max_positions": config.max_positions}
     if config.modern:
         shape |= {"block": config.block, "norm_position": config.norm_position}
     return ModelConfig(**shape, weights="dense", family=config.family)

@@ -1,7 +1,7 @@
 """The classifier: an encoder of one or two texts, and a trained head on its first token (paper A, section 4; Liu et al. 2019).
 
 The text begins with `<s>`. The last hidden vector of this token goes through a dense layer, a tanh and an output layer, as in RoBERTa
-(arXiv 1907.11692), but without dropout between them. In a masked model, only the head has trained weights; the encoder is one random
+(arXiv 1907.11692), with `head_dropout` before both. In a masked model, only the head has trained weights; the encoder is one random
 layer under L masks.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from one_layer.layers.matrix import Projection
+from one_layer.layers.matrix import Drop, Projection
 from one_layer.models.encoder import TextEncoder
 from one_layer.models.families import label_count
 from one_layer.models.inputs import AnyArray
@@ -22,6 +22,7 @@ class Classifier(TextEncoder):
     def setup(self) -> None:
         super().setup()
         c = self.config
+        self.head_drop = Drop(c.head_dropout)
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
         # float32, because logits rounded to bfloat16 are often equal, and the first label would win the tie.
         self.head_output = Projection(label_count(c), "trained", c.supermask, True, "float32")
@@ -32,5 +33,5 @@ class Classifier(TextEncoder):
         Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
         x = self.encode(self.source_embedding(), source)
-        hidden = jnp.tanh(self.head_dense(x[:, 0]))
-        return self.head_output(hidden)
+        hidden = jnp.tanh(self.head_dense(self.head_drop(x[:, 0])))
+        return self.head_output(self.head_drop(hidden))

@@ -13,7 +13,7 @@ from one_layer.layers.groups import StackSettings
 from one_layer.models.families import Family, default_family, family_named
 from one_layer.models.layers import Layers
 from one_layer.models.records import Embeddings, Initialization, Masks, Reservoirs, at_least, at_most, one_of
-from one_layer.special_tokens import UNK
+from one_layer.special_tokens import PAD, UNK
 from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
@@ -76,6 +76,7 @@ class ModelConfig:
     dropout: float = 0.0
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
+    head_dropout: float = 0.0
     dtype: str = "float32"
     remat: bool = False
     init_preset: str = "paper"
@@ -118,6 +119,8 @@ class ModelConfig:
         one_of("norm_position", self.norm_position, ("post", "pre"))
         one_of("block", self.block, ("paper", "modern"))
         self._check_modern()
+        if not 0.0 <= self.head_dropout < 1.0:
+            raise UserError(f"model.head_dropout is {self.head_dropout}; it must lie in [0, 1)")
         for stack in ("encoder", "decoder"):  # the family says which it needs
             if isinstance(number := getattr(self, f"{stack}_layers"), int):
                 at_least(f"{stack}_layers", number, 0)
@@ -157,6 +160,11 @@ class ModelConfig:
     def modern(self) -> bool:
         """Whether layers have rotary positions and SwiGLU, and by default RMSNorm and no biases."""
         return self.block == "modern"
+
+    @property
+    def position_rows(self) -> int:
+        """The rows of the position table, as in RoBERTa: a pad has its own id as position, the first token pad + 1. Without a table 0."""
+        return 0 if self.positions == "sinusoidal" else self.max_positions + PAD + 1
 
     @property
     def network_family(self) -> Family:

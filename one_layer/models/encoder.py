@@ -10,7 +10,6 @@ from one_layer.layers.matrix import Drop, Embedding, Norm, embed
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
-from one_layer.special_tokens import PAD
 
 
 class TextEncoder(nn.Module):
@@ -21,8 +20,9 @@ class TextEncoder(nn.Module):
     def setup(self) -> None:
         c = self.config
         self.source_embedding = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask)
-        if c.positions == "frozen":
-            self.position_embedding = Embedding(c.max_positions + PAD + 1, c.d_model, "fixed", c.supermask)
+        if c.position_rows:
+            kind = "trained" if c.positions == "learned" else "fixed"
+            self.position_embedding = Embedding(c.position_rows, c.d_model, kind, c.supermask)
         if c.embedding_norm:
             self.embedding_norm = Norm(str(c.norm), c.dtype)
         self.drop = Drop(c.dropout)
@@ -39,7 +39,7 @@ class TextEncoder(nn.Module):
     ) -> Float[Array, "batch length d"]:
         """Embeddings plus positions. With a position table, embeddings are not scaled: RoBERTa trained the table that way."""
         places = positions(source)
-        if self.config.positions == "frozen":
+        if self.config.position_rows:
             x = table[source] + self.position_embedding()[places]
         else:
             x = embed(table, source) + position_table(source.shape[1], table.shape[1], self.config.modern)[places]

@@ -1,7 +1,7 @@
 """The masked language model: an encoder, and a head that predicts the tokens at some of its places (Liu et al. 2019, arXiv 1907.11692).
 
-The head is RoBERTa's: a dense layer, GELU, LayerNorm, and the embedding as the output projection, with a bias. In a masked model, only
-the head has trained weights, apart from the embedding, which is the encoder's.
+The head is RoBERTa's: a dense layer, GELU, LayerNorm, and the embedding as the output projection, with a bias, and no dropout. In a
+masked model, only the head has trained weights, apart from the embedding, which is the encoder's.
 """
 
 from __future__ import annotations

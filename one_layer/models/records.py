@@ -104,7 +104,7 @@ class Embeddings:
     def __post_init__(self) -> None:
         one_of("embedding", self.kind, ("masked", "frozen", "trained"))
         one_of("embedding_source", self.source, ("text", "run", "fairseq", "roberta"))
-        one_of("positions", self.positions, ("sinusoidal", "frozen"))
+        one_of("positions", self.positions, ("sinusoidal", "learned", "frozen"))
         at_least("max_positions", self.max_positions, 1)
         if self.path and self.kind == "trained":
             raise UserError(
@@ -119,7 +119,7 @@ class Embeddings:
         if self.positions == "frozen" and self.source != "roberta":
             raise UserError(
                 f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {self.source!r:.200}); give that and its "
-                "model.embedding_path, or sinusoidal positions"
+                "model.embedding_path, or learned or sinusoidal positions"
             )
         if self.vocabulary and self.source not in ("fairseq", "roberta"):
             raise UserError(

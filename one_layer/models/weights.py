@@ -103,7 +103,7 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
         if kind == "masked" and not config.supermask.keeps_all:
             parts["params", *path, "scores"] = _scores(config, path, recipe)
     if config.positions == "frozen":
-        shape = (config.max_positions + PAD + 1, config.d_model)
+        shape = (config.position_rows, config.d_model)
         parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
     parts.update(_biases(config))
     parts.update(_norms(config))
@@ -136,6 +136,9 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
             scale = _keep_scale(config) if config.embedding == "masked" else 1.0
             zero_row = PAD if config.zero_pad_row else None
             found[path] = Recipe(role, shape, config.init_scheme, scale, fan_in=config.d_model, zero_row=zero_row)
+    if config.positions == "learned":
+        shape = (config.position_rows, config.d_model)
+        found["position_embedding",] = Recipe("encoder/position", shape, "normal", zero_row=PAD)
     return found
 
 
@@ -157,6 +160,7 @@ def _kinds(config: ModelConfig) -> dict[Path, str]:
     of_tables = {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
     found: dict[Path, str] = {(head.name,): "trained" for head in config.network_family.heads(config)}
     found |= {(table.name,): of_tables for table in config.network_family.tables(config)}
+    found["position_embedding",] = "trained"  # those of frozen positions are no recipe's
     return found | {part.path: part.group.layer.kind for part in matrices(config)}
 
 

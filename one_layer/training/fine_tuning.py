@@ -103,7 +103,8 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
 def _check_model(run: RunConfig, source: TrainedModel) -> None:
     model = run.model_config(10, 10)
     has_reservoirs = any("R" in pattern for pattern in model.layers.patterns.values())
-    for key in (*_SAME, *(_SAME_RESERVOIRS if has_reservoirs else ())):
+    learned = ("max_positions",) if model.positions == "learned" else ()
+    for key in (*_SAME, *learned, *(_SAME_RESERVOIRS if has_reservoirs else ())):
         here, there = getattr(model, key), getattr(source.config, key)
         if here != there:
             raise UserError(

@@ -39,6 +39,9 @@ CONFIGS = {
         bias=True,
         activation="gelu",
     ),
+    "as RoBERTa, with a learned table": PLAIN.replace(
+        weights="dense", positions="learned", max_positions=9, embedding_norm=True, activation="gelu"
+    ),
     "dense": PLAIN.replace(weights="dense", embedding_norm=True),
 }
 FROZEN = {"positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"}
@@ -69,6 +72,22 @@ def test_logits_are_not_rounded_to_bfloat16():
     config = PLAIN.replace(dtype="bfloat16")
     logits = np.asarray(jit(build(config).apply)(initialize(config, 7), TEXTS))
     assert logits.dtype == np.float32 and np.any(logits != logits.astype(jnp.bfloat16).astype(np.float32))
+
+
+def test_the_head_drops_its_input_and_its_hidden_values_by_masks_of_their_own():
+    config = PLAIN.replace(head_dropout=0.5)
+    network, variables, key = build(config), initialize(config, 7), {"dropout": jax.random.key(3)}
+    bound = network.bind(variables, rngs=key)
+    one, two = (np.asarray(bound.head_drop(jnp.ones((2, 8)))) for _ in range(2))
+    assert set(one.ravel()) | set(two.ravel()) == {0.0, 2.0} and np.any(one != two)
+
+    head, table = variables["params"], network.apply(variables, method=lambda module: module.source_embedding())
+    first = np.asarray(network.apply(variables, table, TEXTS, method="encode"))
+    hidden = np.tanh(one * first[:, 0] @ head["head_dense"]["kernel"]) * two
+    np.testing.assert_allclose(
+        network.apply(variables, TEXTS, rngs=key), hidden @ head["head_output"]["kernel"], atol=1e-5
+    )
+    np.testing.assert_array_equal(network.apply(variables, TEXTS), build(PLAIN).apply(variables, TEXTS))
 
 
 def test_pads_and_other_texts_change_nothing(case):
@@ -158,7 +177,9 @@ def test_what_it_has_is_counted():
             {"target_vocab": 5},
             "model.target_vocab is 5; for a classifier it counts the four special types and the labels",
         ),
-        ({"positions": "learned"}, "model.positions is 'learned'; known are sinusoidal, frozen"),
+        ({"positions": "relative"}, "model.positions is 'relative'; known are sinusoidal, learned, frozen"),
+        ({"decoder_layers": 1, "positions": "learned"}, "a translation model has sinusoidal positions"),
+        ({"head_dropout": 1.0}, r"model.head_dropout is 1.0; it must lie in \[0, 1\)"),
         ({"activation": "tanh"}, "model.activation is 'tanh'; known are relu, gelu"),
         ({"positions": "frozen"}, "model.positions is 'frozen', which needs model.embedding_source=roberta"),
         ({"max_positions": 0}, "model.max_positions is 0; it must be at least 1"),

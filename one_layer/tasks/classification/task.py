@@ -47,7 +47,7 @@ class Classification(Task):
         label_set(data)
         if data.joined_vocabulary:
             raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
-        if model.positions == "frozen" and data.max_length > model.max_positions:
+        if model.position_rows and data.max_length > model.max_positions:
             raise UserError(
                 f"data.max_length is {data.max_length}, but model.max_positions is {model.max_positions}; give a table with more "
                 "positions, or a smaller data.max_length"
@@ -63,10 +63,11 @@ class Classification(Task):
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
-        if source.assets.languages[0] != data.source_language or "encoder" not in source.config.network_family.stacks:
+        theirs = source.assets.languages[0]  # a masked language model's is `text`, which stands for any language
+        if theirs not in (data.source_language, "text") or "encoder" not in source.config.network_family.stacks:
             raise UserError(
                 f"data.source_language is {data.source_language!r:.60}, but the encoder of train.init_from reads "
-                f"{source.assets.languages[0]!r:.60}; give a run whose encoder reads the language of the texts"
+                f"{theirs!r:.60}; give a run whose encoder reads the language of the texts"
             )
         text, labels = source.assets.source_vocabulary, label_set(data).labels
         if labels:

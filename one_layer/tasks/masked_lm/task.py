@@ -39,7 +39,7 @@ class MaskedLM(Task):
             )
         if data.block < 3:
             raise UserError(f"data.block is {data.block}; a masked language model needs at least 3: <s> and two tokens")
-        if model.positions == "frozen" and data.block > model.max_positions:
+        if model.position_rows and data.block > model.max_positions:
             raise UserError(
                 f"data.block is {data.block}, but model.max_positions is {model.max_positions}; give a table with more positions, or a "
                 "smaller data.block"

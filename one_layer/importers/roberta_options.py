@@ -1,0 +1,140 @@
+"""RoBERTa's `config.json`, as Hugging Face writes it: the shape of the model, its dropout, its head and its labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from one_layer.data.text.lines import read_lines
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig
+from one_layer.special_tokens import BOS, EOS, PAD
+
+_EPSILON = 1e-5  # of every norm here, and of the published models
+_TASKS = {
+    "RobertaForMaskedLM": "masked_lm",
+    "RobertaModel": "masked_lm",
+    "RobertaForSequenceClassification": "classification",
+}
+_ARCHITECTURES = {"masked_lm": "RobertaForMaskedLM", "classifier": "RobertaForSequenceClassification"}
+_SIZES = {
+    "d_model": "hidden_size",
+    "ffn": "intermediate_size",
+    "heads": "num_attention_heads",
+    "encoder_layers": "num_hidden_layers",
+}
+# Values that the encoder here always has, with the values that files without them mean.
+_ALWAYS: dict[str, tuple[Any, Any]] = {
+    "layer_norm_eps": (_EPSILON, 1e-12),
+    "bos_token_id": (BOS, BOS),
+    "pad_token_id": (PAD, PAD),
+    "eos_token_id": (EOS, EOS),
+    "is_decoder": (False, False),
+    "add_cross_attention": (False, False),
+    "position_embedding_type": ("absolute", "absolute"),
+    "tie_word_embeddings": (True, True),
+}
+
+
+class Options(NamedTuple):
+    """The task of the head, the size of the vocabulary, a classifier's labels (empty if they have no names), and keys of `model`.
+
+    `model` says what the network is, and `dropout` has the rates, which training may change.
+    """
+
+    task: str
+    model: dict[str, Any]
+    dropout: dict[str, float]
+    vocabulary: int
+    labels: tuple[str, ...]
+
+
+def read_options(path: Path) -> Options:
+    """Reads a config.json. Raises: UserError of one sentence for a file that is missing, damaged or of another architecture."""
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; give the folder of a RoBERTa, with config.json and model.safetensors")
+    try:
+        options = json.loads("\n".join(read_lines(path)))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read as JSON ({error}); copy it again") from None
+    if not isinstance(options, dict):
+        raise UserError(f"{path} must be a JSON object; copy it again")
+    kinds = options.get("architectures") or ["RobertaModel"]
+    kind = str(kinds[0]) if isinstance(kinds, list) else str(kinds)
+    if options.get("model_type") != "roberta" or kind not in _TASKS:
+        raise UserError(
+            f"{path} describes a model of the type {options.get('model_type')!r:.60}, with the architecture {kind:.100}; known is the "
+            f"type 'roberta', with {', '.join(_TASKS)}"
+        )
+    for name, (value, default) in _ALWAYS.items():
+        if (found := options.get(name, default)) != value:
+            raise UserError(f"{path}: {name} is {found!r:.60}, but this program computes RoBERTa with {value!r}")
+    task = _TASKS[kind]
+    model: dict[str, Any] = {key: _number(path, options, name) for key, name in _SIZES.items()}
+    model |= {"max_positions": _number(path, options, "max_position_embeddings") - PAD - 1, "decoder_layers": 0}
+    model |= {"activation": _activation(path, options)}
+    model |= {"positions": "learned", "embedding_norm": True, "norm": "affine", "bias": True}
+    hidden = options.get("hidden_dropout_prob", 0.1)
+    dropout = {"dropout": hidden, "attention_dropout": options.get("attention_probs_dropout_prob", 0.1)}
+    if task == "classification":
+        given = options.get("classifier_dropout")
+        dropout["head_dropout"] = hidden if given is None else given
+    return Options(task, model, dropout, _number(path, options, "vocab_size"), _labels(path, options, task))
+
+
+def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The content of config.json for a model that `one_layer.importers.roberta_weights.export` writes. `labels`: those of a classifier."""
+    options: dict[str, Any] = {
+        "architectures": [_ARCHITECTURES[str(config.family)]],
+        "model_type": "roberta",
+        **{name: getattr(config, key) for key, name in _SIZES.items()},
+        "num_hidden_layers": config.depth("encoder"),
+        "max_position_embeddings": config.position_rows,
+        "vocab_size": config.source_vocab,
+        "type_vocab_size": 1,
+        "hidden_act": config.activation,
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "layer_norm_eps": _EPSILON,
+        "bos_token_id": BOS,
+        "pad_token_id": PAD,
+        "eos_token_id": EOS,
+        "tie_word_embeddings": True,
+    }
+    if config.family == "classifier":
+        options["classifier_dropout"] = config.head_dropout
+        options["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        options["label2id"] = {label: number for number, label in enumerate(labels)}
+    return options
+
+
+def _number(path: Path, options: dict[str, Any], name: str) -> int:
+    value = options.get(name)
+    if type(value) is not int or value < 1:
+        raise UserError(
+            f"{path}: {name} is {value!r:.60}; it must be a whole number of at least 1; copy the file again"
+        )
+    return value
+
+
+def _activation(path: Path, options: dict[str, Any]) -> str:
+    found = options.get("hidden_act", "gelu")
+    if found not in ("gelu", "relu"):
+        raise UserError(f"{path}: hidden_act is {found!r:.60}; known are gelu and relu")
+    return str(found)
+
+
+def _labels(path: Path, options: dict[str, Any], task: str) -> tuple[str, ...]:
+    if task != "classification":
+        return ()
+    if (problem := options.get("problem_type")) not in (None, "single_label_classification"):
+        raise UserError(
+            f"{path}: problem_type is {problem!r:.60}, but a classifier here gives each text exactly one label"
+        )
+    named = options.get("id2label") or {}
+    if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
+        raise UserError(
+            f"{path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
+        )
+    return tuple(str(named[str(number)]) for number in range(len(named)))

@@ -1,0 +1,208 @@
+"""Converts the parameters of Hugging Face's RoBERTa into this project's variables, and back. Parameters are matched by name.
+
+Hugging Face stores a matrix as [fan_out, fan_in]; both store a table as [rows, d]. Every token has a position and a type, whose vectors
+are added. The texts here have one type, so reading adds the vector of type 0 to all positions, and writing gives it zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+from jaxtyping import Float32, Shaped
+
+from one_layer.errors import UserError
+from one_layer.models import ModelConfig, initialize, shapes
+from one_layer.models.families import label_count
+from one_layer.tasks.model import prepared
+
+Variables = dict[str, Any]
+Path = tuple[str, ...]
+StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
+
+_PREFIX = "roberta."  # of models with a head
+_EMBEDDINGS: dict[str, Path] = {
+    "word_embeddings": ("source_embedding",),
+    "position_embeddings": ("position_embedding",),
+    "LayerNorm": ("embedding_norm", "layer_norm"),
+}
+_LAYER: dict[str, Path] = {
+    "attention.self.query": ("self_attention", "query"),
+    "attention.self.key": ("self_attention", "key"),
+    "attention.self.value": ("self_attention", "value"),
+    "attention.output.dense": ("self_attention", "output"),
+    "attention.output.LayerNorm": ("self_attention_norm", "layer_norm"),
+    "intermediate.dense": ("ffn_in",),
+    "output.dense": ("ffn_out",),
+    "output.LayerNorm": ("ffn_norm", "layer_norm"),
+}
+_HEADS: dict[str, dict[str, Path]] = {
+    "classifier": {"classifier.dense": ("head_dense",), "classifier.out_proj": ("head_output",)},
+    "masked_lm": {"lm_head.dense": ("head_dense",), "lm_head.layer_norm": ("head_dense_norm", "layer_norm")},
+}
+_TYPES = "embeddings.token_type_embeddings.weight"
+# Copies of other tensors, by the name of the tensor that they copy.
+_TIED = {"lm_head.decoder.weight": "embeddings.word_embeddings.weight", "lm_head.decoder.bias": "lm_head.bias"}
+# What no model here has: numbers that are no parameters, and a layer that neither head uses.
+_UNUSED = ("embeddings.position_ids", "embeddings.token_type_ids", "pooler.dense.weight", "pooler.dense.bias")
+
+
+class Entry(NamedTuple):
+    """A tensor of the file, its shape there, and where it is here: the path of its module, its leaf, and the place of its layer."""
+
+    name: str
+    shape: tuple[int, ...]
+    module: Path
+    leaf: str
+    place: int | None = None
+
+    @property
+    def transposed(self) -> bool:
+        return self.leaf == "kernel" and not self.module[0].endswith("embedding")
+
+
+def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables, list[str]]:
+    """The variables of `config`, float32 NumPy arrays, and lines for people about what was left out or is new.
+
+    Scores are new, and so is a head that the file lacks; `seed` gives them. Half precision is converted exactly.
+
+    Raises: UserError for a model that RoBERTa's parameters cannot become, and one that names every parameter that is unknown, missing or
+    of the wrong shape.
+    """
+    _check(config)
+    if config.weights == "one_layer" or config.share_bias or config.share_norm_scale:
+        raise UserError(
+            f"model.weights is {config.weights!r}, model.share_bias is {config.share_bias} and model.share_norm_scale is "
+            f"{config.share_norm_scale}, but each layer of RoBERTa has parameters of its own; give model.weights=dense, or multi_layer for "
+            "masks over RoBERTa's weights, and leave out the other two"
+        )
+    state, report = _plain(state)
+    wanted = list(entries(config))
+    head = [each for each in wanted if each.module[0].startswith("head_")]
+    if not any(each.name in state for each in head):
+        wanted = [each for each in wanted if each not in head]
+        report.append("the head is new: the file has none")
+    _check_state(state, wanted)
+    sources: dict[Path, list[Entry]] = {}
+    for each in wanted:
+        sources.setdefault((*each.module, each.leaf), []).append(each)
+    known = shapes(config)
+    drawn = {} if all(path[1:] in sources for path in known) else flatten_dict(initialize(config, seed))
+    found = {
+        path: _read(state, sources[path[1:]]) if path[1:] in sources else np.asarray(drawn[path]) for path in known
+    }
+    assert {path: array.shape for path, array in found.items()} == known
+    return {"params": {}, "random": {}, **unflatten_dict(found)}, report
+
+
+def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
+    """The float32 state dict of Hugging Face's model with the same function: the inverse of `convert` for a dense model.
+
+    Masked matrices are written as W ⊙ M, once for each layer. Where a layer has no bias or no scale of a norm, zeros or ones are written.
+    Raises: UserError for a model that RoBERTa's encoder cannot compute.
+    """
+    _check(config)
+    arrays = {path[1:]: leaf for path, leaf in flatten_dict(prepared(config, variables)).items()}
+    state = {_TYPES: np.zeros((1, config.d_model), np.float32)}
+    for each in entries(config):
+        array = arrays.get((*each.module, each.leaf))
+        if array is None:
+            array = np.ones(each.shape) if each.leaf == "scale" else np.zeros(each.shape)
+        elif each.place is not None and np.ndim(array) > len(each.shape):
+            array = array[each.place]
+        state[each.name] = np.array(np.transpose(array) if each.transposed else array, np.float32, order="C")
+    headed = ("classifier.", "lm_head.")
+    return {name if name.startswith(headed) else _PREFIX + name: array for name, array in state.items()}
+
+
+def entries(config: ModelConfig) -> Iterator[Entry]:
+    """All parameters of RoBERTa's encoder and of the head, without those that copy others."""
+    d, ffn = config.d_model, config.ffn
+    sizes = {"word_embeddings": config.source_vocab, "position_embeddings": config.position_rows}
+    for name, module in _EMBEDDINGS.items():
+        yield from _of_module(f"embeddings.{name}", module, (sizes.get(name, d), d))
+    stack = config.stack("encoder")
+    groups = {group.letter: group.name for group in stack.groups}
+    for number, letter in enumerate(stack.pattern):
+        place = stack.pattern[:number].count(letter)
+        for name, inner in _LAYER.items():
+            fan_in, fan_out = (ffn if inner == ("ffn_out",) else d), (ffn if inner == ("ffn_in",) else d)
+            module = ("encoder", groups[letter], *inner)
+            yield from _of_module(f"encoder.layer.{number}.{name}", module, (fan_out, fan_in), place)
+    for name, module in _HEADS[str(config.family)].items():
+        yield from _of_module(name, module, (label_count(config) if name.endswith("out_proj") else d, d))
+    if config.family == "masked_lm":
+        yield Entry("lm_head.bias", (config.source_vocab,), ("head_output",), "bias")
+
+
+def _of_module(name: str, module: Path, shape: tuple[int, int], place: int | None = None) -> Iterator[Entry]:
+    """The weight of a module and, but for tables, its bias."""
+    norm = module[-1] == "layer_norm"
+    yield Entry(f"{name}.weight", shape[:1] if norm else shape, module, "scale" if norm else "kernel", place)
+    if not module[0].endswith("embedding"):
+        yield Entry(f"{name}.bias", shape[:1], module, "bias", place)
+
+
+def _read(state: StateDict, sources: list[Entry]) -> Float32[np.ndarray, "..."]:
+    layers = [np.asarray(state[each.name], np.float32) for each in sources]
+    oriented = [layer.T if each.transposed else layer for layer, each in zip(layers, sources, strict=True)]
+    return np.stack(oriented) if sources[0].place is not None else np.ascontiguousarray(oriented[0])
+
+
+def _plain(given: StateDict) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The parameters without prefix, copies, types and unused parts; and lines about what was left out. Raises: UserError as `convert`."""
+    state = {name.removeprefix(_PREFIX): array for name, array in given.items()}
+    unused = [name for name in _UNUSED if state.pop(name, None) is not None and name.startswith("pooler")]
+    for copy, first in _TIED.items():
+        if copy in state and not np.array_equal(state.setdefault(first, state[copy]), state.pop(copy)):
+            raise UserError(
+                f"{copy} is not the same as {first}, but the output projection of this program's masked language models is their embedding"
+            )
+    types, positions = state.pop(_TYPES, None), "embeddings.position_embeddings.weight"
+    report = [f"left out: {', '.join(unused)}, which no head uses"] if unused else []
+    if types is not None and positions in state and types.shape[1:] == state[positions].shape[1:] and len(types):
+        state[positions] = np.asarray(state[positions], np.float32) + np.asarray(types[0], np.float32)
+        if len(types) > 1:
+            report.append(f"left out: {len(types) - 1} of {len(types)} types of tokens; all tokens have type 0")
+    return state, report
+
+
+def _check_state(state: StateDict, wanted: list[Entry]) -> None:
+    """Raises: UserError that names every parameter that does not fit."""
+    known = {each.name: each.shape for each in wanted}
+    kinds = {
+        "missing": [f"{name} {list(shape)}" for name, shape in known.items() if name not in state],
+        "unknown": [f"{name} {list(array.shape)}" for name, array in state.items() if name not in known],
+        "of the wrong shape": [
+            f"{name} is {list(state[name].shape)}, not {list(shape)}"
+            for name, shape in known.items()
+            if name in state and state[name].shape != shape
+        ],
+    }
+    problems = [f"{kind}: {', '.join(names[:8])}{' ...' * (len(names) > 8)}" for kind, names in kinds.items() if names]
+    if problems:
+        raise UserError(
+            f"the parameters do not fit the model of config.json: {'; '.join(problems)}; give a folder as it was written"
+        )
+
+
+def _check(config: ModelConfig) -> None:
+    """Raises: UserError for a model that differs from RoBERTa's encoder in more than its weights."""
+    needed: dict[str, tuple[Any, ...]] = {
+        "family": tuple(_HEADS),
+        "positions": ("learned", "frozen"),
+        "embedding_norm": (True,),
+        "norm": ("affine", "plain", "frozen"),
+        "norm_position": ("post",),
+        "block": ("paper",),
+    }
+    if "R" in config.stack("encoder").pattern:
+        needed["reservoir"] = ("transformer",)
+    for name, values in needed.items():
+        if getattr(config, name) not in values:
+            raise UserError(
+                f"model.{name} is {getattr(config, name)!r:.200}, but a model in RoBERTa's format has "
+                f"{' or '.join(map(str, values))}"
+            )
