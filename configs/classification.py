@@ -8,6 +8,8 @@ from configs.sweeps import Sweep, vary
 # name: (d_model, ffn, heads, layers). `base` and `large` are RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A);
 # `cpu` is small enough to train on a CPU.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
+# The same shapes, but the whole encoder comes from an imported RoBERTa (launch/import_roberta.py).
+WHOLE = {f"roberta_{size}": ENCODERS[size] for size in ("base", "large")}
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
 SEEDS = (1,)
 
@@ -19,15 +21,17 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
     """
     weights = next((each for each in paper.WEIGHTS if arg.startswith(f"{each}_")), "")
     size = arg.removeprefix(f"{weights}_")
-    if not weights or size not in ENCODERS:
+    encoders = ENCODERS if weights == "one_layer" else ENCODERS | WHOLE  # each layer of RoBERTa has weights of its own
+    if not weights or size not in encoders:
         raise ValueError(
-            f"configs/{task}.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(ENCODERS)}"
+            f"configs/{task}.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(ENCODERS)}, or "
+            f"{' or '.join(f'{weights}_{size}' for weights in ('dense', 'multi_layer') for size in WHOLE)}"
         )
     config = common.get_config()
     config.task = "classification"
     model, data, optim, train = config.model, config.data, config.optim, config.train
     model.weights = weights
-    model.d_model, model.ffn, model.heads, model.encoder_layers = ENCODERS[size]
+    model.d_model, model.ffn, model.heads, model.encoder_layers = encoders[size]
     model.decoder_layers = 0
     data.source, data.tfds_name, data.labels, data.source_language = "tfds", f"glue/{task}", task, "en"
     data.train, data.valid, data.tests = "train", "validation", ("validation",)
@@ -35,6 +39,8 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
     optim.label_smoothing = 0.0
     if size == "cpu":
         _from_nothing(config)
+    elif size in WHOLE:
+        _whole_roberta(config, f"roberta-{size.removeprefix('roberta_')}")
     else:
         _roberta(config, f"pretrained/roberta-{size}")
     return config
@@ -69,3 +75,12 @@ def _roberta(config: ConfigDict, folder: str) -> None:
     data.max_length, data.max_tokens = 512, 4096
     optim.schedule, optim.eps, optim.weight_decay = "linear", 1e-6, 0.1
     optim.lr = 1e-5 if model.weights == "dense" else 5e-4
+
+
+def _whole_roberta(config: ConfigDict, name: str) -> None:
+    """Sets the fine-tuning of an imported RoBERTa, with dropout in the head too. multi_layer trains masks over its weights."""
+    _roberta(config, f"pretrained/{name}")
+    model = config.model
+    model.embedding, model.embedding_source, model.embedding_path = None, "text", ""
+    model.positions, model.head_dropout, model.norm, model.bias = "learned", 0.1, "affine", True
+    config.data.vocabulary, config.train.init_from = "", f"runs/{name}"

@@ -43,6 +43,17 @@ def test_every_argument_gives_the_run_that_it_names(module, argument):
     assert kernel is None or kernel.ndim == (2 if model.weights == "one_layer" else 3)
 
 
+@pytest.mark.parametrize("weights", ["dense", "multi_layer"])
+@pytest.mark.parametrize("size", ROBERTA)
+def test_a_whole_roberta_is_fine_tuned_with_all_of_its_parts(weights, size):
+    run = resolve(sst2.get_config(f"{weights}_roberta_{size}").to_dict())
+    model = run.model_config(50_265, 6)
+    assert (model.weights, model.d_model, model.ffn, model.heads, model.encoder_layers) == (weights, *ROBERTA[size])
+    assert (model.positions, model.norm, model.bias, model.activation) == ("learned", "affine", True, "gelu")
+    assert model.dropout == model.attention_dropout == model.head_dropout == 0.1 and model.embedding_norm
+    assert model.embedding != "frozen" and run.train.init_from == f"runs/roberta-{size}"
+
+
 @pytest.mark.parametrize("module", [qqp, mnli])
 def test_a_figure_has_every_keep_of_both_sizes_and_the_dense_encoder(module):
     runs = module.sweep()
@@ -50,7 +61,9 @@ def test_a_figure_has_every_keep_of_both_sizes_and_the_dense_encoder(module):
     assert [(run["config"], run.get("model.keep")) for run in runs] == [*expected, ("dense_base", None)]
 
 
-@pytest.mark.parametrize("argument", ["", "one_layer", "one_layer_", "sparse_base", "dense_small", "base"])
+@pytest.mark.parametrize(
+    "argument", ["", "one_layer_roberta_base", "one_layer", "one_layer_", "sparse_base", "dense_small", "base"]
+)
 def test_an_unknown_argument_is_refused(argument):
     with pytest.raises(ValueError, match=r"qqp.py:.* is unknown; give dense_, .* and one of base, large, cpu"):
         classification.get_config("qqp", argument, 1)
