@@ -18,6 +18,9 @@ The text comes from TFDS (`tfds build glue/qqp --file_format=array_record`), or 
     --config.data.train=train.tsv --config.data.valid=dev.tsv --config.data.tests='("dev.tsv",)'
 
 cpu uses random tables and learns its own subwords; two cores train it in minutes.
+
+dense_roberta_base and dense_roberta_large fine-tune a whole RoBERTa, and multi_layer_roberta_base and _large train masks over its weights;
+docs/importing.md says how. Nobody has trained these four to their end here.
 """
 
 from ml_collections import ConfigDict

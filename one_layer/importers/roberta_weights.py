@@ -7,10 +7,11 @@ are added. The texts here have one type, so reading adds the vector of type 0 to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Float32, Shaped
 
 from one_layer.errors import UserError
@@ -89,12 +90,15 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     for each in wanted:
         sources.setdefault((*each.module, each.leaf), []).append(each)
     known = shapes(config)
-    drawn = {} if all(path[1:] in sources for path in known) else flatten_dict(initialize(config, seed))
+    drawn = {} if all(path[1:] in sources for path in known) else _flat(initialize(config, seed))
     found = {
         path: _read(state, sources[path[1:]]) if path[1:] in sources else np.asarray(drawn[path]) for path in known
     }
     assert {path: array.shape for path, array in found.items()} == known
-    return {"params": {}, "random": {}, **unflatten_dict(found)}, report
+    variables: Variables = {"params": {}, "random": {}}
+    for (*modules, leaf), array in found.items():
+        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = array
+    return variables, report
 
 
 def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -104,7 +108,7 @@ def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.nd
     Raises: UserError for a model that RoBERTa's encoder cannot compute.
     """
     _check(config)
-    arrays = {path[1:]: leaf for path, leaf in flatten_dict(prepared(config, variables)).items()}
+    arrays = {path[1:]: leaf for path, leaf in _flat(prepared(config, variables)).items()}
     state = {_TYPES: np.zeros((1, config.d_model), np.float32)}
     for each in entries(config):
         array = arrays.get((*each.module, each.leaf))
@@ -206,3 +210,8 @@ def _check(config: ModelConfig) -> None:
                 f"model.{name} is {getattr(config, name)!r:.200}, but a model in RoBERTa's format has "
                 f"{' or '.join(map(str, values))}"
             )
+
+
+def _flat(variables: Variables) -> dict[Path, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(variables)
+    return {tuple(key.key for key in path): leaf for path, leaf in leaves}
