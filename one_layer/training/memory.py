@@ -96,13 +96,16 @@ def _longest_scored(corpus: Corpus) -> int:
 
 
 def memory_limit() -> int:
-    """The bytes that this process may take: the accelerator's memory, or the least of the machine's, its group's and its own limit."""
+    """The bytes that the run may take: the memory of all accelerators. On CPUs: the least of the machine's, its group's and its own limit.
+
+    Several processes are taken to be on machines of their own.
+    """
     statistics = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in statistics:
-        return int(statistics["bytes_limit"])
+        return int(statistics["bytes_limit"]) * jax.device_count()
     own, _ = resource.getrlimit(resource.RLIMIT_AS)
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_group_limits(map(Path, _CGROUPS))]
-    return min(limits if own == resource.RLIM_INFINITY else [*limits, own])
+    return min(limits if own == resource.RLIM_INFINITY else [*limits, own]) * jax.process_count()
 
 
 def _group_limits(files: Iterable[Path]) -> list[int]:

@@ -7,13 +7,16 @@ import math
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
 from one_layer.data.batches import TrainingBatches
 from one_layer.errors import UserError
 from one_layer.models.sharding import Devices
+from one_layer.training.memory import memory_limit
 from tests import ROOT, tiny, tiny_runs
 
 MESHES = ("data", "model", "mixed")
@@ -99,6 +102,14 @@ def test_the_shares_of_a_batch_make_the_whole(parts):
             assert {share[name].shape for share in shares} == {shares[0][name].shape}
             if name == "target":
                 assert (joined[:, array.shape[1] :] == 1).all()
+
+
+def test_a_run_may_take_the_memory_of_all_accelerators(monkeypatch):
+    """A model that does not fit on one device must not be refused where it fits on eight."""
+    accelerator = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 100})
+    monkeypatch.setattr(jax, "local_devices", lambda: [accelerator])
+    monkeypatch.setattr(jax, "device_count", lambda: 8)
+    assert memory_limit() == 800
 
 
 @pytest.mark.parametrize(
