@@ -123,6 +123,11 @@ def _join() -> None:
         if _PROCESSES.value != 1 or _PROCESS.value != 0:
             raise UserError("--processes and --process need --distributed=HOST:PORT, where the processes meet")
         return
+    if _PROCESSES.value < 2:
+        raise UserError(
+            f"--distributed={_DISTRIBUTED.value} needs --processes, the number of processes (2 or more), and --process, the number of this "
+            "one from 0"
+        )
     if _MODE.value not in ("train", "evaluate"):
         raise UserError(f"--mode={_MODE.value} runs in one process; leave out --distributed")
     from one_layer.training import processes

@@ -1,9 +1,10 @@
 #!/bin/bash
 # One run on several nodes as a SLURM job that continues until it is done:
 #
-#     sbatch --time=12:00:00 --nodes=2 --gpus-per-node=8 launch/slurm/train_nodes.sh --config=configs/wmt14.py:one_layer_base --workdir=DIR
+#     sbatch --time=12:00:00 --nodes=2 --gpus-per-node=8 launch/slurm/train_nodes.sh --config=configs/wmt14.py:one_layer_base --config.data.directory=DATA \
+#         --workdir=DIR
 #
-# Each node runs one process with all of its GPUs. DIR is on a file system that the nodes share. The job is queued again as in train.sh.
+# Each node runs one process with all of its GPUs. DATA and DIR are on a file system that the nodes share. The job is queued again as in train.sh.
 #SBATCH --job-name=one_layer
 #SBATCH --ntasks-per-node=1
 #SBATCH --signal=USR2@120

@@ -239,7 +239,7 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
         elif not name.startswith(("evaluation.", "mesh.")) and name not in _LAYERS and trained.get(name) != value:
             raise UserError(
                 f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
-                f"evaluation.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
+                f"evaluation.*, mesh.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
             )
     model = without_layers(model, overrides)
     settings = task_settings(model.task, config["evaluation"])
