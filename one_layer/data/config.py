@@ -102,10 +102,6 @@ class DataConfig:
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
         if self.bpe_kind not in BPE_KINDS:
             raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {_listed(BPE_KINDS)}")
-        if self.bpe_kind == "byte-level" and not self.bpe_codes and self.source not in STREAMS:
-            raise UserError(
-                "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes"
-            )
         if self.vocabulary and self.source == "fairseq":
             raise UserError(
                 "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
