@@ -129,6 +129,7 @@ def test_translations_are_as_many_as_lines(trained, caplog):
     assert f"1 of {len(lines)} lines have more than {LONGEST} tokens" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_preparation_and_its_inverse_keep_the_number_of_lines(language):
     lines = [*SHORT, *LONG, *hostile(3, 300)]

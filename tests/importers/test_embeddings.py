@@ -38,6 +38,7 @@ def dense(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_s_tables_are_those_that_its_model_uses(dense, tmp_path_factory):
     params = restore_run(dense, "best").variables["params"]
     for name, rows in zip(("source", "target"), run_tables(restore_run(dense, "best")), strict=True):

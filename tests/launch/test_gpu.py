@@ -73,6 +73,7 @@ def test_a_command_that_has_succeeded_is_not_repeated(tmp_path):
     assert json.loads((tmp_path / "job.json").read_text("utf-8"))["results"] == {"once": [2]}
 
 
+@pytest.mark.slow
 def test_when_the_time_is_over_the_command_may_save_and_the_job_stays_open(tmp_path):
     saving = "signal.signal(signal.SIGTERM, lambda *_: (open({!r}, 'w').write('saved'), sys.exit(0)))\ntime.sleep(60)"
     saved = tmp_path / "saved"

@@ -23,6 +23,8 @@ from one_layer.runs.settings import resolve
 from one_layer.special_tokens import PAD
 from one_layer.training.fine_tuning import source_of, start
 
+pytestmark = pytest.mark.slow
+
 MERGES = "#version: 0.2\nĠ t\nĠt h\nĠth e\n"
 TOKENS = (*SPECIALS, *byte_level.pieces(MERGES), MASK)
 D, FFN, LAYERS, ROWS = 8, 12, 2, 18

@@ -133,6 +133,8 @@ def test_stacked_products_are_computed_rightly(tmp_path):
 import one_layer.training.population
 from launch import population
 
+pytestmark = pytest.mark.slow
+
 def computed(entries, interruption):
     import jax, jax.numpy as jnp
     of_one = lambda i: jnp.sum((jnp.eye(3) @ jnp.array([i, 0, 0])) ** 2)

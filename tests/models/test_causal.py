@@ -13,6 +13,8 @@ from one_layer.models.causal_decoding import CausalDecoder
 from one_layer.models.flops import update_flops
 from one_layer.tasks.model import prepared
 
+pytestmark = pytest.mark.slow
+
 VOCAB, LENGTH = 20, 11
 SMALL = {"d_model": 16, "ffn": 24, "heads": 2, "encoder_layers": 0, "decoder_layers": 2, "family": "decoder"}
 MODELS = {

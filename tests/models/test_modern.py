@@ -14,6 +14,8 @@ from one_layer.models.accounting import account
 from one_layer.models.decoding import Decoder
 from one_layer.tasks.model import prepared
 
+pytestmark = pytest.mark.slow
+
 MODERN = {"d_model": 8, "ffn": 12, "heads": 2, "block": "modern", "norm_position": "pre"}
 ALONE = {"encoder_layers": 0, "family": "decoder"}
 DENSE = ModelConfig(20, 20, **MODERN, **ALONE, decoder_layers=1, weights="dense")

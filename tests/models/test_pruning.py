@@ -17,6 +17,8 @@ from one_layer.runs.settings import rescored
 from tests import tiny
 from tests.tiny_tickets import TINY, flat, same_numbers, ticket_of, trained
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2, "decoder_layers": 2}
 STRINGS = {
     "updatable": ({"weights": "dense", "encoder_layers": "LRLR", "reservoir": "ffn"}, "LrlR"),

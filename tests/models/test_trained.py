@@ -24,6 +24,8 @@ from tests.models.test_layer_strings import products
 from tests.models.test_translation import SOURCE, TARGET
 from tests.training.test_step import batch
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2, "encoder_layers": 3, "decoder_layers": 1, "weights": "dense"}
 
 

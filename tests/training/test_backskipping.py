@@ -23,6 +23,8 @@ from tests import tiny
 from tests.models.test_layer_strings import products
 from tests.models.test_translation import SOURCE, TARGET
 
+pytestmark = pytest.mark.slow
+
 D = 8
 G = (
     jnp.asarray(np.random.default_rng(0).standard_normal((2, 5, D)), jnp.float32).at[1, 3:].set(0)
@@ -141,7 +143,6 @@ def test_the_policy_moves_towards_actions_that_made_the_gradient_smaller_than_ex
     np.testing.assert_array_equal(changes["w"], -params["w"])
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_with_its_policy_and_its_ticket_has_none(tmp_path, monkeypatch):
     monkeypatch.setattr(backskipping, "DECAY", 0.5)
     changes = {

@@ -23,6 +23,8 @@ from one_layer.training.step import train_step
 from one_layer.training.train import train
 from tests import tiny, tiny_runs
 
+pytestmark = pytest.mark.slow
+
 CLASSIFIER = {name: value for name, value in tiny_runs.TASKS["classification"].items() if name != "data.store"}
 CLASSIFIER |= {"data.source_language": "de", "data.tests": ("test.tsv",), "data.tokenize": False, "train.updates": 8}
 
@@ -132,7 +134,6 @@ def finished(source, text, tmp_path_factory):
     return run, folder
 
 
-@pytest.mark.slow
 def test_only_the_head_was_trained(source, finished):
     _, folder = finished
     before, after = (restore_run(each) for each in (source, folder))
@@ -147,7 +148,6 @@ def test_only_the_head_was_trained(source, finished):
     assert ticket.lines(["das kind schläft ."]) == after.lines(["das kind schläft ."])
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_goes_on_without_the_other_folder(source, text, tmp_path, monkeypatch):
     """Stopped before its first evaluation: the masks that the first `mask/flips` compares with are those that it began with."""
     copy = tmp_path / "source"

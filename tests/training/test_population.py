@@ -127,6 +127,7 @@ def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
         assert_same_run(tmp_path / name, alone / name)
 
 
+@pytest.mark.slow
 def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tmp_path, monkeypatch):
     interruption, opened = Interruption(), []
 

@@ -114,6 +114,7 @@ def test_metrics_have_their_names(workdir):
     assert result(workdir)["valid"]["score"] == -min(line["valid/nll"] for line in scored)
 
 
+@pytest.mark.slow
 def test_interrupted_equals_uninterrupted(workdir, tmp_path):
     train(tiny.run({"train.updates": tiny.EVERY}), tmp_path, [])
     train(tiny.run(), tmp_path, [])
@@ -259,6 +260,7 @@ def kept_steps(folder):
     return steps
 
 
+@pytest.mark.slow
 def test_every_update_is_in_a_line_of_metrics(tmp_path):
     """Also those between the last line and an evaluation."""
     train(tiny.run({"train.log_every": 3, "data.tests": ()}), tmp_path, [])
