@@ -24,6 +24,8 @@ from one_layer.training.train import train
 from tests import tiny
 from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"train.updates": 4, "data.tests": ()}
 
 
@@ -38,7 +40,6 @@ def dense(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 def test_a_run_s_tables_are_those_that_its_model_uses(dense, tmp_path_factory):
     params = restore_run(dense, "best").variables["params"]
     for name, rows in zip(("source", "target"), run_tables(restore_run(dense, "best")), strict=True):
@@ -151,7 +152,6 @@ def pretrained(source, dense, folder, vocabularies) -> dict[str, str]:
     return {"model.embedding_source": source, "model.embedding_path": str(folder / "source")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("source", ["run", pytest.param("roberta", marks=pytest.mark.slow)])
 def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, dense, source):
     """Under masks; tests/tasks/classification/test_serve.py covers tables without masks."""

@@ -20,6 +20,8 @@ from launch.sweeps.populations import PopulationLauncher, describe
 from one_layer.errors import UserError
 from tests import ROOT, tiny
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 KEEPS = [{"model.keep": keep} for keep in (0.1, 0.3, 0.5, 0.7)]
 
@@ -132,8 +134,6 @@ def test_stacked_products_are_computed_rightly(tmp_path):
     code = """
 import one_layer.training.population
 from launch import population
-
-pytestmark = pytest.mark.slow
 
 def computed(entries, interruption):
     import jax, jax.numpy as jnp

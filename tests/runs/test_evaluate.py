@@ -26,6 +26,8 @@ from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -55,7 +57,6 @@ def padded(sentences):
     return np.stack([np.pad(ids, (0, width - len(ids)), constant_values=PAD) for ids in sentences]).astype(np.int32)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("of_the_best", "said"), [(100.0, True), (-1.0, False)])
 def test_an_average_below_the_best_checkpoint_is_said(last, workdir, tmp_path, caplog, of_the_best, said):
     folder = RunFolder(tmp_path)

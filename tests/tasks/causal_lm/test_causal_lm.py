@@ -25,6 +25,8 @@ from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 BLOCK, STRIDE, LENGTH = 16, 6, 24
 WORDS = ["un", "dos", "tres", "cat", "cinc"]
 CHANGES = {
@@ -90,7 +92,6 @@ def test_it_learns_and_says_what_it_measures(folder):
     assert scores["context"] == BLOCK and scores["stride"] == STRIDE and 0 < scores["bits_per_byte"] < 8
 
 
-@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
     for updates in (20, 40):
         train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
@@ -121,7 +122,6 @@ def test_a_smaller_stride_is_another_score_with_its_own_file(folder, model):
     assert json.loads(path.read_text())["bits_per_byte"] == found["bits_per_byte"]
 
 
-@pytest.mark.slow
 def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_path):
     alone = shutil.copy(folder.ticket_file, tmp_path / "model.safetensors")
     models = [model, one_layer.load(alone), one_layer.load(alone, packed=True)]
@@ -133,7 +133,6 @@ def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_
     assert fewest <= most <= folder.ticket_file.stat().st_size
 
 
-@pytest.mark.slow
 def test_the_most_probable_tokens_are_those_of_whole_sequences(model):
     """Temperature 0 continues with the most probable byte, of which specials are none, also after the context was cut in half."""
     context = BLOCK
@@ -151,7 +150,6 @@ def test_the_most_probable_tokens_are_those_of_whole_sequences(model):
     assert len(said) == LENGTH and first > 0
 
 
-@pytest.mark.slow
 def test_a_sample_depends_on_its_seed_its_place_and_nothing_else(model):
     prompts = ["un dos", "c", "un dos", "tres cat cinc un"]
     said = model.generate(prompts)

@@ -20,6 +20,8 @@ from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["uno", "due", "tre", "gatto", "cinque"]
 CHANGES = {
     "task": "masked_lm",
@@ -76,7 +78,6 @@ def test_it_learns_and_says_what_it_measures(folder, model):
     assert scores["masked"] > 0 and 0 <= scores["accuracy"] <= 1
 
 
-@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
     for updates in (20, 40):
         train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
