@@ -32,6 +32,7 @@ import jax
 from configs.common import SIZES
 from launch import command
 from launch.benchmarks import accelerator, data, decode, devices, reservoirs, select, startup, ticket, train
+from one_layer.heap import keep_freed_memory
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
 
@@ -71,6 +72,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="run fewer rounds")
     parser.add_argument("--out", type=Path, help="file to which the result is appended, as one line of JSON")
     arguments = parser.parse_args()
+    keep_freed_memory()  # as training does
     about = {
         "benchmark": arguments.name,
         "size": arguments.size,
