@@ -30,8 +30,6 @@ help:
 	@echo "Each first installs requirements.txt into $(VENV) where that has not been done yet;"
 	@echo "PYTHON=python3.12 chooses another Python (3.11 or later)."
 
-# Huge pages for the large buffers of a step, where Linux offers them: a fifth less time.
-demo: export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 demo: $(INSTALLED)
 	$(BIN)/python main.py --config=configs/toy.py --workdir=runs/demo
 

@@ -1,6 +1,6 @@
 """Compares how fast runs converge: AUCC over seconds, updates and operations, and what is saved until the baseline's best score.
 
-    python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--seconds=T]
+    python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--seconds=T] [--picture=FILE.svg] [--axis=updates]
 
 The conventions are those of one_layer/training/convergence.py.
 """
@@ -16,7 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
 from one_layer.errors import UserError
-from one_layer.training.convergence import compare, read
+from one_layer.files import write_atomically
+from one_layer.training.convergence import AXES, Curve, compare, curve, read
+
+_UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
 
 
 def main() -> None:
@@ -29,6 +32,10 @@ def main() -> None:
     parser.add_argument("--score", default="bleu", help="a validation score: bleu, nll, accuracy, ...")
     parser.add_argument(
         "--seconds", type=command.positive, help="T of the axis of seconds; by default the shortest run's end"
+    )
+    parser.add_argument("--picture", type=_picture_file, help="an .svg or .png file for the curves")
+    parser.add_argument(
+        "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
     )
     arguments = parser.parse_args()
     others = [Path(name) for name in sorted(glob(arguments.runs)) if (Path(name) / "metrics.jsonl").is_file()]
@@ -47,6 +54,29 @@ def main() -> None:
             continue
         runs[str(folder)] = lines
     print(compare(runs, str(arguments.baseline), arguments.score, arguments.seconds))
+    if arguments.picture:
+        curves = {Path(name).name: curve(lines, arguments.score, arguments.axis) for name, lines in runs.items()}
+        _draw(curves, arguments.score, arguments.axis, arguments.picture)
+
+
+def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
+    """Draws a line for each run, with the name of its folder. Past the number of colours, lines are dashed."""
+    from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone
+
+    figure, axes = new_axes(_UNITS[axis], f"validation {score}")
+    for place, (name, each) in enumerate(curves.items()):
+        style = "-" if place < len(COLOURS) else "--"
+        axes.plot(each.x, each.y, style, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=name)
+    legend(figure)
+    write_atomically(path, png(figure) if path.suffix == ".png" else standalone(figure, path.stem))
+
+
+def _picture_file(text: str) -> Path:
+    """Parses --picture. Raises: ArgumentTypeError for other endings than .svg and .png."""
+    path = Path(text)
+    if path.suffix not in (".svg", ".png"):
+        raise argparse.ArgumentTypeError(f"{text!r} must end in .svg or .png")
+    return path
 
 
 if __name__ == "__main__":

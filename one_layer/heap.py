@@ -27,4 +27,5 @@ def keep_freed_memory() -> bool:
         return False
     settings = {_MMAP_MAX: 0, _TRIM_THRESHOLD: -1, _ARENA_MAX: 1}  # a threshold of -1 turns trimming off
     mallopt = ctypes.CDLL(None).mallopt
-    return all([mallopt(name, value) == 1 for name, value in settings.items()])
+    accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
+    return all(accepted)

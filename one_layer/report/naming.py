@@ -33,10 +33,17 @@ def embeddings(config: Config) -> str:
 
 
 def shape(config: Config) -> str:
-    """Width and depth."""
+    """Width and depth, and the kind of the reservoirs if there are some."""
     sizes = [config.get(f"model.{name}") for name in ("d_model", "ffn", "encoder_layers", "decoder_layers")]
     layers = f"{sizes[2]}+{sizes[3]}" if sizes[3] else f"{sizes[2]}"
-    return f"d {sizes[0]}, ffn {sizes[1]}, {layers} layers"
+    kind = f" ({config.get('model.reservoir')} reservoirs)" if "r" in layers.lower() else ""
+    return f"d {sizes[0]}, ffn {sizes[1]}, {layers} layers{kind}"
+
+
+def training(config: Config) -> str:
+    """What paper B does in training: backskipping and LayerDrop; empty without them."""
+    skip, drop = config.get("train.backskip", "off"), config.get("model.layerdrop", 0.0)
+    return ", ".join([f"backskip {skip}"] * (skip != "off") + [f"LayerDrop {drop:g}"] * bool(drop))
 
 
 def initialisation(config: Config) -> str:
@@ -51,16 +58,20 @@ WEIGHTS = Dimension(("model.weights", "model.sharing"), weights)
 EMBEDDINGS = Dimension(
     ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary"))), embeddings
 )
-SHAPE = Dimension(tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers")), shape)
+SHAPE = Dimension(
+    tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "reservoir")), shape
+)
 INITIALISATION = Dimension(
     (*(f"model.init_{part}" for part in _KEYS_OF_INITIALISATION), "model.scale_by_keep"), initialisation
 )
 
 
 def parts(config: Config) -> tuple[str, ...]:
-    """A model in words: weights, shape, embeddings and initialisation. A fully weighted model lacks the last two."""
+    """A model in words: weights, shape, how it is trained, embeddings and initialisation. A fully weighted model lacks the last two."""
     masked = config.get("model.weights") != "dense"
-    return (weights(config), shape(config), *((f"{embeddings(config)} embeddings", initialisation(config)) * masked))
+    known = (weights(config), shape(config), training(config))
+    known += (f"{embeddings(config)} embeddings", initialisation(config)) * masked
+    return tuple(part for part in known if part)
 
 
 def model(config: Config) -> str:

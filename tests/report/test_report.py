@@ -15,6 +15,7 @@ import pytest
 
 import one_layer.report.writing as writing
 from one_layer.errors import UserError
+from one_layer.report import naming
 from one_layer.report.claims import claims
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
@@ -104,6 +105,29 @@ def test_a_figure_compares_models_that_differ_in_one_thing(runs):
     for comparison in each.values():
         assert all([point.keep for point in line.points] == list(KEEPS) for line in comparison.lines)
         assert [len(point.values) for point in comparison.dense] == [3]
+
+
+def test_models_of_paper_b_have_names_of_their_own():
+    dense = {
+        "model.weights": "dense",
+        "model.encoder_layers": "4L+3R",
+        "model.decoder_layers": 1,
+        "model.reservoir": "gru",
+    }
+    plain = {**dense, "model.encoder_layers": "LLLL"}
+    models = [
+        dense,
+        {**dense, "model.reservoir": "conv"},
+        {**dense, "train.backskip": "identity"},
+        {**dense, "train.backskip": "policy"},
+        plain,
+        {**plain, "model.layerdrop": 0.1},
+    ]
+    names = naming.distinct(models)
+    assert len(set(names)) == len(models)
+    assert (
+        names[4] == naming.distinct([{**plain, "model.reservoir": "conv"}])[0]
+    )  # the kind of reservoirs that are not there
 
 
 def test_a_line_that_nothing_is_compared_with_is_drawn_too(tmp_path):

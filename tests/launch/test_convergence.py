@@ -1,0 +1,72 @@
+"""The command that compares how fast runs converge: its table, its picture, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests import ROOT
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs with three evaluations each, and one without any."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, speed in (("plain", 1.0), ("quick", 2.0)):
+        lines = [
+            {"step": n * 10, "seconds": 5.0 * n, "train/flops": 1e6 * n, "valid/bleu": speed * n, "valid/nll": 9.0 - n}
+            for n in (1, 2, 3)
+        ]
+        (folder / name).mkdir()
+        (folder / name / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "begun").mkdir()
+    (folder / "begun" / "metrics.jsonl").write_text('{"step": 5}\n')
+    return folder
+
+
+def compare(runs: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    words = ["launch/convergence.py", f"--baseline={runs / 'plain'}", f"--runs={runs}/*", *more]
+    return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def drawn(runs: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
+    picture = runs / "curves.svg"
+    return compare(runs, f"--picture={picture}", "--axis=flops"), picture
+
+
+def test_the_table_has_the_runs_that_were_evaluated(drawn):
+    done, _ = drawn
+    assert done.returncode == 0
+    _, *rows = done.stdout.splitlines()
+    assert [Path(row.split()[0]).name for row in rows] == ["plain", "quick"]
+    assert "begun is left out" in done.stderr
+
+
+def test_the_picture_names_every_run_and_the_axis(drawn):
+    _, picture = drawn
+    words = {
+        "".join(text.itertext()).strip() for text in ElementTree.parse(picture).iter() if text.tag.endswith("text")
+    }
+    assert {"plain", "quick", "operations (FLOPs)", "validation bleu"} <= words
+    assert "begun" not in words
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (["--picture=curves.pdf"], "'curves.pdf' must end in .svg or .png"),
+        (["--axis=epochs"], "invalid choice: 'epochs'"),
+        (["--score=f1"], "no validation score 'f1'"),
+        (["--runs=/nowhere/*"], "matches no folder"),
+    ],
+)
+def test_what_it_refuses(runs, more, named):
+    done = compare(runs, *more)
+    assert done.returncode == 2
+    assert named in done.stderr and "Traceback" not in done.stderr
