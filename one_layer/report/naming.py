@@ -69,9 +69,8 @@ INITIALISATION = Dimension(
 def parts(config: Config) -> tuple[str, ...]:
     """A model in words: weights, shape, how it is trained, embeddings and initialisation. A fully weighted model lacks the last two."""
     masked = config.get("model.weights") != "dense"
-    known = (weights(config), shape(config), training(config))
-    known += (f"{embeddings(config)} embeddings", initialisation(config)) * masked
-    return tuple(part for part in known if part)
+    random = (f"{embeddings(config)} embeddings", initialisation(config)) * masked
+    return tuple(part for part in (weights(config), shape(config), training(config), *random) if part)
 
 
 def model(config: Config) -> str:
