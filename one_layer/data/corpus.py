@@ -124,7 +124,14 @@ def load_scored(
 
 
 def _check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> None:
-    """Raises: UserError if a file of codes or a vocabulary is there, but is not what a run began with (`vocabularies`, `codes`)."""
+    """Raises: UserError if a file of codes or a vocabulary is there, but is not what a run began with (`vocabularies`, `codes`), and for
+    byte-level text without merges, which only a stream of text learns.
+    """
+    if config.bpe_kind == "byte-level" and codes is None and not config.bpe_codes:
+        raise UserError(
+            "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes, or a run that has "
+            "them as train.init_from"
+        )
     saved = {"bpe_codes": codes, "vocabulary": vocabularies[0] if vocabularies else None}
     for name, own in saved.items():
         path = getattr(config, name)

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from one_layer.data.config import STREAMS, DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.pruning import pruned
@@ -198,12 +198,6 @@ def _check_together(run: RunConfig) -> None:
     """Checks, before any text is read, that the model can be trained and that the settings fit together. Raises: UserError."""
     model = run.model_config(10, 10)
     run.task.check(run.data, model, run.evaluation)
-    merges = run.data.bpe_codes or run.data.source in STREAMS or run.train.init_from
-    if run.data.bpe_kind == "byte-level" and not merges:
-        raise UserError(
-            "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes, or a run that has "
-            "them as train.init_from"
-        )
     if not any(path[0] == "params" for path in shapes(model)):
         raise UserError(
             "model.keep is 1.0, so there are no masks and nothing to train; give a model.keep below 1, or "

@@ -65,8 +65,7 @@ def source_of(run: RunConfig) -> TrainedModel | None:
         source = restore_run(folder, "best")
     except UserError as error:
         raise UserError(f"the run of train.init_from cannot be used: {error}") from None
-    _check_model(run, source)
-    _check_text(run, source)
+    _check_keys(run, source)
     _check_random(run, source)
     return dataclasses.replace(
         source, variables=fetch(source.variables)
@@ -100,33 +99,30 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     return Start(_nested(taken), _nested(_stored(run, model)), report)
 
 
-def _check_model(run: RunConfig, source: TrainedModel) -> None:
-    model = run.model_config(10, 10)
-    has_reservoirs = any("R" in pattern for pattern in model.layers.patterns.values())
-    learned = ("max_positions",) if model.positions == "learned" else ()
-    for key in (*_SAME, *learned, *(_SAME_RESERVOIRS if has_reservoirs else ())):
-        here, there = getattr(model, key), getattr(source.config, key)
-        if here != there:
-            raise UserError(
-                f"model.{key} is {here!r}, but it is {there!r} in {run.train.init_from} of train.init_from; give the same"
-            )
-
-
-def _check_text(run: RunConfig, source: TrainedModel) -> None:
-    """Raises: UserError if the text would be prepared in another way than that of `source`."""
+def _check_keys(run: RunConfig, source: TrainedModel) -> None:
+    """Raises: UserError that names all keys in which the runs differ, though they decide what the arrays compute or how text is read."""
     now, then = run.data, source.assets.source_preprocessing
     if then.codes is None and (now.bpe_merges or now.bpe_codes):
         raise UserError(
             f"data.bpe_merges is {now.bpe_merges} and data.bpe_codes is {now.bpe_codes!r:.200}, but {run.train.init_from} of "
             "train.init_from has no BPE; leave both out"
         )
-    for key in _TEXT:
-        here, there = getattr(now, key), getattr(then, key)
-        if here != there and (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize):
-            raise UserError(
-                f"data.{key} is {here!r}, but it is {there!r} in {run.train.init_from} of train.init_from, whose vocabulary is used; give "
-                "the same"
-            )
+    model = run.model_config(10, 10)
+    has_reservoirs = any("R" in pattern for pattern in model.layers.patterns.values())
+    learned = ("max_positions",) if model.positions == "learned" else ()
+    pairs = [
+        (f"model.{key}", getattr(model, key), getattr(source.config, key))
+        for key in (*_SAME, *learned, *(_SAME_RESERVOIRS if has_reservoirs else ()))
+    ] + [
+        (f"data.{key}", getattr(now, key), getattr(then, key))
+        for key in _TEXT
+        if (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize)
+    ]
+    different = [(key, here, there) for key, here, there in pairs if here != there]
+    if different:
+        listed = ", ".join(f"{key} is {here!r}, but it is {there!r} there" for key, here, there in different)
+        mended = " ".join(f"--config.{key}={there}" for key, _, there in different)
+        raise UserError(f"{run.train.init_from} of train.init_from does not fit: {listed}; give {mended}")
 
 
 def _check_random(run: RunConfig, source: TrainedModel) -> None:

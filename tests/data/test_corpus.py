@@ -125,6 +125,13 @@ def test_prepared_text_stays_unchanged_and_new_text_is_prepared(folder: Path) ->
     assert corpus.target_preprocessing.apply(["THAT is."]) == ["tha@@ t i@@ s ."]
 
 
+def test_byte_level_text_needs_merges(folder: Path) -> None:
+    config = texts(folder, bpe_kind="byte-level")
+    with pytest.raises(UserError, match=r"data\.bpe_kind=byte-level needs merges .*data\.bpe_codes.*train\.init_from"):
+        load(config)
+    assert load(config, codes="#version: 0.2\nt h\n").codes == "#version: 0.2\nt h\n"
+
+
 def test_given_vocabularies_and_codes_are_used(folder: Path) -> None:
     config = texts(folder, tokenize=True, bpe_merges=8)
     first = load(config)

@@ -146,12 +146,6 @@ def test_a_missing_section_is_named(section):
         resolve(config)
 
 
-def test_byte_level_text_needs_merges_or_a_run_that_has_them():
-    with pytest.raises(UserError, match=r"data\.bpe_kind=byte-level needs merges .*data\.bpe_codes.*train\.init_from"):
-        tiny.run({"data.bpe_kind": "byte-level"})
-    assert tiny.run({"data.bpe_kind": "byte-level", "train.init_from": "runs/mlm"}).data.bpe_kind == "byte-level"
-
-
 def test_the_config_of_an_earlier_version_has_no_mesh():
     config = tiny.config()
     del config["mesh"]

@@ -94,8 +94,8 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, 
     ("changes", "message"),
     [
         ({"train.init_from": "nowhere"}, r"train\.init_from is nowhere, where there is no run"),
-        ({"model.d_model": 32}, r"model\.d_model is 32, but it is 16 in "),
-        ({"model.norm_position": "pre"}, r"model\.norm_position is 'pre', but it is 'post' in "),
+        ({"model.d_model": 32}, r"model\.d_model is 32, but it is 16 there; "),
+        ({"model.norm_position": "pre"}, r"model\.norm_position is 'pre', but it is 'post' there; "),
         ({"seed": 2}, r"seed is 2, but it is 1 in .*give seed=1"),
         ({"model.keep": 0.3}, r"the random weights .* give the same model\.init_\* keys"),
         (
@@ -103,7 +103,11 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, 
             r"nothing of .* fits: it is a translation model of 1\+1 layers with model\.weights=one_layer",
         ),
         ({"data.bpe_merges": 10}, r"data\.bpe_merges is 10 .* has no BPE"),
-        ({"data.lowercase": True}, r"data\.lowercase is True, but it is False in .*give the same"),
+        ({"data.lowercase": True}, r"data\.lowercase is True, but it is False there; give --config\.data\.lowercase=False$"),
+        (
+            {"model.d_model": 32, "data.tokenize": True},
+            r"d_model is 32, .*tokenize is True, .*give --config\.model\.d_model=16 --config\.data\.tokenize=False$",
+        ),
         (
             {"data.source_language": "en", "data.target_language": "de"},
             r"but the run of train\.init_from has de and en",
