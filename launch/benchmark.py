@@ -4,7 +4,8 @@
 
 NAME is one of:
 - `select`: making a mask by counting, compared with sorting.
-- `train`: a masked training step, compared with a dense one, and the memory of the masked step.
+- `train`: a masked training step, compared with a dense one, and the memory of the masked step; also PyTorch's steps if it is installed,
+  or if ONE_LAYER_TORCH names a Python that has it.
 - `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
@@ -21,6 +22,8 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
+import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import jax
+import jaxlib
 
 from configs.common import SIZES
 from launch import command
@@ -47,7 +51,7 @@ BENCHMARKS = {
     "devices": devices,
     "startup": startup,
 }
-_ABOUT = ("benchmark", "size", "device", "jax", "commit")
+_ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -78,6 +82,10 @@ def main() -> None:
         "size": arguments.size,
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "python": platform.python_version(),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "commit": commit(),
     }
     result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick)}
