@@ -12,6 +12,7 @@ NAME is one of:
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
 - `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
 - `devices`: the time of a training step on 1 to 8 CPU devices, the memory of a device, and the bytes between devices.
+- `kernel`: products with packed masks by a kernel for Hopper GPUs, compared with XLA's.
 - `startup`: the time from the start of a process to the first translated line.
 
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
@@ -35,7 +36,7 @@ import jaxlib
 
 from configs.common import SIZES
 from launch import command
-from launch.benchmarks import accelerator, data, decode, devices, reservoirs, select, startup, ticket, train
+from launch.benchmarks import accelerator, data, decode, devices, kernel, reservoirs, select, startup, ticket, train
 from one_layer.heap import keep_freed_memory
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "data": data,
     "reservoirs": reservoirs,
     "devices": devices,
+    "kernel": kernel,
     "startup": startup,
 }
 _ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-_FLOAT32 = partial(jnp.einsum, preferred_element_type=jnp.float32)
+_Letters = tuple[str, str, str]  # of the first factor, of the second one, and of the result
+_Types = tuple[str, str]
 
 
 def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
@@ -24,33 +25,37 @@ def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dty
     dots if `y` has.
     """
     if jnp.dtype(dtype) != jnp.bfloat16:
-        return jnp.asarray(_FLOAT32(subscripts, x.astype(dtype), y.astype(dtype)))
+        return jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32)
     factors, result = subscripts.split("->")
     first, second = factors.split(",")
     axes = string.ascii_uppercase[: x.ndim - len(first) + len("...")]
-    spelled = tuple(each.replace("...", axes) for each in (first, second, result))
-    return _rounded((spelled, (x.dtype.name, y.dtype.name)), x, y)
+    first, second, result = (each.replace("...", axes) for each in (first, second, result))
+    return _rounded((first, second, result), (x.dtype.name, y.dtype.name), x, y)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _rounded(names: tuple[tuple[str, ...], tuple[str, ...]], x: Array, y: Array) -> Array:
-    return _forward(names, x, y)[0]
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _rounded(letters: _Letters, types: _Types, x: Array, y: Array) -> Array:
+    return _forward(letters, types, x, y)[0]
 
 
-def _forward(names: tuple[tuple[str, ...], tuple[str, ...]], x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
-    (first, second, result), _ = names
+def _forward(letters: _Letters, types: _Types, x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
     x, y = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
-    return _FLOAT32(f"{first},{second}->{result}", x, y), (x, y)
+    return _summed(*letters, x, y), (x, y)
 
 
-def _backward(
-    names: tuple[tuple[str, ...], tuple[str, ...]], factors: tuple[Array, Array], gradient: Array
-) -> tuple[Array, Array]:
-    ((first, second, result), types), (x, y) = names, factors
+def _backward(letters: _Letters, types: _Types, kept: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    (first, second, result), (x, y) = letters, kept
     gradient = gradient.astype(jnp.bfloat16)
-    of_x = _FLOAT32(f"{result},{second}->{first}", gradient, y)
-    of_y = _FLOAT32(f"{first},{result}->{second}", x, gradient)
+    of_x, of_y = _summed(result, second, first, gradient, y), _summed(first, result, second, x, gradient)
     return of_x.astype(types[0]), of_y.astype(types[1])
 
 
 _rounded.defvjp(_forward, _backward)
+
+
+def _summed(first: str, second: str, result: str, x: Array, y: Array) -> Array:
+    if set(first) & set(second) & set(result) and jax.default_backend() == "cpu":
+        # A stack of products. XLA's CPU backend (jaxlib 0.10.2) stops at some of them: "Unsupported element type for DotThunk::Execute:
+        # BF16 x BF16 = F32". In float32 they are the same numbers.
+        x, y = x.astype(jnp.float32), y.astype(jnp.float32)
+    return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.float32)

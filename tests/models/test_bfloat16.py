@@ -73,7 +73,15 @@ def training(chosen: ModelConfig, micro_batches: int = 2) -> tuple[Any, Any]:
     return jax.make_jaxpr(step, return_shape=True)(params, jax.eval_shape(adam.init, params), variables, batch, 3)
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(autouse=True)
+def _as_for_an_accelerator(monkeypatch):
+    """The programs are only read. On a CPU, stacks of products are in float32, because its backend cannot compute them all."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in ("gru", "conv") else []) for name in MODELS]
+)
 def chosen(request):
     return config(**MODELS[request.param])
 
