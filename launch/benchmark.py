@@ -4,13 +4,15 @@
 
 NAME is one of:
 - `select`: making a mask by counting, compared with sorting.
-- `train`: a masked training step, compared with a dense one, and the memory of the masked step.
+- `train`: a masked training step, compared with a dense one, and the memory of the masked step; also PyTorch's steps if it is installed,
+  or if ONE_LAYER_TORCH names a Python that has it.
 - `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
 - `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
 - `devices`: the time of a training step on 1 to 8 CPU devices, the memory of a device, and the bytes between devices.
+- `kernel`: products with packed masks by a kernel for Hopper GPUs, compared with XLA's.
 - `startup`: the time from the start of a process to the first translated line.
 
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
@@ -21,6 +23,8 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
+import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,10 +32,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import jax
+import jaxlib
 
 from configs.common import SIZES
 from launch import command
-from launch.benchmarks import accelerator, data, decode, devices, reservoirs, select, startup, ticket, train
+from launch.benchmarks import accelerator, data, decode, devices, kernel, reservoirs, select, startup, ticket, train
 from one_layer.heap import keep_freed_memory
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
@@ -45,9 +50,10 @@ BENCHMARKS = {
     "data": data,
     "reservoirs": reservoirs,
     "devices": devices,
+    "kernel": kernel,
     "startup": startup,
 }
-_ABOUT = ("benchmark", "size", "device", "jax", "commit")
+_ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -78,6 +84,10 @@ def main() -> None:
         "size": arguments.size,
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "python": platform.python_version(),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "commit": commit(),
     }
     result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick)}

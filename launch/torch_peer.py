@@ -1,10 +1,13 @@
-"""The same training step in plain PyTorch, which `launch/benchmark.py train` measures for comparison.
+"""The same training step in plain PyTorch, which `launch/benchmark.py train` measures for comparison: a peer (launch/benchmarks/peers.py).
 
 It makes masks as Ramanujan et al. (2020) and the paper's code do: it sorts all scores of every matrix at every use.
 """
 
 from __future__ import annotations
 
+import json
+import platform
+import sys
 from typing import Any
 
 import torch
@@ -90,7 +93,7 @@ class Training:
             self.stacks.append(nn.ModuleList(Layer(d, ffn, heads, attentions, shared) for _ in range(layers)))
         trained = [p for module in (self.tables, self.stacks) for p in module.parameters() if p.requires_grad]
         self.optimizer = torch.optim.Adam(trained, betas=(0.9, 0.98))
-        self.batch = {name: torch.as_tensor(array[0]).long() for name, array in batch.items()}
+        self.batch = {name: torch.tensor(rows[0]) for name, rows in batch.items()}
 
     def __call__(self) -> float:
         source_table, target_table = (table() for table in self.tables)
@@ -106,3 +109,17 @@ class Training:
         loss.backward()
         self.optimizer.step()
         return float(loss.detach())
+
+
+def main() -> None:
+    """Reads the task (`sizes`, `vocabularies`, `batch`), says what runs here, and makes one update for each name that it reads."""
+    task = json.loads(sys.stdin.readline())
+    sides = {name: Training(name == "masked", **task) for name in ("masked", "dense")}
+    about = {"torch": torch.__version__, "threads": torch.get_num_threads(), "python": platform.python_version()}
+    print(json.dumps(about), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(sides[json.loads(line)]()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

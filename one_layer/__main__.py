@@ -27,6 +27,7 @@ from ml_collections import config_flags
 from one_layer import config_files
 from one_layer.errors import UserError
 from one_layer.heap import keep_freed_memory
+from one_layer.program_cache import keep_programs
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
@@ -252,9 +253,8 @@ def _mesh() -> dict[str, int]:
 def set_up() -> None:
     """Makes the logs readable, and keeps freed memory, and compiled programs between runs unless the user has set JAX's cache otherwise."""
     keep_freed_memory()
+    keep_programs()
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "one_layer" / "jax"))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     logging.getLogger("jax").setLevel(logging.WARNING)
     # Orbax warns about intended settings. It raises the errors that it logs, and asyncio reports the same ones once more, at a random time.
     for library in ("absl", "asyncio"):

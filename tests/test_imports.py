@@ -21,7 +21,7 @@ ROWS = (
     ("models",),
     ("layers", "data"),
     ("supermask", "initializers"),
-    ("errors", "files", "special_tokens", "config_files", "heap"),
+    ("errors", "files", "special_tokens", "config_files", "heap", "program_cache"),
 )
 RANK = {package: rank for rank, row in enumerate(reversed(ROWS)) for package in row}
 # Inside tasks/ each task's folder stands by itself; what they share lies beside them.

@@ -108,7 +108,8 @@ def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.nd
     Raises: UserError for a model that RoBERTa's encoder cannot compute.
     """
     _check(config)
-    arrays = {path[1:]: leaf for path, leaf in _flat(prepared(config, variables)).items()}
+    exact = prepared(config.replace(dtype="float32"), variables)
+    arrays = {path[1:]: leaf for path, leaf in _flat(exact).items()}
     state = {_TYPES: np.zeros((1, config.d_model), np.float32)}
     for each in entries(config):
         array = arrays.get((*each.module, each.leaf))

@@ -12,6 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers.matrix import Drop, Projection
+from one_layer.layers.products import product
 from one_layer.supermask import Supermask
 
 # Not -inf: a pad may have no visible key at all. It then computes an unused mean over all keys; -inf would give NaN.
@@ -23,7 +24,7 @@ BLOCK = 8
 
 
 def rotated(
-    x: Float[Array, "batch length heads head"], places: Int[Array, " length"]
+    x: Float[Array, "batch length heads head"], places: Int[Array, "#length"]
 ) -> Float[Array, "batch length heads head"]:
     """Rotary positions (Su et al. 2021, arXiv 2104.09864): pair i of features turns by p · 10000^(-2i / head) at position p.
 
@@ -97,10 +98,10 @@ class Attention(nn.Module):
         if not to_itself and self.is_mutable_collection("memory") and not self.is_initializing():
             self.put_variable("memory", "keys", keys.transpose(0, 2, 3, 1))
             self.put_variable("memory", "values", values.transpose(0, 2, 1, 3))
-        scores = jnp.einsum("bqhd,bkhd->bhqk", query, keys, preferred_element_type=jnp.float32)
+        scores = product("bqhd,bkhd->bhqk", query, keys, self.dtype)
         weights = jax.nn.softmax(jnp.where(visible, scores, _NEVER)).astype(self.dtype)
         weights = Drop(self.dropout)(weights)
-        return jnp.einsum("bhqk,bkhd->bqhd", weights, values)
+        return product("bhqk,bkhd->bqhd", weights, values, self.dtype).astype(self.dtype)
 
     def _cached(
         self,
@@ -158,11 +159,11 @@ def _attend(
     values: Float[Array, "batch heads keys head"],
     visible: Bool[Array, "#batch 1 #queries keys"],
 ) -> _Mixed:
-    scores = jnp.einsum("bhqd,bhdk->bhqk", query, keys, preferred_element_type=jnp.float32)
+    scores = product("bhqd,bhdk->bhqk", query, keys, values.dtype)
     scores = jnp.where(visible, scores, _NEVER)
     highest = jnp.max(scores, axis=-1)
     weights = jnp.exp(scores - highest[..., None])
-    mixed = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(values.dtype), values, preferred_element_type=jnp.float32)
+    mixed = product("bhqk,bhkd->bhqd", weights, values, values.dtype)
     return _Mixed(highest, jnp.sum(weights, axis=-1), mixed)
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Int, Shaped
 
+from one_layer.layers.freezing import STACKS
+from one_layer.layers.products import product
 from one_layer.supermask import Supermask, unpack
 
 Path = tuple[str, ...]
@@ -121,6 +123,23 @@ def for_each_mask(
     return found
 
 
+def computing(variables: Variables, dtype: str) -> Variables:
+    """`variables` with the matrices of all stacks in `dtype`, so that no use has to cast them.
+
+    A W that still waits for its mask stays as it is. So do tables, whose rows are looked up in float32, and heads.
+    """
+    if dtype == "float32":
+        return variables
+    masked = {path[1:-1] for path in flatten_dict(variables) if path[-1] in ("scores", "mask")}
+
+    def typed(path: tuple[Any, ...], leaf: Array) -> Array:
+        collection, *module, name = (each.key for each in path)
+        used = name == "kernel" and collection in ("params", "random", "frozen", "materialized")
+        return leaf.astype(dtype) if used and module[0] in STACKS and tuple(module) not in masked else leaf
+
+    return jax.tree_util.tree_map_with_path(typed, variables)
+
+
 class Projection(nn.Module):
     """x W, plus b if `bias`; computed in `dtype`."""
 
@@ -133,10 +152,10 @@ class Projection(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "*batch fan_in"]) -> Float[Array, "*batch fan_out"]:
         kernel = matrix(self, (x.shape[-1], self.features), self.kind, self.mask, axis=-1)
-        y = jnp.dot(x.astype(self.dtype), kernel.astype(self.dtype))
+        y = product("...i,io->...o", x, kernel, self.dtype)
         if self.bias:
-            y = y + self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
-        return y
+            y = y + self.param("bias", nn.initializers.zeros, (self.features,))
+        return y.astype(self.dtype)
 
 
 class Embedding(nn.Module):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from one_layer.layers.matrix import Projection, matrix
+from one_layer.layers.products import product
 from one_layer.supermask import Supermask
 
 BLOCKS = ("transformer", "ffn", "gru", "conv")
@@ -78,7 +79,7 @@ class Recurrence(nn.Module):
 def _next_state(
     recurrent: Float[Array, "3 width width"], state: Float[Array, "*rows width"], inputs: Float[Array, "*rows 3 width"]
 ) -> Float[Array, "*rows width"]:
-    kept = jnp.einsum("...i,gij->...gj", state, recurrent)
+    kept = product("...i,gij->...gj", state, recurrent, state.dtype).astype(state.dtype)
     reset, update = (jax.nn.sigmoid(inputs[..., gate, :] + kept[..., gate, :]) for gate in (0, 1))
     new = jnp.tanh(inputs[..., 2, :] + reset * kept[..., 2, :])
     return (1 - update) * new + update * state
@@ -129,7 +130,8 @@ class Convolution(nn.Module):
             kernels = Kernel((self.heads, self.width), self.kind, self.mask, name="kernels")()
         weights = jax.nn.softmax(kernels.astype(jnp.float32)).astype(self.dtype)
         window = self._step(gated) if stepping else self._windows(gated)
-        mixed = jnp.einsum("...khc,...hk->...hc", window.reshape(*window.shape[:-1], self.heads, -1), weights)
+        window = window.reshape(*window.shape[:-1], self.heads, -1)
+        mixed = product("...khc,...hk->...hc", window, weights, self.dtype)
         return project(x.shape[-1], name="out")(mixed.reshape(x.shape))
 
     def _windows(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length width d"]:

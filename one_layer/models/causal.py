@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer
 from one_layer.layers.matrix import Drop, Embedding, embed
+from one_layer.layers.products import product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
@@ -37,7 +38,7 @@ class CausalModel(nn.Module):
         self.sow("intermediates", "input", x)
         past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(tokens)
         x = self.decoder(self.drop(x.astype(self.config.dtype)), None, past, None, None)
-        return jnp.einsum("bld,vd->blv", x, table.astype(x.dtype), preferred_element_type=jnp.float32)
+        return product("bld,vd->blv", x, table, x.dtype)
 
     def table(self) -> Float[Array, "vocab d"]:
         """The embedding, which is also the output projection."""

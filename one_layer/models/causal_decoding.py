@@ -11,10 +11,10 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.attention import BLOCK
 from one_layer.layers.blocks import DecoderLayer
 from one_layer.layers.groups import layers_apart
-from one_layer.layers.matrix import Norm, embed
+from one_layer.layers.matrix import Norm, computing, embed
 from one_layer.models.causal import CausalModel
 from one_layer.models.config import ModelConfig
-from one_layer.models.decoding import cast, empty
+from one_layer.models.decoding import empty
 from one_layer.models.inputs import position_table
 from one_layer.special_tokens import PAD
 
@@ -26,11 +26,13 @@ class CausalDecoder:
     """Every row is at a position of its own, so rows may have prompts of different lengths. Packed masks stay packed."""
 
     def __init__(self, config: ModelConfig, variables: Variables) -> None:
+        variables = computing(variables, config.dtype)
         self._config, self._settings = config, config.stack("decoder")
         stacks = {name: tree["decoder"] for name, tree in variables.items() if "decoder" in tree}
-        self._layers = [(s, cast(layer, config.dtype)) for s, layer in layers_apart(stacks, self._settings)]
+        self._layers = layers_apart(stacks, self._settings)
         self._final_norm = {name: tree["final_norm"] for name, tree in stacks.items() if "final_norm" in tree}
         self._variables = variables
+        self._tables = None if "packed" in variables else self._made_tables()
 
     def start(self, rows: int, length: int) -> Cache:
         """An empty cache for at most `length` tokens in each of `rows`."""
@@ -44,14 +46,19 @@ class CausalDecoder:
 
         A row at position 0 begins anew, whatever the cache holds of it. `length` is that of `start`.
         """
-        table = jnp.asarray(CausalModel(self._config).apply(self._variables, method="table"))
+        table, projection = self._tables or self._made_tables()
         x = (
             embed(table, tokens[:, None])
             + position_table(length, table.shape[1], self._config.modern)[positions + PAD + 1][:, None]
         )
         x, cache = jax.vmap(self._row)(x.astype(self._config.dtype), positions, cache)
-        logits = jnp.einsum("rd,vd->rv", x[:, 0], table.astype(x.dtype), preferred_element_type=jnp.float32)
+        logits = jnp.einsum("rd,vd->rv", x[:, 0], projection, preferred_element_type=jnp.float32)
         return logits, cache
+
+    def _made_tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
+        """The embedding for the lookup, and the same table as the output projection, in the type that the model computes in."""
+        table = jnp.asarray(CausalModel(self._config).apply(self._variables, method="table"))
+        return table, table.astype(self._config.dtype)
 
     def _row(self, x: Float[Array, "1 d"], position: Int[Array, ""], cache: Cache) -> tuple[Array, Cache]:
         """The last layer's output for one row's token."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.attention import BLOCK, empty_cache
 from one_layer.layers.blocks import DecoderLayer, LayerSettings
 from one_layer.layers.groups import layers_apart
-from one_layer.layers.matrix import Norm, embed
+from one_layer.layers.matrix import Norm, computing, embed
 from one_layer.layers.reservoirs import empty_state
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, position_table
@@ -42,12 +42,11 @@ class Decoder:
 
     def __init__(self, config: ModelConfig, variables: Variables, source: Int[AnyArray, "batch source"]) -> None:
         self.config, self._settings, self._batch = config, config.stack("decoder"), source.shape[0]
+        variables = computing(variables, config.dtype)
         self._network, self._variables = Transformer(config), variables
         _, memory = self._network.apply(variables, source, method="remember", mutable=["memory"])
         stacks = {name: tree["decoder"] for name, tree in {**variables, **memory}.items() if "decoder" in tree}
-        self._layers = [
-            (settings, cast(layer, config.dtype)) for settings, layer in layers_apart(stacks, self._settings)
-        ]
+        self._layers = layers_apart(stacks, self._settings)
         self._final_norm = {name: tree["final_norm"] for name, tree in stacks.items() if "final_norm" in tree}
         self._visible = keys_that_count(source)
         self._tables = None if "packed" in variables else self._made_tables()
@@ -110,13 +109,3 @@ def empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Variab
     if s.block == "transformer":
         return {"self_attention": empty_cache(batch, beam, length, s.heads, s.d_model // s.heads, s.dtype)}
     return empty_state(s.block, batch, beam, s.d_model, s.width, s.dtype)
-
-
-def cast(layer: Variables, dtype: str) -> Variables:
-    """Casts the matrices that are used directly to `dtype`; a W that still needs its mask stays as it is."""
-    made = {name: layer[name] for name in ("materialized", "params") if name in layer}
-
-    def typed(path: tuple[Any, ...], leaf: Array) -> Array:
-        return leaf.astype(dtype) if path[-1].key == "kernel" else leaf
-
-    return {**layer, **jax.tree_util.tree_map_with_path(typed, made)}

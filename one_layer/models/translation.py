@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.matrix import Drop, Embedding, embed
+from one_layer.layers.products import product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
@@ -86,4 +87,4 @@ class Transformer(nn.Module):
 
 def _logits(x: Float[Array, "batch length d"], table: Float[Array, "vocab d"]) -> Float[Array, "batch length vocab"]:
     """The tied output projection: the decoder's embedding with its mask."""
-    return jnp.einsum("bld,vd->blv", x, table.astype(x.dtype), preferred_element_type=jnp.float32)
+    return product("bld,vd->blv", x, table, x.dtype)

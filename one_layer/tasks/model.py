@@ -14,7 +14,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
-from one_layer.layers.matrix import materialize
+from one_layer.layers.matrix import computing, materialize
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
@@ -77,12 +77,15 @@ class TrainedModel(ABC):
 
 
 def prepared(config: ModelConfig, variables: Variables) -> Variables:
-    """`variables` with all masks applied to their weights. Without scores, they are returned unchanged and not copied."""
+    """`variables` with all masks applied to their weights, in the type that the model computes in.
+
+    Without scores, they are returned unchanged and not copied.
+    """
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
     scored = any(path[-1].key == "scores" for path, _ in leaves)
-    return _materialized(variables, config.supermask, Devices.holding(variables)) if scored else variables
+    return _materialized(variables, config.supermask, config.dtype, Devices.holding(variables)) if scored else variables
 
 
-@partial(jax.jit, static_argnames=("mask", "devices"))
-def _materialized(variables: Variables, mask: Supermask, devices: Devices) -> Variables:
-    return devices.for_computing(materialize(variables, mask, devices.selecting(mask)))
+@partial(jax.jit, static_argnames=("mask", "dtype", "devices"))
+def _materialized(variables: Variables, mask: Supermask, dtype: str, devices: Devices) -> Variables:
+    return devices.for_computing(computing(materialize(variables, mask, devices.selecting(mask)), dtype))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from one_layer.layers.matrix import materialize
+from one_layer.layers.matrix import computing, materialize
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
@@ -72,7 +72,9 @@ def update(
     model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, {"dropout": key})
+        # Cast here and not before, so that the gradients are float32, also in the sum over the micro-batches.
+        variables = computing(parts.together(trained, fixed), config.dtype)
+        sums = task.loss(model, variables, batch, smoothing, {"dropout": key})
         return sums["loss"], sums
 
     def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:

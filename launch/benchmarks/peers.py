@@ -1,0 +1,58 @@
+"""Peers: other programs that do the same work as a benchmark, each in a process of its own.
+
+A peer imports and computes nothing in this process, where its threads and its memory would slow the side whose turn follows. It speaks
+lines of JSON: it reads the task, answers with what it is (versions, threads), and then computes once for each name of a side that it
+reads, and answers. While it waits for a line, it does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from one_layer.errors import UserError
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Peer:
+    """A running peer; `about` is what it says of itself. Use it in a `with` block, which ends it.
+
+    Raises: UserError if the peer ends by itself, or answers with anything but JSON.
+    """
+
+    def __init__(self, command: Sequence[str], task: Any) -> None:
+        waiting = {"OMP_WAIT_POLICY": "passive"}  # otherwise its threads go on spinning while it waits
+        self._command, pipe = list(command), subprocess.PIPE
+        self._process = subprocess.Popen(
+            self._command, stdin=pipe, stdout=pipe, text=True, cwd=_ROOT, env={**os.environ, **waiting}
+        )
+        self.about: dict[str, Any] = self._ask(task)
+
+    def __call__(self, side: str) -> Any:
+        """Computes `side` once."""
+        return self._ask(side)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._process.communicate()  # it ends with its input
+
+    def _ask(self, question: Any) -> Any:
+        assert self._process.stdin and self._process.stdout
+        try:
+            print(json.dumps(question), file=self._process.stdin, flush=True)
+            return json.loads(self._process.stdout.readline())
+        except (BrokenPipeError, ValueError):
+            self._process.kill()
+            raise UserError(
+                f"the peer {' '.join(self._command)} gave no answer; its own error is above, if it had one"
+            ) from None
