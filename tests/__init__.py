@@ -1,5 +1,15 @@
 """The tests mirror the packages of one_layer/; modules without `test_` are what they share."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def mostly_slow(cases: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
+    """Parameters of a test of which `make test` runs the `quick` ones alone, because each compiles programs of its own."""
+    at_once = list(quick)
+    return [case if case in at_once else pytest.param(case, marks=pytest.mark.slow) for case in cases]

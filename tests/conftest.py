@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
@@ -14,6 +15,10 @@ from tests import ROOT
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 install_import_hook("one_layer", "tests.typechecker.check")
+
+# A busy machine makes no test fail.
+hypothesis.settings.register_profile("without_a_clock", deadline=None)
+hypothesis.settings.load_profile("without_a_clock")
 
 
 @pytest.fixture(scope="session")

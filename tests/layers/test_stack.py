@@ -13,6 +13,7 @@ from one_layer.layers.blocks import DecoderLayer, EncoderLayer, Layer
 from one_layer.layers.matrix import Drop
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, initialize
+from tests import mostly_slow
 from tests.compiling import jit
 
 LAYERS = 3
@@ -53,7 +54,7 @@ def of_layer(config: ModelConfig, variables: dict, layer: int) -> dict:
 
 
 @pytest.mark.parametrize("side", CASES)
-@pytest.mark.parametrize("weights", ["one_layer", "multi_layer", "dense"])
+@pytest.mark.parametrize("weights", mostly_slow(["one_layer", "multi_layer", "dense"], ["one_layer", "dense"]))
 def test_the_scan_equals_the_loop(weights, side):
     config = BASE.replace(weights=weights, embedding=None, norm=None, bias=None)
     kind, rest = CASES[side]
@@ -106,6 +107,7 @@ def test_rematerialisation_changes_no_number_even_under_dropout():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), *found)
 
 
+@pytest.mark.slow
 def test_rematerialisation_saves_memory():
     """What the backward pass keeps, as XLA counts it, falls by more than half in a stack of many layers."""
     config = ModelConfig(11, 13, d_model=32, ffn=64, heads=4, encoder_layers=8, decoder_layers=1, weights="dense")
@@ -135,7 +137,7 @@ def test_every_layer_drops_entries_of_its_own():
     assert np.mean(np.asarray(y) == 0) == pytest.approx(0.75, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+@pytest.mark.parametrize("name", mostly_slow(["dropout", "attention_dropout", "activation_dropout"], ["dropout"]))
 def test_each_kind_of_dropout_acts_in_training_alone(name):
     config = BASE.replace(**{name: 0.5})
     variables = of_layer(config, variables_of(config, "encoder"), 0)

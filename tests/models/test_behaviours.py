@@ -15,7 +15,7 @@ from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize, recipes
 from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_smoothed_nll
-from tests import numpy_transformer
+from tests import mostly_slow, numpy_transformer
 
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
@@ -84,7 +84,7 @@ def loss_of(config: ModelConfig):
     return jax.jit(jax.value_and_grad(loss, has_aux=True))
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=mostly_slow(MODELS, list(MODELS)[::2]))
 def case(request):
     config, variables = make(MODELS[request.param])
     fixed = {name: tree for name, tree in variables.items() if name != "params"}

@@ -22,7 +22,7 @@ from one_layer.models.accounting import account
 from one_layer.models.families import label_count
 from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_nll
-from tests import numpy_transformer
+from tests import mostly_slow, numpy_transformer
 from tests.compiling import jit
 from tests.ticket_reader import TicketReader
 
@@ -49,7 +49,7 @@ TEXTS = np.array([[0, 5, 6, 2, 2, 7, 2], [0, 8, 2, 1, 1, 1, 1]], np.int32)
 LABELS = np.array([[5, 2], [4, 2]], np.int32)
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module", params=mostly_slow(CONFIGS, list(CONFIGS)[:2]))
 def case(request):
     """A config and variables in which no array is 0 or 1 alone."""
     config, noise = CONFIGS[request.param], np.random.default_rng(1)

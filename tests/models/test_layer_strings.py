@@ -20,6 +20,7 @@ from one_layer.layers.mixed import run_mixed
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.flops import update_flops
+from tests import mostly_slow
 from tests.compiling import jit
 from tests.models.test_translation import CLOSE, SOURCE, TARGET, token_by_token
 
@@ -55,16 +56,15 @@ def of_stack(config: ModelConfig, stack: str) -> dict[str, Any]:
     return jax.tree_util.tree_map_with_path(shaken, made)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"encoder_layers": "LRLRL", "norm_position": "pre"},
-        {"encoder_layers": "SLSSR", "weights": "one_layer", "reservoir": "ffn"},
-        {"encoder_layers": "RSRSSL", "weights": "multi_layer", "sharing": "masks", "reservoir": "conv"},
-        {"encoder_layers": "LLRL", "share_bias": True, "remat": True},
-    ],
-    ids=str,
-)
+STRINGS = [
+    {"encoder_layers": "LRLRL", "norm_position": "pre"},
+    {"encoder_layers": "SLSSR", "weights": "one_layer", "reservoir": "ffn"},
+    {"encoder_layers": "RSRSSL", "weights": "multi_layer", "sharing": "masks", "reservoir": "conv"},
+    {"encoder_layers": "LLRL", "share_bias": True, "remat": True},
+]
+
+
+@pytest.mark.parametrize("changes", mostly_slow(STRINGS, STRINGS[:2]), ids=str)
 def test_segments_compute_the_layers_one_by_one(changes):
     config = model(**changes)
     settings, variables = config.stack("encoder"), of_stack(config, "encoder")
@@ -121,7 +121,7 @@ def test_no_output_depends_on_pads_or_on_later_tokens(kind, side):
                 assert np.all(seen[allowed])
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, KINDS[2:4]), ids=str)  # those with a state
 def test_decoding_token_by_token_equals_the_whole(kind):
     """States of layers follow the beams, whatever the beams do."""
     config = model(decoder_layers="RLR", **kind)

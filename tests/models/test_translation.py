@@ -17,7 +17,7 @@ from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.decoding import Cache, Decoder, reorder
 from one_layer.tasks.losses import label_smoothed_nll
-from tests import numpy_transformer
+from tests import mostly_slow, numpy_transformer
 from tests.compiling import jit
 from tests.models.test_behaviours import packed
 
@@ -48,7 +48,7 @@ def make(**changes: Any) -> Case:
     return Case(config, {**variables, "params": params}, jit(build(config).apply))
 
 
-@pytest.fixture(scope="module", params=["one_layer", "multi_layer", "dense"])
+@pytest.fixture(scope="module", params=mostly_slow(["one_layer", "multi_layer", "dense"], ["one_layer", "dense"]))
 def case(request) -> Case:
     return make(weights=request.param)
 

@@ -103,7 +103,10 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, 
             r"nothing of .* fits: it is a translation model of 1\+1 layers with model\.weights=one_layer",
         ),
         ({"data.bpe_merges": 10}, r"data\.bpe_merges is 10 .* has no BPE"),
-        ({"data.lowercase": True}, r"data\.lowercase is True, but it is False there; give --config\.data\.lowercase=False$"),
+        (
+            {"data.lowercase": True},
+            r"data\.lowercase is True, but it is False there; give --config\.data\.lowercase=False$",
+        ),
         (
             {"model.d_model": 32, "data.tokenize": True},
             r"d_model is 32, .*tokenize is True, .*give --config\.model\.d_model=16 --config\.data\.tokenize=False$",
