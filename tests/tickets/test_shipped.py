@@ -1,0 +1,48 @@
+"""The tickets that come with the project: each can be used as it is, and tickets/README.md says what it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import one_layer
+from one_layer import tickets
+from tests import ROOT
+
+SHIPPED = sorted((ROOT / "tickets").glob("*.safetensors"))
+TABLE = (ROOT / "tickets" / "README.md").read_text("utf-8")
+LINES = {
+    "translate": ["a man in a red shirt is playing the guitar .", "two dogs run through the snow ."],
+    "classify": ["a warm and funny film", "a dull , lifeless mess"],
+}
+by_ticket = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+
+
+def test_together_they_are_small():
+    assert SHIPPED
+    assert sum(path.stat().st_size for path in SHIPPED) < 5_000_000
+
+
+@by_ticket
+def test_the_table_has_its_size_and_its_settings(path: Path):
+    row = next(line for line in TABLE.splitlines() if f"`{path.name}`" in line)
+    ticket = tickets.load(path)
+    assert f"{path.stat().st_size:,} bytes" in row
+    assert f"keep {ticket.config.keep:g}" in row and f"width {ticket.config.d_model}" in row
+
+
+@by_ticket
+def test_it_names_no_folder_of_the_machine_that_trained_it(path: Path):
+    assert not Path(tickets.load(path).data.directory).is_absolute()
+    header = path.read_bytes()[:100_000].decode("latin-1")
+    assert not re.search(r'"/\w+/|\\"/\w+/', header)
+
+
+@pytest.mark.slow
+@by_ticket
+def test_it_does_its_task(path: Path):
+    model = one_layer.load(path)
+    found = list(model.lines(LINES[model.verb]))
+    assert len(found) == 2 and all(found) and found[0] != found[1]
