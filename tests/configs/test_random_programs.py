@@ -1,0 +1,65 @@
+"""Random values for random keys of every config: where a config is accepted, its update can be traced, so nothing fails inside JAX."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.models.weights import abstract
+from one_layer.runs.settings import RunConfig, resolve
+from one_layer.training.backskipping import with_policy
+from one_layer.training.memory import check_memory
+from one_layer.training.optimizer import optimizer
+from one_layer.training.plan import planned
+from one_layer.training.step import train_step
+from tests.configs.test_random_overrides import assert_names_a_key, examples
+
+ROWS, LENGTH, VOCABULARY = 2, 6, 40
+# The arrays of a micro-batch, and how many positions a row has, for each task.
+BATCHES = {
+    "translation": {"source": LENGTH, "target_in": LENGTH, "target": LENGTH},
+    "classification": {"source": LENGTH, "target": 2},
+    "causal_lm": {"source": LENGTH, "target": LENGTH},
+    "masked_lm": {"source": LENGTH, "places": 3, "target": 3},
+}
+
+
+def trace(run: RunConfig) -> Any:
+    """The shapes of what an update of the run returns. Nothing is compiled or computed."""
+    config = run.model_config(VOCABULARY, VOCABULARY)
+    adam = with_policy(optimizer(run.optim, 100), config, run.seed)
+    fixed = abstract(config)
+    params = fixed.pop("params")
+    moments = jax.eval_shape(adam.init, params)
+    batch = {
+        name: jax.ShapeDtypeStruct((run.optim.accumulate, ROWS, length), jnp.int32)
+        for name, length in BATCHES[run.task.name].items()
+    }
+    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed)
+    return jax.eval_shape(partial(step, number=10_000), params, moments, fixed, batch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_the_update_of_an_accepted_config_can_be_traced(seed):
+    """A hundred for each seed. What would not fit into memory is refused, with the name of a key."""
+    traced = 0
+    for config, changes in examples(seed, 100):
+        try:
+            run, _ = planned(resolve(config), 100)
+            check_memory(run, run.model_config(VOCABULARY, VOCABULARY))
+        except UserError as error:
+            assert_names_a_key(error, changes)
+            continue
+        try:
+            _, _, sums = trace(run)
+        except Exception as error:
+            raise AssertionError(f"{changes}: {type(error).__name__}") from error
+        assert sums["loss"].shape == sums["norm"].shape == ()
+        traced += 1
+    assert traced >= 10
