@@ -179,7 +179,7 @@ def test_a_classifier_begins_with_the_encoder_and_the_embeddings(roberta, comman
     assert begun.params.keys() == {"encoder", "source_embedding", "position_embedding", "embedding_norm"}
     assert begun.report[1] == "new: head_dense 2, head_output 2"
     shorter = fine_tuning(workdir, {"max_positions": 16 + 1}, data={**text, "bpe_codes": str(folder / "merges.txt")})
-    with pytest.raises(UserError, match=r"model\.max_positions is 17, but it is 16 in "):
+    with pytest.raises(UserError, match=r"model\.max_positions is 17, but it is 16 there; "):
         source_of(shorter)
 
 
