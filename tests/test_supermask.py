@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from one_layer import supermask
 from one_layer.errors import UserError
 from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask
 from tests import golden
@@ -200,6 +201,14 @@ def test_a_nan_among_the_scores_makes_the_whole_mask_nan(dtype):
     assert np.isnan(np.asarray(topk_mask(scores.at[2, 2].set(jnp.nan), 0.5), np.float32)).all()
 
 
+@pytest.mark.parametrize("bits", [0x7F800001, 0xFF800001])
+@pytest.mark.parametrize("by", ["magnitude", "score"])
+def test_the_nan_next_to_infinity_is_one(by, bits):
+    scores = np.arange(60, dtype=np.float32).reshape(6, 10)
+    scores.view(np.uint32)[3, 4] = bits
+    assert np.isnan(select(scores, 0.5, by)).all()
+
+
 @pytest.mark.parametrize("keep", [0, 0.0, -0.1, 1.5, 1.000001, float("nan"), float("inf"), 2])
 def test_a_keep_outside_its_range_is_refused_and_a_traced_one_poisons(keep):
     scores = np.arange(60, dtype=np.float32).reshape(6, 10)
@@ -229,9 +238,12 @@ def test_ranking_by_anything_else_is_refused(by):
 
 
 @quick
-@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([-0.5, 0.3, 0.9, 1e9]))
+@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([-0.5, 0.0, 0.3, 0.5, 0.9, 1e9]))
 def test_a_threshold_keeps_what_exceeds_it_and_never_less_than_half_a_percent(seed, threshold):
-    """Thousands of entries, so that half a percent is more than the one that is always kept; integers, so that some tie."""
+    """Thousands of entries, so that half a percent is more than the one that is always kept; integers, so that some tie.
+
+    At 0 scores, and at 0.5 their sigmoids, equal the threshold, and do not exceed it.
+    """
     scores = np.random.default_rng(seed).integers(-9, 10, (40, 50)).astype(np.float32) / 5
     for selection, values in (
         ("threshold", scores),
@@ -250,6 +262,7 @@ def test_a_threshold_keeps_what_exceeds_it_and_never_less_than_half_a_percent(se
 @given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([0.0, 0.4, 1.1]))
 def test_a_signed_mask_is_the_sign_of_what_exceeds_the_threshold(seed, threshold):
     scores = np.random.default_rng(seed).standard_normal((6, 10)).astype(np.float32)
+    scores[0, :3] = 0.0, -0.0, threshold  # which do not exceed it
     mask = np.asarray(apply(Supermask(selection="signed_threshold", threshold=threshold), scores))
     np.testing.assert_array_equal(mask, np.where(np.abs(scores) > np.float32(threshold), np.sign(scores), 0))
 
@@ -286,6 +299,77 @@ def test_dynamic_scaling_gives_each_line_the_power_that_it_lost(axis):
         step[place] = 1e-5
         slope = (total(kept + step) - total(kept - step)) / 2e-5
         np.testing.assert_allclose(gradient[place], slope * np.sign(scores[place]), rtol=1e-4, atol=1e-5)
+
+
+def test_unless_told_otherwise_half_of_the_weights_stay_by_magnitude_and_thresholds_are_zero():
+    scores = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
+    np.testing.assert_array_equal(Supermask()(scores), stable_sort(scores, 0.5))
+    np.testing.assert_array_equal(Supermask(selection="threshold")(scores), scores > 0)
+    scaled = Supermask(dynamic_scale=True)
+    np.testing.assert_array_equal(scaled(scores), scaled(scores, axis=2))
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_scaling_is_by_the_number_kept_down_to_one(kept):
+    mask = jnp.zeros((4, 9)).at[:, :kept].set(1.0)
+    np.testing.assert_allclose(supermask.rescaled(mask, 1), mask * np.sqrt(9 / kept), rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_line_that_keeps_nothing_passes_no_gradient_on(axis):
+    mask = jnp.zeros((6, 10)).at[(slice(None), 2) if axis == 0 else 2].set(1.0)
+    gradient = jax.grad(lambda mask: jnp.sum(supermask.rescaled(mask, axis)))(mask)
+    np.testing.assert_array_equal(gradient != 0, mask != 0)
+
+
+@pytest.fixture(scope="module", params=["magnitude", "score"])
+def passes(request):
+    """Counts the passes over the scores, in the search for the k-th largest."""
+
+    @jax.jit
+    def count(scores, k):
+        loop, counts = jax.lax.while_loop, []
+
+        def counting(cond, body, start):
+            state, number = loop(lambda s: cond(s[0]), lambda s: (body(s[0]), s[1] + 1), (start, jnp.int32(0)))
+            counts.append(number)
+            return state
+
+        keys = supermask._keys(scores, request.param)
+        lowest = jnp.int32(0) if request.param == "magnitude" else jnp.min(keys)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(jax.lax, "while_loop", counting)
+            supermask._kth_largest(keys, k, lowest, jnp.max(keys))
+        return counts[0]
+
+    return lambda scores, keep: int(count(scores.astype(np.float32), int(keep * scores.size)))
+
+
+@pytest.mark.parametrize(("draw", "most"), [("normal", 8), ("uniform", 5)])
+def test_interpolation_finds_the_threshold_of_usual_scores_in_few_passes(passes, draw, most):
+    """On average; bisection of the bits takes up to 31."""
+    dice = np.random.default_rng(0)
+    scores = [dice.normal(size=999) if draw == "normal" else dice.uniform(-1, 1, 999) for _ in range(20)]
+    assert np.mean([passes(each, keep) for each in scores for keep in (0.02, 0.1, *RATIOS[2:-2:2], 0.98)]) < most
+
+
+def test_bisection_ends_the_search_where_interpolation_does_not(passes):
+    for name, scores in adversaries(999, 0).items():
+        assert max(passes(scores, keep) for keep in (0.002, 0.01, 0.3, 0.5, 0.99)) <= 32 + 32, name
+
+
+@pytest.mark.parametrize("shape", [(), (63,), (64,), (20_000,), (64, 200), (201, 5), (2, 65, 4), (2, 2, 128, 3)])
+def test_counting_in_blocks_of_rows_counts_everything(shape):
+    some = np.random.default_rng(0).random(shape) < 0.7
+    for chosen in (some, np.ones(shape, bool), np.zeros(shape, bool)):
+        assert supermask._count(jnp.asarray(chosen)) == np.count_nonzero(chosen)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_only_an_exact_selection_can_be_known_to_keep_everything(selection):
+    exact = selection in ("magnitude", "score")
+    assert Supermask(1.0, selection).keeps_all == exact and Supermask(1.0, selection).exact == exact
+    assert not Supermask(0.5, selection).keeps_all and not Supermask(0.999999, selection).keeps_all
 
 
 def primitives(jaxpr) -> set[str]:

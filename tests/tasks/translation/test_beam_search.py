@@ -251,6 +251,22 @@ def test_a_vocabulary_smaller_than_the_beam(vocab, eos, pad):
         assert_found(found, row, expected)
 
 
+def test_beam_1_of_a_single_word_ends_where_eos_is_likelier():
+    table = random_table(0, vocab=2)
+    found, log_p = search(table, 1, eos=0, pad=-1), log_softmax(table)
+    for row, sentence in enumerate(SENTENCES):
+        assert_found(found, row, on_lists(log_p, sentence, 1, LONGEST, 1.0, 0, -1))
+
+
+def test_unless_told_otherwise_it_searches_as_fairseq_does():
+    """With a beam of 5 and scores per token."""
+    table = jnp.asarray(random_table(7))
+    memory = {"sentence": jnp.repeat(SENTENCES, 5), "poison": jnp.repeat(NEVER, 5)}
+    memory |= {"layer": {"history": jnp.zeros((BATCH * 5, LONGEST + 1), jnp.int32)}}
+    found = jax.jit(lambda memory: beam_search(partial(prefix_model, table), memory, BATCH, max_length=LONGEST))(memory)
+    jax.tree.map(np.testing.assert_array_equal, jax.device_get(found), search(table, 5, penalty=1.0))
+
+
 @pytest.mark.parametrize("step", [0, 1])
 def test_a_broken_sentence_gets_nan_and_no_other(step):
     table = random_table(2)
@@ -292,6 +308,8 @@ def test_inactive_sentences_take_no_part():
     assert found.count.tolist() == [2, 0, 2]
     assert (found.scores[1] == -np.inf).all() and (found.lengths[1] == 0).all() and (found.tokens[1] == PAD).all()
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[[0, 2]], y[[0, 2]]), found, clean)
+    healthy = search(table, 2, active=[True, False, True])
+    jax.tree.map(np.testing.assert_array_equal, healthy, found)
     assert not search(table, 2, active=[False] * 3).count.any()
 
 
@@ -300,5 +318,13 @@ def test_refuses_what_cannot_be_searched(options, message):
     model = partial(prefix_model, random_table(0))
     with pytest.raises(UserError, match=message):
         beam_search(model, {}, 1, **{"beam": 2, "max_length": 3, **options})
-    with pytest.raises(UserError, match="2 tokens, but eos is 2"):
-        search(random_table(0, vocab=2), 2)
+    for vocab in (1, 2):
+        with pytest.raises(UserError, match=f"{vocab} tokens, but eos is 2"):
+            search(random_table(0, vocab=vocab), 2)
+
+
+def test_one_token_and_eos_are_the_shortest_search():
+    table = random_table(5)
+    found, log_p = search(table, 3, limit=1, max_length=1), log_softmax(table)
+    for row, sentence in enumerate(SENTENCES):
+        assert_found(found, row, on_lists(log_p, sentence, 3, 1, 1.0))
