@@ -21,8 +21,9 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,24 +96,32 @@ def path_of(file: str) -> Path:
     return ROOT / "one_layer" / f"{file}.py"
 
 
-def mutants(file: str) -> Iterator[Mutant]:
-    """All mutants of a file. Raises: SystemExit where cosmic-ray is missing."""
+def places(file: str) -> list[tuple[str, int]]:
+    """What can be changed in a file: the names of operators, and the number of the place. Raises: SystemExit without cosmic-ray."""
     try:
         from cosmic_ray.ast import ast_nodes, get_ast
-        from cosmic_ray.mutating import MutationVisitor
         from cosmic_ray.plugins import get_operator
     except ImportError:
         raise SystemExit(f"cosmic-ray makes the mutants, and is not installed; run pip install {COSMIC_RAY}") from None
-    source = path_of(file).read_text("utf-8")
-    nodes = list(ast_nodes(get_ast(source)))
+    nodes, found = list(ast_nodes(get_ast(path_of(file).read_text("utf-8")))), []
     for name in OPERATORS:
-        operator = get_operator(f"core/{name}")()
-        places = [(node, which) for node in nodes for which, _ in enumerate(operator.mutation_positions(node))]
-        for number, (node, which) in enumerate(places):
+        positions = get_operator(f"core/{name}")().mutation_positions
+        changes = [(node, which) for node in nodes for which, _ in enumerate(positions(node))]
+        for number, (node, which) in enumerate(changes):
             smaller = name == "NumberReplacer" and which == 1  # each number is made larger by 1, which is enough
             if not (smaller or _is_no_code(node) or (name in _RELATIONAL and _compares_text(node))):
-                changed = MutationVisitor.mutate_code(source, operator, number)
-                yield Mutant(file, *difference(source, changed), changed)
+                found.append((name, number))
+    return found
+
+
+def mutated(file: str, name: str, number: int) -> Mutant:
+    """The file with one of its `places` changed."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    source = path_of(file).read_text("utf-8")
+    changed = mutate_code(source, get_operator(f"core/{name}")(), number)
+    return Mutant(file, *difference(source, changed), changed)
 
 
 def _is_no_code(node: Any) -> bool:
@@ -210,14 +219,15 @@ def outcome(status: int) -> str:
 
 
 def tried(
-    chosen: Sequence[Mutant], tests: Sequence[str], seconds: int, workers: int
+    chosen: Iterable[Mutant], tests: Sequence[str], seconds: int, workers: int
 ) -> Iterator[tuple[Mutant, str, float]]:
     """Each mutant, as it ends, with its outcome and the seconds of a processor that it took."""
-    waiting, running = list(chosen), dict[int, Mutant]()
-    while waiting or running:
-        while waiting and len(running) < workers:
-            mutant = waiting.pop(0)
+    waiting, running = iter(chosen), dict[int, Mutant]()
+    while True:
+        for mutant in islice(waiting, workers - len(running)):
             running[start(mutant, tests, seconds)] = mutant
+        if not running:
+            return
         process, status, used = os.wait4(-1, 0)
         yield running.pop(process), outcome(status), used.ru_utime + used.ru_stime
 
@@ -243,11 +253,12 @@ def prepare() -> None:
     settings.load_profile("mutants")
 
 
-def judge(file: str, tests: Sequence[str], chosen: Sequence[Mutant], workers: int) -> Counter[str]:
-    """How many of these mutants of a file ended how. Prints those that survive and are not explained, or are and do not."""
+def judge(file: str, tests: Sequence[str], chosen: Sequence[tuple[str, int]], workers: int) -> Counter[str]:
+    """How many of the mutants of these places of a file ended how. Prints those that survive and are not explained, or are and do not."""
     seconds = int(5 + 2 * without_mutant(tests))
     known, counts, began, spent = explanations(file), Counter[str](), time.monotonic(), 0.0
-    for mutant, end, took in tried(chosen, tests, seconds, workers):
+    made = (mutated(file, *place) for place in chosen)
+    for mutant, end, took in tried(made, tests, seconds, workers):
         spent += took
         place, (old, new) = f"one_layer/{file}.py:{mutant.line}", mutant.change
         if end == "survived" and mutant.change in known:
@@ -273,10 +284,10 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
     files = {file: tests for target in arguments.targets for file, tests in TARGETS[target].items()}
-    made = {file: list(mutants(file)) for file in files if arguments.file in file}
+    found = {file: places(file) for file in files if arguments.file in file}
     prepare()
     unexplained = 0
-    for file, chosen in made.items():
+    for file, chosen in found.items():
         if arguments.sample is not None and arguments.sample < len(chosen):
             chosen = random.Random(arguments.seed).sample(chosen, arguments.sample)
         unexplained += judge(file, files[file], chosen, arguments.workers)["survived"]

@@ -51,17 +51,19 @@ def test_gaps_give_back_every_place_of_a_rare_bit(codec, size):
         raw = np.packbits(rare == (codec == "zstd-ones"), bitorder="little").tobytes()
         code = codecs._compress(codecs._gaps(codecs._bits(raw, codec)), 1)
         assert decode(codec, code, len(raw)) == raw
+    assert codecs._gaps(np.zeros(size, np.uint8)) == b"", "no rare bit takes no byte"
 
 
+@pytest.mark.parametrize("used", ["zstd-ones", "zstd-zeros"])
 @pytest.mark.parametrize("longest", [5, 7])
-def test_gaps_are_used_only_where_they_can_be_read(longest):
-    """Of two lengths, which no other code sees; with the shorter ones, more than a quarter of the bits are set."""
+def test_gaps_are_used_only_where_they_can_be_read(longest, used):
+    """Of two lengths, which no other code sees; with the shorter ones, more than a quarter of the bits are rare."""
     gaps = np.random.default_rng(0).choice([0, longest], 8000)
     rare = np.zeros(int((gaps + 1).sum()) // 8 * 8 + 8, np.uint8)
     rare[np.cumsum(gaps + 1) - 1] = 1
-    raw = np.packbits(rare, bitorder="little").tobytes()
+    raw = np.packbits(rare == (used == "zstd-ones"), bitorder="little").tobytes()
     codec, code = encode(raw)
-    assert (codec == "zstd-ones") == (longest == 7)
+    assert (codec == used) == (longest == 7)
     assert decode(codec, code, len(raw)) == raw
 
 

@@ -17,6 +17,7 @@ from one_layer.errors import UserError
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets import settings as ticket_settings
 from tests import fuzz_tickets
 from tests.tiny_tickets import TINY, ticket_of
 
@@ -112,6 +113,64 @@ def test_no_container_but_a_ticket_s_is_read(name, place):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * len(content) + 2**20, "more than the file itself gives reason for"
+
+
+HEADER = tensor("a", [1], 0, 1)
+LARGEST = {
+    "name": (100, lambda n: container(tensor("a" * n, [1], 0, 1), b"a"), "invalid tensor name"),
+    "axes": (4, lambda n: container(tensor("a", [1] * n, 0, 1), b"a"), "an impossible shape or place"),
+    "header": (
+        2**20,
+        lambda n: container(HEADER + " " * (n - len(HEADER)), b"a"),
+        "no ticket's has more than 1,048,576",
+    ),
+    "axis": (2**40, lambda n: container(tensor("a", [0, n], 0, 0)), "an impossible shape or place"),
+    "entries": (2**40, lambda n: container(tensor("a", [0, 1, n], 0, 0)), "an impossible shape or place"),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_a_container_may_be_as_large_as_the_format_says_and_no_larger(name, place):
+    most, make, message = LARGEST[name]
+    refused(make(most), place, "its digest does not match its content")
+    refused(make(most + 1), place, message)
+
+
+def test_a_file_of_more_than_4_gib_is_not_read(place):
+    place.write_bytes(b"")
+    with place.open("r+b") as file:
+        file.truncate(2**32 + 1)  # which takes no space
+    with pytest.raises(UserError, match="4,294,967,297 bytes; no ticket has more than 4,294,967,296"):
+        tickets.load(place)
+    place.unlink()
+
+
+@pytest.mark.parametrize(("most", "size"), [(2**27, 0), (2**27, 2**19), (2**28, 2**20), (2**33, 2**40)])
+def test_a_model_has_no_more_weights_than_its_file_gives_reason_for(most, size):
+    """32 for each bit, but any file may describe 2^27, and none more than 2^33."""
+    file = ticket_file.TicketFile(size, size, {}, {}, {})
+    ticket_content._check_size({("a",): (2, most // 4), ("b",): (most // 2,)}, file)
+    with pytest.raises(UserError, match=f"its model has {most + 1:,} weights"):
+        ticket_content._check_size({("a",): (2, most // 4), ("b",): (most // 2 + 1,)}, file)
+
+
+@pytest.mark.parametrize("value", [2**40, -(2**40), 0.5, True, None, "a" * 1000, ["a" * 1000] * 100, []])
+def test_settings_may_be_short_texts_and_numbers(value):
+    assert ticket_settings._plain(value)
+
+
+@pytest.mark.parametrize(
+    "value", [2**40 + 1, -(2**40) - 1, float("inf"), "a" * 1001, ["a"] * 101, ["a" * 1001], [1], [["a"]], {}]
+)
+def test_settings_may_be_nothing_else(value):
+    assert not ticket_settings._plain(value)
+
+
+def test_the_layers_of_a_recipe_are_counted_or_named_in_ascending_order():
+    assert all(map(ticket_content._counts, (1, 2, 2**40)))
+    assert not any(map(ticket_content._counts, (0, -1, 2**40 + 1, 1.0, True, "1", None)))
+    assert all(map(ticket_content._numbers, ([0], [0, 1], [3, 4095])))
+    assert not any(map(ticket_content._numbers, ([], [-1], [1, 1], [1, 0], [0, 4096], [0.0], [True], (0, 1), 1)))
 
 
 @pytest.mark.parametrize("twice", [True, False])

@@ -12,6 +12,7 @@ from one_layer.layers.attention import empty_cache
 from one_layer.models import ModelConfig
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.tasks.work import Work
 from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings
 
@@ -63,3 +64,36 @@ def test_depth_and_words_are_bounded_by_themselves():
         (name, number), *_ = change.items()
         with pytest.raises(UserError, match=f"model.{name} is {number:,}; a ticket's is at most {number - 1:,}"):
             check(SMALL.replace(**change))
+
+
+def test_what_lies_just_within_a_limit_is_taken():
+    for change in ({"encoder_layers": 256}, {"decoder_layers": 256}, {"source_vocab": 2**20}):
+        check(SMALL.replace(**change), beam=1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "most", "what"),
+    [
+        ({256: Work(2**31, 0)}, {256: Work(2**31 + 1, 0)}, "2,147,483,649 bytes for a line.* 2,147,483,648$"),
+        (
+            {256: Work(0, 2**43)},
+            {256: Work(0, 2**43 + 1)},
+            "8,796,093,022,209 operations for a line.* 8,796,093,022,208$",
+        ),
+        ({16: Work(2**34, 0)}, {16: Work(2**34 + 1, 0)}, "549,755,813,920 bytes for a batch.* 549,755,813,888$"),
+    ],
+)
+def test_each_limit_is_of_a_long_line_or_of_a_batch_of_short_ones(monkeypatch, lines, most, what):
+    """A batch of 512 tokens has 32 lines of 16."""
+    work = dict(lines)
+    monkeypatch.setattr(type(TASK), "line_work", lambda self, c, e, tokens: work.get(tokens, Work(0, 0)))
+    check(SMALL, max_tokens=512)
+    work = most
+    with pytest.raises(UserError, match=what):
+        check(SMALL, max_tokens=512)
+
+
+def test_a_batch_has_a_line_at_least(monkeypatch):
+    monkeypatch.setattr(type(TASK), "line_work", lambda *_: Work(2**40, 0) if _[-1] == 16 else Work(0, 0))
+    with pytest.raises(UserError, match="1,099,511,627,776 bytes for a batch"):
+        check(SMALL, max_tokens=1)
