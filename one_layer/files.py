@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_TEMPORARY = re.compile(
-    r"\..+\.(json|jsonl|txt|npz|safetensors)\.[a-z0-9_]{8}"
-)  # the names that `replacing` gives them
+_UNFINISHED = ".unfinished"  # the end of the names that `replacing` gives to temporary files
+_TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
@@ -38,7 +37,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name:.100}.")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name:.100}.", suffix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             lock(file.fileno())

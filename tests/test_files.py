@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -98,10 +99,19 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_it_returns(t
     assert calls == ["file", "rename", "folder"]
 
 
+def temporary_name(path: Path) -> str:
+    """The name of the file that `replacing` writes before it becomes `path`."""
+    with replacing(path):
+        (found,) = path.parent.iterdir()
+    path.unlink()
+    return found.name
+
+
 def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_stays(tmp_path):
     """A temporary file is locked as long as its writer lives. Files with other names are nobody's leftovers."""
-    others = {".hidden", ".result.json", "a.json.abcdefgh", ".notes.md.abcdefgh"}
-    for name in (*others, ".result.json.abcdefgh", ".ticket.safetensors.a_1b2c3d"):
+    others = {".hidden", ".result.json", "a.json.abcdefgh.unfinished", ".notes.md.abcdefgh"}
+    left = [temporary_name(tmp_path / name) for name in ("result.json", "curves.svg", "ticket.safetensors", "x")]
+    for name in (*others, *left):
         (tmp_path / name).write_text("half")
     with replacing(tmp_path / "config.json") as file:
         file.write(b"whole")
