@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Shaped, UInt8
+from jaxtyping import Array, Bool, Float, Int, Int8, Shaped, UInt8
 
 from one_layer.errors import UserError
 
@@ -23,6 +23,8 @@ SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_th
 _INFINITY = 0x7F800000  # the float32 bit pattern of +inf; larger patterns are NaNs
 BLOCK = 64  # rows; a count up to 64 fits int8, and a CPU adds int8 numbers four times as fast as int32
 _QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; after 32 passes bisection takes over
+_BROKEN = 2  # every entry of a mask whose scores have a NaN
+_SMALLEST_NORMAL = 0x00800000  # the bit pattern of the least float32 that no device treats as 0
 _LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
 
 
@@ -43,7 +45,7 @@ class Supermask:
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
 
-    keep: float | Float[Array, ""] = 0.5  # may be traced, except for `keeps_all`
+    keep: float | Shaped[Array | np.ndarray, ""] = 0.5  # may be traced, except for `keeps_all`
     selection: str = "magnitude"
     threshold: float = 0.0
     dynamic_scale: bool = False
@@ -60,15 +62,31 @@ class Supermask:
 
     def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
         """Returns the mask of `scores`; `dynamic_scale` counts along `axis`. Raises: UserError as `topk_mask` does."""
+        return self.applied(self.select(scores), scores, axis)
+
+    def select(self, scores: Float[Array | np.ndarray, "*shape"]) -> Int8[Array, "*shape"]:
+        """Returns the entries of the mask, 1, 0 or -1, without a gradient. Raises: UserError as `topk_mask` does.
+
+        A byte instead of a float for each entry is a quarter of the memory to write and to read, which decides what a mask costs.
+        """
+        if scores.size == 0:
+            raise UserError(f"scores of shape {scores.shape} have no entries; give at least one")
+        fixed = lax.stop_gradient(jnp.asarray(scores))
         if self.exact:
-            mask = topk_mask(scores, self.keep, by=self.selection)
-        else:
-            fixed = lax.stop_gradient(jnp.asarray(scores))
-            signed, sigmoid = self.selection == "signed_threshold", self.selection == "sigmoid_threshold"
-            chosen = _beyond(fixed, self.threshold) if signed else _above(fixed, self.threshold, sigmoid)
-            chosen = jnp.where(jnp.any(jnp.isnan(fixed)), jnp.nan, chosen).astype(fixed.dtype)
-            mask = _straight_through("score", chosen, jnp.asarray(scores))
-        return self.scaled(mask, axis)
+            return _largest(self.selection, fixed, jnp.asarray(kept_count(scores.size, self.keep), jnp.int32))
+        signed, sigmoid = self.selection == "signed_threshold", self.selection == "sigmoid_threshold"
+        chosen = _beyond(fixed, self.threshold) if signed else _above(fixed, self.threshold, sigmoid)
+        return jnp.where(jnp.any(jnp.isnan(fixed)), _BROKEN, chosen).astype(jnp.int8)
+
+    def applied(
+        self, entries: Int8[Array, "*shape"], scores: Float[Array | np.ndarray, "*shape"], axis: int = -1
+    ) -> Float[Array, "*shape"]:
+        """Returns what `select` returned as a mask, through which the gradient passes to `scores`. Both may have leading axes."""
+        scores = jnp.asarray(scores)
+        mask = jnp.where(entries == _BROKEN, jnp.nan, entries).astype(scores.dtype)
+        return self.scaled(
+            _straight_through("magnitude" if self.selection == "magnitude" else "score", mask, scores), axis
+        )
 
     def scaled(self, mask: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:
         """Returns `mask`, rescaled along `axis` if `dynamic_scale` is set."""
@@ -96,10 +114,7 @@ def topk_mask(
     """
     if by not in ("magnitude", "score"):
         raise UserError(f"scores cannot be ranked by {by!r}; give magnitude or score")
-    if scores.size == 0:
-        raise UserError(f"scores of shape {scores.shape} have no entries; give at least one")
-    scores, k = jnp.asarray(scores), jnp.asarray(kept_count(scores.size, keep), jnp.int32)
-    return _straight_through(by, _keep_largest(by, lax.stop_gradient(scores), k), scores)
+    return Supermask(keep, by)(scores)
 
 
 def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int | Int[Array, ""]:
@@ -162,25 +177,31 @@ _straight_through.defvjp(_forward, _backward)
 
 # Jitted because a call outside a jitted function would otherwise compile the loops in it every time.
 @partial(jax.jit, static_argnums=0)
-def _keep_largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Float[Array, "*shape"]:
+def _largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Int8[Array, "*shape"]:
+    """Returns ones at the k largest entries of |S| or S, and zeros."""
     keys = _keys(scores, by)
-    lowest = jnp.int32(0) if by == "magnitude" else jnp.min(keys)
-    largest = jnp.max(keys)
-    threshold, at_least = _kth_largest(keys, k, lowest, largest)
+    largest = _bound(scores)
+    threshold, at_least = _kth_largest(keys, k, jnp.int32(0) if by == "magnitude" else -largest, largest)
     last_tie = _last_tie(keys, threshold, at_least - k)
-    mask = (keys > threshold) | ((keys == threshold) & ~_after(last_tie, keys.shape))
-    broken = (largest > _INFINITY) | (k < 1)
-    return jnp.where(broken, jnp.nan, mask).astype(scores.dtype)
+    chosen = (keys > threshold) | ((keys == threshold) & ~_after(last_tie, keys.shape))
+    broken = (_count(keys > _INFINITY) > 0) | (k < 1)
+    return jnp.where(broken, _BROKEN, chosen).astype(jnp.int8)
 
 
-def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Float[Array, "*shape"]:
+def _bound(scores: Float[Array, "*shape"]) -> Int[Array, ""]:
+    """Returns a key that no entry of |S| exceeds, NaN aside. A CPU finds the maximum of floats four times as fast as that of integers."""
+    largest = _keys(jnp.max(jnp.abs(scores)), "magnitude")
+    return jnp.clip(largest, _SMALLEST_NORMAL, _INFINITY)  # a device may treat denormal numbers as 0
+
+
+def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Int8[Array, "*shape"]:
     """Returns ones where S (or its sigmoid) exceeds the threshold; at least int(0.5 % of the entries) + 1, those with the largest S."""
     chosen = (jax.nn.sigmoid(scores) if sigmoid else scores) > threshold
     least = min(int(_LEAST_KEPT * scores.size) + 1, scores.size)
     return lax.cond(
         _count(chosen) >= least,
-        lambda: chosen.astype(scores.dtype),
-        lambda: _keep_largest("score", scores, jnp.int32(least)),
+        lambda: chosen.astype(jnp.int8),
+        lambda: _largest("score", scores, jnp.int32(least)),
     )
 
 

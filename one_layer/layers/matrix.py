@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Int, Int8
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.products import product
@@ -85,42 +85,42 @@ def materialize(variables: Variables, mask: Supermask, selecting: Selecting = ON
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     products = flatten_dict(variables.get("materialized", {}))
     scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
-    for path, chosen in for_each_mask(scores, mask, selecting=selecting).items():
+    for path, entries in select(scores, mask, selecting).items():
         kernel = (*path[:-1], "kernel")
         weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)
+        chosen = mask.applied(entries, scores[path], axis=-2 if _of_table(path) else -1)
         products[kernel] = selecting.multiply(kernel, weights, chosen)
     made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
     return {**variables, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
 
 
-def for_each_mask(
+def select(
     scores: Mapping[Path, Float[Array, "*layers rows columns"]],
     mask: Supermask,
-    use: Callable[[Float[Array, "rows columns"]], Array] = lambda chosen: chosen,
     selecting: Selecting = ONE_AFTER_THE_OTHER,
-) -> dict[Path, Shaped[Array, "..."]]:
-    """Applies `use` to the mask of every layer of all scores. Returns the results by path; the layer axis is first if the scores have one.
+) -> dict[Path, Int8[Array, "*layers rows columns"]]:
+    """Selects the entries of all masks (see `Supermask.select`) by path; the layer axis is first if the scores have one.
 
     One loop selects all masks of one shape, so XLA compiles one selection per shape instead of one per matrix.
     """
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
-        of_table = any(name.endswith("embedding") for name in path)
-        alike.setdefault((leaf.shape[-2:], 0 if of_table else -1, selecting.layout(path)), []).append(path)
+        alike.setdefault((leaf.shape[-2:], selecting.layout(path)), []).append(path)
     found: dict[Path, Array] = {}
-    for (shape, axis, _), paths in alike.items():
-        layers = [scores[path].reshape(-1, *shape) for path in paths]
-
-        def one(matrix: Float[Array, "rows columns"], axis: int = axis) -> Array:
-            return use(mask(matrix, axis=axis))
-
+    for (shape, _), paths in alike.items():
+        layers = [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
         whole = jnp.concatenate(layers)
-        each = jax.vmap(one) if selecting.together else partial(jax.lax.map, one)
-        made = each(whole) if len(whole) > 1 else one(whole[0])[None]
+        each = jax.vmap(mask.select) if selecting.together else partial(jax.lax.map, mask.select)
+        entries = each(whole) if len(whole) > 1 else mask.select(whole[0])[None]
         ends = np.cumsum([len(part) for part in layers])
-        for path, part in zip(paths, jnp.split(made, ends[:-1].tolist()), strict=True):
+        for path, part in zip(paths, jnp.split(entries, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]
     return found
+
+
+def _of_table(path: Path) -> bool:
+    """Whether the matrix at `path` is an embedding, with a row for each token."""
+    return any(name.endswith("embedding") for name in path)
 
 
 def computing(variables: Variables, dtype: str) -> Variables:

@@ -13,13 +13,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt8
+from jaxtyping import Array, Int, UInt8
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
 from one_layer.files import write_atomically
-from one_layer.layers.matrix import ONE_AFTER_THE_OTHER, Selecting, for_each_mask
+from one_layer.layers.matrix import ONE_AFTER_THE_OTHER, Selecting, select
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_metrics
 from one_layer.supermask import Supermask
@@ -117,13 +117,20 @@ def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_
     """Every mask of a model, by the path of its scores: one bit per weight, 1 where the mask is above 0. Layers are packed separately."""
     named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
-    packed = for_each_mask(scores, mask, lambda chosen: jnp.packbits(chosen > 0, axis=0), selecting)
-    return {"/".join(path): PackedMask(bits, scores[path].size) for path, bits in packed.items()}
+    return {
+        "/".join(path): PackedMask(jnp.packbits(entries > 0, axis=-2), entries.size)
+        for path, entries in select(scores, mask, selecting).items()
+    }
 
 
-def flipped_share(before: Masks, after: Masks) -> Float[Array, ""]:
+def flipped_share(before: Masks, after: Masks) -> float:
     """The share of all mask bits that differ, in [0, 1]. Padding bits do not count."""
-    flips = sum(
-        jnp.sum(jnp.bitwise_count(mask.bits ^ after[name].bits), dtype=jnp.float32) for name, mask in before.items()
-    )
-    return jnp.asarray(flips / sum(mask.count for mask in before.values()), jnp.float32)
+    flips = [int(number) for number in _flips(before, after)]
+    return sum(flips) / sum(mask.count for mask in before.values())
+
+
+@jax.jit
+def _flips(before: Masks, after: Masks) -> list[Int[Array, ""]]:
+    # One program: on many devices every sum is an exchange, and a row of small programs with exchanges can stop a CPU for ever.
+    flips = [jnp.bitwise_count(mask.bits ^ after[name].bits) for name, mask in before.items()]
+    return [jnp.sum(each, dtype=jnp.int32) for each in flips]

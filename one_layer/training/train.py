@@ -278,7 +278,7 @@ class Trainer:
             )
         if self.masks:
             masks = self._packed(self.params)
-            values["mask/flips"] = float(metrics.flipped_share(self.masks, masks))
+            values["mask/flips"] = metrics.flipped_share(self.masks, masks)
             self.masks = masks
         values["train/flops"] = progress.flops
         select = self.run.train.select
