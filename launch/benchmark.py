@@ -1,6 +1,6 @@
 """Measures one thing as a ratio inside one run, prints a short table and appends one JSON line to a file.
 
-    python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
+    python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE] [--picture=FILE.svg]
 
 NAME is one of:
 - `select`: making a mask by counting, compared with sorting.
@@ -12,6 +12,7 @@ NAME is one of:
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
 - `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
 - `devices`: the time of a training step on 1 to 8 CPU devices, the memory of a device, and the bytes between devices.
+- `growth`: how the time of decoding grows with beam, batch, length and depth, and that of training with width and depth.
 - `kernel`: products with packed masks by a kernel for Hopper GPUs, compared with XLA's.
 - `startup`: the time from the start of a process to the first translated line.
 
@@ -36,7 +37,19 @@ import jaxlib
 
 from configs.common import SIZES
 from launch import command
-from launch.benchmarks import accelerator, data, decode, devices, kernel, reservoirs, select, startup, ticket, train
+from launch.benchmarks import (
+    accelerator,
+    data,
+    decode,
+    devices,
+    growth,
+    kernel,
+    reservoirs,
+    select,
+    startup,
+    ticket,
+    train,
+)
 from one_layer.heap import keep_freed_memory
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
@@ -50,6 +63,7 @@ BENCHMARKS = {
     "data": data,
     "reservoirs": reservoirs,
     "devices": devices,
+    "growth": growth,
     "kernel": kernel,
     "startup": startup,
 }
@@ -77,7 +91,10 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="small", help="size of the model, as in configs/common.py")
     parser.add_argument("--quick", action="store_true", help="run fewer rounds")
     parser.add_argument("--out", type=Path, help="file to which the result is appended, as one line of JSON")
+    parser.add_argument("--picture", type=Path, help="an .svg file for the curves of `growth`")
     arguments = parser.parse_args()
+    if arguments.picture and (arguments.name != "growth" or arguments.picture.suffix != ".svg"):
+        parser.error(f"--picture={arguments.picture}: only growth draws one, and the file must end in .svg")
     keep_freed_memory()  # as training does
     about = {
         "benchmark": arguments.name,
@@ -96,6 +113,8 @@ def main() -> None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         with arguments.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
+    if arguments.picture:
+        growth.draw(result, arguments.picture)
 
 
 if __name__ == "__main__":

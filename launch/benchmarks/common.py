@@ -56,9 +56,12 @@ class Training:
         return sums
 
 
-def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES) -> ModelConfig:
-    """Returns the config of a model of size `size`; `weights` has the values of `ModelConfig.weights`."""
-    d, ffn, heads, layers = SIZES[size]
+def model_of(
+    weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES, layers: int | None = None
+) -> ModelConfig:
+    """Returns the config of a model of size `size`; `weights` has the values of `ModelConfig.weights`. `layers` replaces the size's."""
+    d, ffn, heads, usual = SIZES[size]
+    layers = layers or usual
     return ModelConfig(*vocabularies, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights)
 
 

@@ -41,10 +41,10 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "dense": ("dense", initialize(model_of("dense", size), 0)),
     }
     line, batch = (
-        {name: _compiled(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
+        {name: searcher(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
         for some in (source[:1, :9], source)
     )
-    sides = {name: partial(searcher, kinds[name][1], source) for name, searcher in batch.items()}
+    sides = {name: partial(search, kinds[name][1], source) for name, search in batch.items()}
     seconds = in_turn(sides, 1 if quick else 5)
     return {
         "sentences": PAIRS,
@@ -66,13 +66,13 @@ def _processes(size: str) -> dict[str, Any]:
 
 
 def _row(what: str, searchers: dict[str, Any]) -> dict[str, Any]:
-    sizes = {name: _allocated(searcher) for name, searcher in searchers.items()}
+    sizes = {name: _allocated(search) for name, search in searchers.items()}
     return {"allocated": what, **sizes, "ratio": sizes["packed"] / sizes["materialized"]}
 
 
-def _allocated(searcher: Any) -> int:
+def _allocated(search: Any) -> int:
     """Returns the bytes of the arguments, the results and the temporary values."""
-    sizes = searcher.memory_analysis()
+    sizes = search.memory_analysis()
     return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
 
@@ -80,12 +80,18 @@ def _process(mode: str, stages: Stages) -> dict[str, Any]:
     return {"peak_bytes": mode, **{stage: each["peak_bytes"] for stage, each in stages.items()}}
 
 
-def _compiled(config: ModelConfig, variables: dict[str, Any], source: np.ndarray) -> Any:
-    def searcher(variables: dict[str, Any], source: jax.Array) -> Any:
-        longest = int(1.2 * source.shape[1] + 10)
-        return search(config, variables, source, beam=BEAM, max_length=longest, length_penalty=1.0)
+def longest(length: int) -> int:
+    """The most tokens, without eos, of the translation of a sentence of `length` tokens."""
+    return int(1.2 * length + 10)
 
-    return jax.jit(searcher).lower(variables, source).compile()
+
+def searcher(config: ModelConfig, variables: dict[str, Any], source: np.ndarray, beam: int = BEAM) -> Any:
+    """The compiled search (variables, source) -> hypotheses for these shapes."""
+
+    def searched(variables: dict[str, Any], source: jax.Array) -> Any:
+        return search(config, variables, source, beam=beam, max_length=longest(source.shape[1]), length_penalty=1.0)
+
+    return jax.jit(searched).lower(variables, source).compile()
 
 
 def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from launch.benchmarks.common import IWSLT14_VOCABULARIES, WMT14_SIZES, WMT14_VOCABULARIES, model_of, random_batch
 from launch.benchmarks.transfers import moved_bytes
+from one_layer.heap import keep_freed_memory
 from one_layer.models import abstract, initialize
 from one_layer.models.sharding import Devices
 from one_layer.tasks import TASKS
@@ -57,4 +58,5 @@ def measure(weights: str, size: str, data: int, model: int, pairs: int, rounds: 
 
 
 if __name__ == "__main__":
+    keep_freed_memory()  # as training does
     json.dump(measure(**json.loads(sys.argv[1])), sys.stdout)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 
 from configs.common import SIZES
 from launch.benchmark import BENCHMARKS
+from launch.benchmarks.growth import decoding_flops, draw
+from one_layer.models import ModelConfig
+from one_layer.models.flops import update_flops
 from one_layer.runs.records import flatten
 
 pytestmark = pytest.mark.slow  # each compiles several models
@@ -44,6 +48,32 @@ def test_decode(measured):
     line, batch = measured["allocated"]
     for mode in ("packed", "materialized", "dense"):
         assert measured["bytes"][mode] < line[mode] < batch[mode]
+
+
+@pytest.mark.parametrize("measured", ["growth"], indirect=True)
+def test_growth(measured, tmp_path):
+    """What grows takes more operations, and only that varies. A line of the picture shows it."""
+    for kind in ("decoding", "training"):
+        for first, second in pairwise(measured[kind]):
+            if first["varied"] == second["varied"]:
+                same = first.keys() - {
+                    name for name in first if "seconds" in name or name in ("ratio", "gigaflops", "steps")
+                }
+                assert {name for name in same if first[name] != second[name]} == {first["varied"]}
+                assert first["gigaflops"] < second["gigaflops"]
+    draw(measured, tmp_path / "growth.svg")
+    shown = (tmp_path / "growth.svg").read_text("utf-8")
+    assert all(f"{row['varied']} {row[row['varied']]}, " in shown for row in measured["decoding"][::2])
+
+
+def test_decoding_takes_the_operations_of_a_forward_pass_but_for_what_lies_ahead():
+    """A third of an update's, in which every position attends to all others, and here only to those before it and itself."""
+    config = ModelConfig(40, 50, 16, 32, 2, 3, 2, weights="dense")
+    rows, source, target = 7, 5, 9
+    ahead = 2 * rows * 4 * 16 * target * (target - 1) // 2
+    assert 3 * (decoding_flops(config, rows, 1, source, target) + ahead) == update_flops(config, rows, source, target)
+    beams = [decoding_flops(config, rows, beam, source, target) for beam in (1, 2, 3)]
+    assert beams[2] - beams[1] == beams[1] - beams[0] < beams[0]
 
 
 @pytest.mark.parametrize("measured", ["ticket"], indirect=True)
