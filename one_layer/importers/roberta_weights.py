@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
+from flax.traverse_util import flatten_dict
 from jaxtyping import Float32, Shaped
 
 from one_layer.errors import UserError
@@ -90,7 +90,7 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     for each in wanted:
         sources.setdefault((*each.module, each.leaf), []).append(each)
     known = shapes(config)
-    drawn = {} if all(path[1:] in sources for path in known) else _flat(initialize(config, seed))
+    drawn = {} if all(path[1:] in sources for path in known) else flatten_dict(initialize(config, seed))
     found = {
         path: _read(state, sources[path[1:]]) if path[1:] in sources else np.asarray(drawn[path]) for path in known
     }
@@ -109,7 +109,7 @@ def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.nd
     """
     _check(config)
     exact = prepared(config.replace(dtype="float32"), variables)
-    arrays = {path[1:]: leaf for path, leaf in _flat(exact).items()}
+    arrays = {path[1:]: leaf for path, leaf in flatten_dict(exact).items()}
     state = {_TYPES: np.zeros((1, config.d_model), np.float32)}
     for each in entries(config):
         array = arrays.get((*each.module, each.leaf))
@@ -211,8 +211,3 @@ def _check(config: ModelConfig) -> None:
                 f"model.{name} is {getattr(config, name)!r:.200}, but a model in RoBERTa's format has "
                 f"{' or '.join(map(str, values))}"
             )
-
-
-def _flat(variables: Variables) -> dict[Path, Any]:
-    leaves = jax.tree_util.tree_leaves_with_path(variables)
-    return {tuple(key.key for key in path): leaf for path, leaf in leaves}

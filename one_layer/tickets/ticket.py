@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Float32, UInt8
 
 from one_layer.data.config import DataConfig
@@ -99,7 +100,7 @@ def make(
     Random weights are compared with those that the seed gives; if they differ (in an imported model), the ticket stores them.
     Raises: UserError for scores that are NaN.
     """
-    flat, known = _flatten(variables), recipes(config)
+    flat, known = flatten_dict(variables), recipes(config)
     assert {path: leaf.shape for path, leaf in flat.items()} == shapes(config), "variables of another model"
     masks: dict[ModulePath, np.ndarray] = {}
     drawn: dict[ModulePath, Drawn] = {}
@@ -135,7 +136,7 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
         else:
             axis = 0 if module[-1].endswith("embedding") else -1
             flat["materialized", *module, "kernel"] = _product(flat.pop(fixed), bits, ticket.config.supermask, axis)
-    return {"params": {}, "random": {}, **_nest(flat)}
+    return {"params": {}, "random": {}, **unflatten_dict(flat)}
 
 
 def save(path: str | Path, ticket: Ticket, precision: str = "float32") -> dict[str, int]:
@@ -213,17 +214,3 @@ def _product(
 def _a_row_each(bits: UInt8[Array, "*rows bytes"], shape: tuple[int, ...]) -> UInt8[Array, "*layers bytes"]:
     """The bits for weights of this shape, with one row per layer even if all layers share one mask."""
     return jnp.tile(bits, (shape[0], 1)) if len(shape) == 3 and bits.ndim == 1 else bits
-
-
-def _flatten(tree: Variables) -> dict[ModulePath, Any]:
-    return {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-
-
-def _nest(flat: dict[ModulePath, Any]) -> Variables:
-    tree: Variables = {}
-    for path, leaf in flat.items():
-        branch = tree
-        for name in path[:-1]:
-            branch = branch.setdefault(name, {})
-        branch[path[-1]] = leaf
-    return tree

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
@@ -74,7 +74,7 @@ def source_of(run: RunConfig) -> TrainedModel | None:
 
 def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
     """What fits of `source`. Raises: UserError if nothing fits."""
-    theirs = dict(_flat(source.variables["params"]))
+    theirs = flatten_dict(source.variables["params"])
     if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
         theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
     own = {path[1:]: shape for path, shape in shapes(model).items() if path[0] == "params"}
@@ -96,7 +96,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     ]
     if left := theirs.keys() - taken.keys():
         report.append(f"not taken over: {_listed(left)}")
-    return Start(_nested(taken), _nested(_stored(run, model)), report)
+    return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
 
 
 def _check_keys(run: RunConfig, source: TrainedModel) -> None:
@@ -154,20 +154,6 @@ def _stored(run: RunConfig, model: ModelConfig) -> dict[ArrayPath, np.ndarray]:
         tuple(name.split("/")): array for name, array in read_frozen(RunFolder(run.train.init_from).frozen_file).items()
     }
     return {path: array for path, array in found.items() if known.get(path) == array.shape}
-
-
-def _flat(tree: Variables) -> dict[ArrayPath, Any]:
-    return {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-
-
-def _nested(flat: dict[ArrayPath, np.ndarray]) -> Variables:
-    tree: Variables = {}
-    for path, leaf in flat.items():
-        branch = tree
-        for name in path[:-1]:
-            branch = branch.setdefault(name, {})
-        branch[path[-1]] = leaf
-    return tree
 
 
 def _listed(paths: Iterable[ArrayPath]) -> str:
