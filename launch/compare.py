@@ -1,0 +1,128 @@
+"""Compares two folders of runs, run by run: test scores, validation losses, mask bits in common, and seconds of training.
+
+    python launch/compare.py runs/short runs/short-vmap
+
+Runs belong together by the names of their folders. So a sweep can be compared with the same sweep by --vmap, on another machine, or with
+another version of this program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from launch import command
+from launch.sweeps.progress import first_score
+from one_layer.errors import UserError
+from one_layer.runs.paths import RunPaths, read_object
+from one_layer.runs.records import flatten
+
+_FREE = ("mesh.", "train.checkpoint_minutes", "train.log_every")  # keys that change no number of a run
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A run in both folders: its name, and for each of the two the test score, the best validation score and the seconds of training.
+
+    `common`: the share of mask bits that are equal, in [0, 1]; None without masks.
+    """
+
+    name: str
+    scores: tuple[float, float]
+    valid: tuple[float, float]
+    seconds: tuple[float, float]
+    common: float | None
+
+
+def compare(first: Path, second: Path) -> list[Pair]:
+    """All runs that have ended in both folders. Raises: UserError if there is none, or if the two runs of a name have unlike configs."""
+    names = sorted(_ended(first) & _ended(second))
+    if not names:
+        raise UserError(f"no run of {first} has ended in {second} too; give two folders of the same sweep")
+    return [_pair(name, RunPaths(first / name), RunPaths(second / name)) for name in names]
+
+
+def _ended(folder: Path) -> set[str]:
+    return {path.parent.name for path in folder.glob("*/result.json")}
+
+
+def _pair(name: str, *runs: RunPaths) -> Pair:
+    results = [read_object(run.result_file) for run in runs]
+    one, other = (flatten(result["config"]) for result in results)
+    differing = [key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key)]
+    if differing := [key for key in differing if not key.startswith(_FREE)]:
+        raise UserError(
+            f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config"
+        )
+    scores, valid, seconds = zip(
+        *((first_score(r), r["valid"]["score"], r["train_seconds"]) for r in results), strict=True
+    )
+    return Pair(name, scores, valid, seconds, _common(*runs))
+
+
+def _common(*runs: RunPaths) -> float | None:
+    """The share of equal bits of all masks. Padding bits are 0 in both, and do not count."""
+    from one_layer import tickets
+    from one_layer.models.weights import shapes
+
+    if not all(run.ticket_file.is_file() for run in runs):
+        return None
+    one, other = tickets.load_many([run.ticket_file for run in runs])
+    if not one.masks:
+        return None
+    flips = sum(int(np.bitwise_count(one.masks[path] ^ other.masks[path]).sum()) for path in one.masks)
+    known = shapes(one.config)
+    return 1 - flips / sum(int(np.prod(known["params", *path[:-1], "scores"])) for path in one.masks)
+
+
+def table(pairs: list[Pair]) -> str:
+    """A row for each pair, and one for all of them: the mean difference without its sign, the least and the mean of `common`, sums."""
+    head = ["run", "score", "score", "validation", "validation", "equal mask bits", "seconds", "seconds"]
+    rows = [[p.name, *_four(p.scores), *_four(p.valid), _percent(p.common), *_whole(p.seconds)] for p in pairs]
+    shares = [pair.common for pair in pairs if pair.common is not None]
+    apart = [[abs(p.scores[0] - p.scores[1]) for p in pairs], [abs(p.valid[0] - p.valid[1]) for p in pairs]]
+    sums = [sum(p.seconds[place] for p in pairs) for place in (0, 1)]
+    bits = f"{_percent(min(shares))} to {_percent(max(shares))}" if shares else ""
+    means = [f"apart {statistics.mean(each):.3g}" for each in apart]
+    rows.append([f"all {len(pairs)}", means[0], "", means[1], "", bits, *_whole(sums)])
+    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+    return "\n".join(
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]
+    )
+
+
+def _four(values: tuple[float, float]) -> list[str]:
+    return [f"{value:.4g}" for value in values]
+
+
+def _whole(values: list[float] | tuple[float, float]) -> list[str]:
+    return [f"{value:.0f}" for value in values]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("first", type=Path, help="a folder with folders of runs, for instance that of a sweep")
+    parser.add_argument("second", type=Path, help="another one, with runs of the same names")
+    arguments = parser.parse_args()
+    for folder in (arguments.first, arguments.second):
+        if not folder.is_dir():
+            raise UserError(f"{folder} is no folder; give the folder of a sweep")
+    print(table(compare(arguments.first, arguments.second)))
+
+
+if __name__ == "__main__":
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    command.run(main)
