@@ -141,7 +141,8 @@ class _Population:
 
     def _course(self, entry: Entry) -> Generator[Request]:
         """What `one_layer.training.train.train` does with a run; but others do its updates."""
-        with opened(entry.run, entry.workdir, Devices.holding(()), self._size) as ready:
+        known = next((member.corpus for member in self._members.values()), None)
+        with opened(entry.run, entry.workdir, Devices.holding(()), self._size, known) as ready:
             member = Member(*ready, validators=self._validators)
             self._check_text(entry.name, member)
             self._members[entry.name] = member

@@ -15,6 +15,7 @@ from one_layer.errors import UserError
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
 from one_layer.training import programs
+from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.places import Places
@@ -187,6 +188,19 @@ def test_runs_of_many_devices_go_on_alone_and_on_one(alone, tmp_path):
     assert not train_together(entries(tmp_path, *names), Interruption())
     for name in names:
         assert_same_run(tmp_path / name, alone / name)
+
+
+def test_members_share_one_text_unless_one_began_with_another(tmp_path):
+    def text(name, known=None):
+        with opened(tiny.run(MEMBERS["one"]), tmp_path / name, known=known) as ready:
+            return ready.corpus
+
+    first = text("first")
+    assert text("second", first) is text("second", first) is first  # new, and going on
+    with opened(tiny.run({"data.toy_train": 50}), tmp_path / "other") as ready:
+        other = ready.corpus
+    assert other.source_vocabulary != first.source_vocabulary
+    assert text("first", other).fingerprints() == first.fingerprints()
 
 
 @pytest.mark.slow
