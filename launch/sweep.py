@@ -98,7 +98,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--members", type=command.positive, help=f"at most so many in one program (default {MEMBERS})")
     parser.add_argument("--dry_run", action="store_true", help="only print the commands that would run")
     arguments, rest = parser.parse_known_args(argv)
-    _check_together(arguments)
+    _check_together(arguments, rest)
     plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
     plan = resolved(plan)
     if arguments.vmap:
@@ -112,8 +112,10 @@ def main(argv: list[str]) -> int:
     return run_sweep(plan, _launcher(arguments), Console(stderr=True))
 
 
-def _check_together(arguments: argparse.Namespace) -> None:
-    """Raises: UserError for options that do not fit together."""
+def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
+    """Raises: UserError for options that do not fit together. `rest`: the words that are no option of this command."""
+    if any(word.startswith(("--distributed", "--process")) for word in rest):
+        raise UserError("a sweep trains each run in one process; leave --distributed, --processes and --process out")
     if arguments.vmap and arguments.launcher == "slurm":
         raise UserError("--vmap trains on this machine; leave it out, or give --launcher=local")
     if arguments.members and not arguments.vmap:

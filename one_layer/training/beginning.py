@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.data.corpus import Corpus
+from one_layer.data.text.assets import TextAssets
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
@@ -37,10 +38,17 @@ class Ready(NamedTuple):
 
 
 @contextmanager
-def opened(run: RunConfig, workdir: str | Path, devices: Devices | None = None, members: int = 1) -> Iterator[Ready]:
+def opened(
+    run: RunConfig,
+    workdir: str | Path,
+    devices: Devices | None = None,
+    members: int = 1,
+    known: Corpus | None = None,
+) -> Iterator[Ready]:
     """Begins `run` in `workdir`, or opens the run that is there. The folder is locked until the context ends.
 
-    `devices` are by default those of the run's mesh. `members` runs take memory at the same time. Raises: UserError for bad input.
+    `devices` are by default those of the run's mesh. `members` runs take memory at the same time. `known` is what another run with the
+    same text has read; it is taken if a run that goes on has the same vocabularies and preprocessing. Raises: UserError for bad input.
     """
     folder = RunFolder(workdir, writes=processes.leads())
     processes.agree({"code": processes.code(), **everywhere_alike(run)})
@@ -52,7 +60,9 @@ def opened(run: RunConfig, workdir: str | Path, devices: Devices | None = None, 
         check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
         source = None if resumed else source_of(run)
         with processes.leader_first("text"):  # it may store the text
-            corpus = read_corpus(run, folder, resumed, source)
+            if known is None or (resumed and not _made_with(known, folder.assets())):
+                known = read_corpus(run, folder, resumed, source)
+            corpus = known
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
@@ -65,6 +75,10 @@ def opened(run: RunConfig, workdir: str | Path, devices: Devices | None = None, 
                 begin(run, model, corpus, folder, source, batches.batches_per_epoch)
             folder.write_config(run)
         yield Ready(run, model, corpus, folder, devices)
+
+
+def _made_with(corpus: Corpus, assets: TextAssets) -> bool:
+    return all(getattr(corpus, name) == value for name, value in vars(assets).items())
 
 
 def read_corpus(run: RunConfig, folder: RunFolder, resumed: bool, source: TrainedModel | None) -> Corpus:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from one_layer.errors import UserError
 from one_layer.models.sharding import Devices
 from one_layer.runs.settings import RunConfig
@@ -49,6 +51,7 @@ def train_together(entries: Sequence[Entry], interruption: Interruption) -> dict
     """
     for entry in entries:
         programs.check(entry.run.raw)
+        Devices.arranged(**vars(entry.run.mesh))  # on these it is scored at its end
     if names := programs.apart([entry.run.raw for entry in entries]):
         raise UserError(
             f"these runs need different programs, because they differ in {', '.join(names)}; one program trains runs that differ in "
@@ -83,6 +86,10 @@ class Member(Trainer):
         self._validators = validators
         super().__init__(*ready)
 
+    def leave_device(self) -> None:
+        """Moves the arrays to the host, so that the first device does not hold those of all runs before they lie on all devices."""
+        self.own = jax.device_get(self.own)
+
     def enter(self, stack: Stack, place: int) -> None:
         """Leaves the arrays to the stack."""
         self.stack, self.place = stack, place
@@ -115,6 +122,8 @@ class _Population:
         for name in self._courses:
             if not self._interruption.signal:
                 self._go_on(name)
+            if name in self._waiting:
+                self._members[name].leave_device()
         if self._waiting and self._interruption.signal:  # nothing was compiled or trained yet
             for course in self._courses.values():
                 course.close()
@@ -132,7 +141,8 @@ class _Population:
 
     def _course(self, entry: Entry) -> Generator[Request]:
         """What `one_layer.training.train.train` does with a run; but others do its updates."""
-        with opened(entry.run, entry.workdir, Devices.holding(()), self._size) as ready:
+        known = next((member.corpus for member in self._members.values()), None)
+        with opened(entry.run, entry.workdir, Devices.holding(()), self._size, known) as ready:
             member = Member(*ready, validators=self._validators)
             self._check_text(entry.name, member)
             self._members[entry.name] = member

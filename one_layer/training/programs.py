@@ -73,6 +73,9 @@ def check(config: Mapping[str, Any]) -> None:
             "train.backskip=policy chooses the program of every update by the seed, so such runs cannot be trained together; leave "
             "--vmap out, or give train.backskip=identity"
         )
-    for name in ("mesh.data", "mesh.model"):
-        if flat[name] not in (-1, 1):
-            raise UserError(f"{name} is {flat[name]}, but --vmap trains on one device; leave --vmap or {name} out")
+    for name, possible in (("mesh.data", (-1, 1)), ("mesh.model", (1,))):
+        if flat[name] not in possible:
+            raise UserError(
+                f"{name} is {flat[name]}, but --vmap trains each run on one device, and shares out the runs over all devices; leave "
+                f"--vmap or {name} out"
+            )

@@ -1,4 +1,4 @@
-"""The arrays of several runs along a first axis, and the program that does one update of all of them."""
+"""The arrays of several runs along a first axis, and the program that does one update of all of them, on one device or on many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Shaped
 
@@ -18,6 +17,7 @@ from one_layer.models.sharding import Devices
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.training.optimizer import optimizer
+from one_layer.training.places import Places
 from one_layer.training.programs import INPUTS
 from one_layer.training.step import update
 from one_layer.training.train import Trainer
@@ -32,33 +32,39 @@ _TREES = ("params", "moments", "fixed")
 class Stack:
     """The arrays `params`, `moments` and `fixed` of runs that one program can train, in the order of these runs."""
 
-    def __init__(self, runs: Sequence[Trainer]) -> None:
+    def __init__(self, runs: Sequence[Trainer], devices: Sequence[jax.Device] | None = None) -> None:
+        """`devices` are by default all of this process."""
         first = runs[0]
-        self._size = len(runs)
-        self._trees = {name: jax.tree.map(_stacked, *(getattr(each, name) for each in runs)) for name in _TREES}
-        self._numbers = differing([each.run for each in runs])
-        self._step = _step(first.run, first.model, first.updates)
+        self._places = Places.of(len(runs), devices or jax.local_devices())
+        filled = self._places.filled(runs)
+        self._trees = {
+            name: jax.tree.map(self._places.stacked, *(getattr(each, name) for each in filled)) for name in _TREES
+        }
+        self._numbers = differing([each.run for each in filled])
+        self._step = self._places.jit(_step(first.run, first.model, first.updates), donated=(2, 3))
         self._one = jax.jit(_one)
 
     def of(self, name: str, place: int) -> Tree:
-        """A copy of the arrays `name` of the run at `place`."""
-        return self._one(self._trees[name], place)
+        """A copy of the arrays `name` of the run at `place`, on the first device: there one program evaluates all runs."""
+        part, index = self._places.at(self._trees[name], place)
+        return self._places.on_first(self._one(part, index))
 
     def update(self, requests: Mapping[int, Request]) -> list[dict[str, Any]]:
         """Does these updates, by place; their batches have the same shape. The arrays of all other runs stay as they are.
 
         Returns: what the update of each place reports. Reading one of the numbers waits until the update is computed.
         """
+        self._trees["params"], self._trees["moments"], sums = self._step(*self._arguments(requests))
+        return [{name: _Element(array, place) for name, array in sums.items()} for place in range(len(self._places))]
+
+    def _arguments(self, requests: Mapping[int, Request]) -> tuple[Any, ...]:
+        """What the program takes. A place without a request is given another one's, and is not active."""
         filling = next(iter(requests.values()))
-        each = [requests.get(place, filling) for place in range(self._size)]
+        each = [requests.get(place, filling) for place in range(len(self._places))]
         batch = {name: np.stack([one[name] for one, _ in each]) for name in filling[0]}
-        active = np.array([place in requests for place in range(self._size)])
+        active = np.array([place in requests for place in range(len(self._places))])
         counts = np.array([number for _, number in each], np.int32)
-        trees = self._trees
-        trees["params"], trees["moments"], sums = self._step(
-            self._numbers, active, trees["params"], trees["moments"], trees["fixed"], batch, counts
-        )
-        return [{name: _Element(array, place) for name, array in sums.items()} for place in range(self._size)]
+        return (self._numbers, active, *(self._trees[name] for name in _TREES), batch, counts)
 
 
 class _Element:
@@ -83,10 +89,9 @@ def differing(runs: Sequence[RunConfig]) -> Numbers:
 
 
 def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any]:
-    """The jitted update of a stack (numbers, active, params, moments, fixed, batch, number) -> (params, moments, sums).
+    """The update of a member (numbers, active, params, moments, fixed, batch, number) -> (params, moments, sums).
 
-    All arguments have the members' axis first, and params and moments are donated. The program is made from the config of one member,
-    with an input in the place of each of the `numbers`.
+    It is made from the config of one member, with an input in the place of each of the `numbers`.
     """
     devices = Devices.holding(())
 
@@ -104,7 +109,7 @@ def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any
         )
         return step(*rest, active=active)
 
-    return jax.jit(jax.vmap(one), donate_argnums=(2, 3))
+    return one
 
 
 def _with_inputs(config: OptimConfig, numbers: Numbers) -> OptimConfig:
@@ -115,10 +120,6 @@ def _with_inputs(config: OptimConfig, numbers: Numbers) -> OptimConfig:
         if section == "optim":
             object.__setattr__(made, key, value)
     return made
-
-
-def _stacked(*leaves: Any) -> Array:
-    return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 
 
 def _one(tree: Tree, place: Any) -> Tree:

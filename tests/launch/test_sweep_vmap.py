@@ -116,6 +116,7 @@ def test_a_signal_reaches_a_population_once(planned, tmp_path):
     [
         (["--members=2"], "--members=2 is only used with --vmap"),
         (["--vmap", "--launcher=slurm"], "--vmap trains on this machine"),
+        (["--vmap", "--distributed=127.0.0.1:1234", "--processes=2"], "a sweep trains each run in one process"),
     ],
 )
 def test_options_that_do_not_fit_together(tmp_path, words, message):

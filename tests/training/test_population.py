@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -13,12 +15,14 @@ from one_layer.errors import UserError
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
 from one_layer.training import programs
+from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
+from one_layer.training.places import Places
 from one_layer.training.population import Entry, Member, train_together
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
-from tests import tiny
+from tests import ROOT, tiny, tiny_runs
 
 ALL = {"train.patience": 1, "train.max_nonfinite": 2, "optim.weight_decay": 0.01}
 MEMBERS = {
@@ -35,6 +39,7 @@ MEMBERS = {
 }
 TOLERANCE = 1e-3  # of losses, relative; the programs add floats in another order
 COMMON = 0.99  # the least share of mask bits in common
+CLOSE = 1e-4  # of the arrays after a few updates, relative to the greatest number of each
 COSTS = {"seconds", "train/tokens_per_second", "mask/flips"}
 
 
@@ -127,6 +132,77 @@ def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
         assert_same_run(tmp_path / name, alone / name)
 
 
+def on_devices(devices, *words):
+    """What `population_program` prints on so many CPU devices."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.population_program", *map(str, words)],
+        cwd=ROOT,
+        env=tiny_runs.environment(JAX_NUM_CPU_DEVICES=str(devices)),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Five members on one device, on four with a place left over, and on two."""
+    return on_devices(4, "compare", 4, 2)
+
+
+@pytest.mark.parametrize("devices", ["2", "4"])
+def test_members_are_the_same_on_many_devices(compared, devices):
+    assert max(compared[devices]["apart"].values()) <= CLOSE
+
+
+@pytest.mark.parametrize(("devices", "members"), [("2", [3, 3]), ("4", [2, 2, 2])])
+def test_every_device_has_the_same_number_of_members(compared, devices, members):
+    assert compared[devices]["members"] == [members]
+
+
+@pytest.mark.parametrize("devices", ["2", "4"])
+def test_a_member_without_an_update_stays_as_it_is_on_many_devices(compared, devices):
+    assert set(compared[devices]["frozen"].values()) == {0.0}
+
+
+def test_an_update_moves_nothing_between_devices(compared):
+    assert compared["by jit alone"], "the search in the program must find what it looks for"
+    assert compared["2"]["collectives"] == compared["4"]["collectives"] == []
+
+
+@pytest.mark.slow
+def test_runs_on_many_devices_end_as_on_one(together, tmp_path):
+    assert on_devices(4, "train", tmp_path, 0, *MEMBERS).keys() == {"wild"}
+    for name in ("one", "two", "still"):
+        assert_same_run(tmp_path / name, together[0] / name)
+        assert result(tmp_path / name)["devices"] == 4
+
+
+@pytest.mark.slow
+def test_runs_of_many_devices_go_on_alone_and_on_one(alone, tmp_path):
+    names = ("one", "two", "still")
+    assert on_devices(2, "train", tmp_path, 6, *names) == {"interrupted": str(int(signal.SIGTERM))}
+    train(entries(tmp_path, "one")[0].run, tmp_path / "one", [])
+    assert not train_together(entries(tmp_path, *names), Interruption())
+    for name in names:
+        assert_same_run(tmp_path / name, alone / name)
+
+
+def test_members_share_one_text_unless_one_began_with_another(tmp_path):
+    def text(name, known=None):
+        with opened(tiny.run(MEMBERS["one"]), tmp_path / name, known=known) as ready:
+            return ready.corpus
+
+    first = text("first")
+    assert text("second", first) is text("second", first) is first  # new, and going on
+    with opened(tiny.run({"data.toy_train": 50}), tmp_path / "other") as ready:
+        other = ready.corpus
+    assert other.source_vocabulary != first.source_vocabulary
+    assert text("first", other).fingerprints() == first.fingerprints()
+
+
 @pytest.mark.slow
 def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tmp_path, monkeypatch):
     interruption, opened = Interruption(), []
@@ -187,7 +263,25 @@ def test_seeds_share_a_program_only_where_batches_have_one_shape():
 
 
 @pytest.mark.parametrize(("key", "value"), [("mesh.model", 2), ("mesh.data", 8)])
-def test_many_devices_are_refused(tmp_path, key, value):
+def test_runs_on_several_devices_each_are_refused(tmp_path, key, value):
     run = tiny.run({key: value})
-    with pytest.raises(UserError, match=f"{key} is {value}, but --vmap trains on one device"):
+    with pytest.raises(UserError, match=f"{key} is {value}, but --vmap trains each run on one device"):
         train_together([Entry("one", run, tmp_path / "one", [])], Interruption())
+
+
+def test_a_mesh_of_other_devices_is_refused_at_once(tmp_path, monkeypatch):
+    """At their end, runs are scored on their mesh."""
+    monkeypatch.setattr(jax, "devices", lambda: 2 * jax.local_devices())
+    with pytest.raises(UserError, match=r"mesh\.data=1 and mesh\.model=1 do not arrange the 2 devices"):
+        train_together([Entry("one", tiny.run({"mesh.data": 1}), tmp_path / "one", [])], Interruption())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("members", "devices", "each", "used"), [(1, 8, 1, 1), (8, 8, 1, 8), (9, 8, 2, 5), (12, 8, 2, 6), (16, 1, 16, 1)]
+)
+def test_as_few_members_on_a_device_as_possible_and_then_as_few_devices(members, devices, each, used):
+    places = Places.of(members, devices * jax.devices())
+    assert (places.each, len(places.devices)) == (each, used)
+    filled = places.filled(list(range(members)))
+    assert len(filled) == len(places) and filled[members:] == (each * used - members) * [0]
