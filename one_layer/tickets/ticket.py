@@ -18,7 +18,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Float32, UInt8
 
 from one_layer.data.config import DataConfig
@@ -28,6 +27,7 @@ from one_layer.files import write_atomically
 from one_layer.initializers import Recipe
 from one_layer.models import recipes, shapes
 from one_layer.models.config import ModelConfig
+from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.supermask import Supermask, unpack
 from one_layer.tasks import task_of_family
 from one_layer.tasks.model import TrainedModel

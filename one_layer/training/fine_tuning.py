@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.data.corpus import Corpus
 from one_layer.errors import UserError
 from one_layer.layers.freezing import words
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.sharding import fetch
+from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run
