@@ -132,6 +132,14 @@ def test_a_traced_keep_means_the_same_decimal_as_a_number():
         np.testing.assert_array_equal(counts, [size - int((1 - keep) * size) for keep in keeps.tolist()])
 
 
+@pytest.mark.parametrize("keep", [0.1234567, 0.7654321, 0.9999994])
+def test_a_keep_in_single_precision_means_its_six_decimals(keep):
+    size, single = 2**26, np.float32(keep)
+    expected = kept_count(size, round(keep, 6))
+    assert kept_count(size, np.asarray(single)) == jax.jit(lambda keep: kept_count(size, keep))(single) == expected
+    assert expected != kept_count(size, keep)
+
+
 def test_double_precision_rounding_shows_at_ten_entries():
     scores = np.arange(10, dtype=np.float32)
     assert topk_mask(scores, 0.9).sum() == 10  # int((1 - 0.9) * 10) is 0

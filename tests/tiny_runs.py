@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ COMMON: dict[str, Any] = {
     "train.log_every": 3,
     "train.keep_last": 2,
 }
+LANGUAGE_MODEL = COMMON | {
+    "data.tokenize": False,
+    "data.source": "plain",
+    "data.train": "*.txt",
+    "data.held_out": 0.05,
+    "data.block": 16,
+    "optim.label_smoothing": 0.0,
+}
 TASKS: dict[str, dict[str, Any]] = {
     "translation": COMMON | {"data.source": "text", "data.bpe_merges": 30},
     "classification": COMMON
@@ -38,20 +47,45 @@ TASKS: dict[str, dict[str, Any]] = {
         "data.tests": "('test.tsv',)",
         "train.select": "accuracy",
     },
+    "causal_lm": LANGUAGE_MODEL
+    | {
+        "task": "causal_lm",
+        "model.encoder_layers": 0,
+        "evaluation.stride": 6,
+        "evaluation.max_tokens": 128,
+    },
+    "masked_lm": LANGUAGE_MODEL
+    | {
+        "task": "masked_lm",
+        "model.decoder_layers": 0,
+        "data.unit": "bpe",
+        "data.bpe_kind": "byte-level",
+        "data.bpe_merges": 30,
+        "train.select": "accuracy",
+        "evaluation.max_tokens": 128,
+    },
 }
 
 
 def write_text(folder: Path, task: str, train: int = 200) -> None:
-    """Writes the text of a task's run into `folder`/text: pairs of the toy language, or its sentences with random labels."""
+    """Writes the text of a task's run into `folder`/text.
+
+    It is pairs of the toy language; its English sentences with random labels; or these sentences alone, in one file for each part.
+    """
     (folder / "text").mkdir(parents=True)
     labels = np.random.default_rng(1)
+
+    def write(name: str, lines: Iterable[str]) -> None:
+        (folder / "text" / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
     for name, (german, english) in grammar.generate(1, train=train, valid=12, test=8).items():
         if task == "translation":
-            for language, lines in {"de": german, "en": english}.items():
-                (folder / "text" / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            write(f"{name}.de", german)
+            write(f"{name}.en", english)
+        elif task == "classification":
+            write(f"{name}.tsv", ["sentence\tlabel", *(f"{line}\t{labels.integers(2)}" for line in english)])
         else:
-            rows = "".join(f"{line}\t{labels.integers(2)}\n" for line in english)
-            (folder / "text" / f"{name}.tsv").write_text(f"sentence\tlabel\n{rows}", "utf-8")
+            write(f"{name}.txt", english)
 
 
 def command(task: str, changes: dict[str, Any] | None = None) -> list[str]:

@@ -38,14 +38,14 @@ class _Kept(policies.PreservationPolicy):
     best: int
 
     def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
-        scored = [each for each in checkpoints if each.metrics]
-        ranked = sorted(
-            scored, key=lambda each: _score(each.metrics)
-        )  # a stable sort: of equal scores, the later one ranks higher
-        kept = {each.step for each in (*scored[-self.last :], *ranked[-self.best :])}
-        kept |= {each.step for each in scored if self.every and each.step % self.every == 0}
-        newest = max((each.step for each in checkpoints), default=None)
-        return [each.step in kept or each.step == newest for each in checkpoints]
+        kept = self.steps({each.step: each.metrics for each in checkpoints})
+        return [each.step in kept for each in checkpoints]
+
+    def steps(self, metrics: dict[int, dict[str, float] | None]) -> set[int]:
+        """Those that are kept of the steps in ascending order, each with its `metrics`, if it has any."""
+        scored = [step for step, found in metrics.items() if found]
+        kept = {*scored[-self.last :], *_ranked(metrics)[-self.best :], *list(metrics)[-1:]}
+        return kept | {step for step in scored if self.every and step % self.every == 0}
 
 
 class Checkpoints:
@@ -62,8 +62,9 @@ class Checkpoints:
         self.folder = folder.resolve()
         if not read_only:
             self._set_aside_damaged_scores()
+        self._kept = _Kept(keep_last, keep_every, keep_best)
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=_Kept(keep_last, keep_every, keep_best),
+            preservation_policy=self._kept,
             best_fn=_score,
             create=not read_only,
             read_only=read_only,
@@ -71,9 +72,7 @@ class Checkpoints:
         )
         try:
             self._manager = ocp.CheckpointManager(self.folder, options=options)
-            for step in self.steps():
-                if metrics := self._manager.metrics(step):
-                    _score(metrics)
+            self.ranked()
         except (ValueError, KeyError, TypeError) as error:  # Orbax reads all scores here, to find the best
             raise UserError(
                 f"a file metrics/metrics in {self.folder} is damaged ({type(error).__name__}: {error}); remove the folder of that "
@@ -118,8 +117,16 @@ class Checkpoints:
 
         `keep_best` uses the same order, so for every N up to `keep_best`, the last N steps are the N best of the whole run.
         """
-        scores = {step: self._manager.metrics(step) for step in self.steps()}
-        return sorted((step for step in scores if scores[step]), key=lambda step: _score(scores[step]))
+        return _ranked(self._metrics())
+
+    def remove_superfluous(self) -> None:
+        """Removes those that are not to be kept: a process that was killed had written a newer one, and not removed them yet."""
+        metrics = self._metrics()
+        for step in sorted(metrics.keys() - self._kept.steps(metrics)):
+            self._manager.delete(step)
+
+    def _metrics(self) -> dict[int, Any]:
+        return {step: self._manager.metrics(step) for step in self.steps()}
 
     def set_aside(self, step: int) -> Path:
         """Renames the folder of a damaged checkpoint, so that its update can be saved again. Returns the new path."""
@@ -218,6 +225,11 @@ class Checkpoints:
 
 def _score(metrics: dict[str, float]) -> float:
     return metrics["score"]
+
+
+def _ranked(metrics: dict[int, Any]) -> list[int]:
+    """The steps that have metrics, from the lowest score to the highest; a stable sort: of equal scores, the later one ranks higher."""
+    return sorted((step for step, found in metrics.items() if found), key=lambda step: _score(metrics[step]))
 
 
 def _abstract(tree: Any) -> Any:

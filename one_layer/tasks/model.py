@@ -58,7 +58,7 @@ class TrainedModel(ABC):
 
     @abstractmethod
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """Scores a split. Returns the scores, and the hypotheses by kind: `plain`, and others that the task keeps.
+        """Scores a split. Returns the scores, and the hypotheses by kind: `plain`, and others that the task keeps; none for a text.
 
         Also logs the scores under `title`. Raises: UserError if the model's outputs are not finite.
         """

@@ -61,7 +61,7 @@ def write(
     for name, split in corpus.tests.items():
         tests[name], hypotheses = best.score(split, name)
         folder.write_hypotheses(name, best.source, hypotheses)
-        examples[name] = _examples(split, hypotheses["plain"])
+        examples[name] = _examples(split, hypotheses.get("plain", []))
     if not folder.writes:
         fetch(best.variables)  # with the process that writes
         return {}

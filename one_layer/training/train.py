@@ -113,6 +113,7 @@ class Trainer:
                 progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
             self.progress = progress
             self.params, self.moments = restored["params"], restored["optimizer"]
+            self.checkpoints.remove_superfluous()  # only now: a damaged one is replaced by an earlier one
             log.info("continuing from update %d", step)
             return
         if damaged:

@@ -89,6 +89,15 @@ def test_one_without_a_score_stays_until_the_next(tmp_path):
             assert not (tmp_path / "checkpoints" / "3").exists()
 
 
+def test_what_a_killed_process_had_still_to_remove_is_removed(tmp_path):
+    save(tmp_path, SCORES | {4: None}, keep_last=7)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep_last=2, keep_every=3)
+    checkpoints.remove_superfluous()
+    assert checkpoints.steps() == [3, 6, 7]
+    checkpoints.close()
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["3", "6", "7"]
+
+
 def test_a_disk_that_is_full_is_one_sentence_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
     """Orbax then raises a ValueError with a page of text."""
     save(tmp_path, {1: 0.5})

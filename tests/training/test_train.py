@@ -349,6 +349,16 @@ def test_killed_twice_equals_uninterrupted(tmp_path):
     assert_same_run(killed, tmp_path / "whole")
 
 
+def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(workdir, tmp_path):
+    """A process that is killed right after it has written a checkpoint has not removed an earlier one."""
+    shutil.copytree(workdir, tmp_path / "run")
+    trainer = new_trainer(tiny.run({"train.keep_last": 1}), tmp_path / "run")
+    assert len(trainer.checkpoints.steps()) == 3
+    trainer.restore()
+    assert set(trainer.checkpoints.steps()) == {trainer.checkpoints.best(), trainer.checkpoints.last()}
+    trainer.checkpoints.close()
+
+
 @pytest.mark.slow
 def test_another_seed_is_another_run(workdir, tmp_path):
     train(tiny.run({"seed": 2, "train.updates": tiny.EVERY}), tmp_path, [])

@@ -66,7 +66,7 @@ class CausalLanguageModel(TrainedModel):
             *(title, values[measure], measure.replace("_", " "), values["perplexity"]),
             *(f"{number:,}" for number in (len(text.tokens), text.block, stride)),
         )
-        return {**values, "tokens": len(text.tokens), "context": text.block, "stride": stride}, {"plain": []}
+        return {**values, "tokens": len(text.tokens), "context": text.block, "stride": stride}, {}
 
     @cached_property
     def _unit(self) -> Unit:

@@ -83,7 +83,7 @@ class MaskedLanguageModel(TrainedModel):
             "%s: perplexity %.4g of masked tokens, accuracy %.2f %% (%s masked tokens)",
             *(title, values["perplexity"], 100 * values["accuracy"], f"{int(values['masked']):,}"),
         )
-        return values, {"plain": []}
+        return values, {}
 
     @cached_property
     def _unit(self) -> Unit:

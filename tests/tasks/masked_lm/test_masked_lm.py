@@ -78,6 +78,12 @@ def test_it_learns_and_says_what_it_measures(folder, model):
     assert scores["masked"] > 0 and 0 <= scores["accuracy"] <= 1
 
 
+def test_a_text_that_is_only_scored_has_no_hypotheses(folder, model):
+    evaluate(model, "valid", folder)
+    assert json.loads(folder.evaluation_file("valid").read_text())["nll"] > 0
+    assert not list(folder.path.glob("*hypotheses*"))
+
+
 def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
     for updates in (20, 40):
         train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
