@@ -1,7 +1,7 @@
 """The Supermask: selects which of a matrix's random weights survive.
 
 The mask M keeps the k entries with the largest |S|. The gradient passes straight through the selection to |S| (Shen et al. 2021,
-arXiv 2109.03939, section 3; Ramanujan et al. 2020). Nothing here sorts: counting finds the k-th largest entry.
+arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Int8, Shaped, UInt8
+from jaxtyping import Array, Float, Int, Int8, Shaped, UInt8
 
+from one_layer.counting import count, largest
 from one_layer.errors import UserError
 
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold")
 
-_INFINITY = 0x7F800000  # the float32 bit pattern of +inf; larger patterns are NaNs
-BLOCK = 64  # rows; a count up to 64 fits int8, and a CPU adds int8 numbers four times as fast as int32
-_QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; after 32 passes bisection takes over
 _BROKEN = 2  # every entry of a mask whose scores have a NaN
 _LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
 
@@ -174,27 +172,10 @@ def _backward(by: str, scores: Array | None, gradient: Float[Array, "*shape"]) -
 _straight_through.defvjp(_forward, _backward)
 
 
-# Jitted because a call outside a jitted function would otherwise compile the loops in it every time.
-@partial(jax.jit, static_argnums=0)
 def _largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Int8[Array, "*shape"]:
-    """Returns ones at the k largest entries of |S| or S, and zeros."""
-    keys = _keys(scores, by)
-    largest = _bound(_keys(scores, "magnitude"))
-    threshold, at_least = _kth_largest(keys, k, jnp.int32(0) if by == "magnitude" else -largest, largest)
-    last_tie = _last_tie(keys, threshold, at_least - k)
-    chosen = (keys > threshold) | ((keys == threshold) & ~_after(last_tie, keys.shape))
-    broken = (largest > _INFINITY) | (k < 1)
-    return jnp.where(broken, _BROKEN, chosen).astype(jnp.int8)
-
-
-def _bound(keys: Int[Array, "*shape"]) -> Int[Array, ""]:
-    """Returns a key that none of |S| exceeds, at most 256 above the largest; above infinity for a NaN, and only then.
-
-    A CPU finds the maximum of floats twice as fast as that of integers. These have less than 24 bits, so they are exact. One number says
-    both, because every number is an exchange between devices: CPU devices can wait for ever in two exchanges at the same time.
-    """
-    top = jnp.max(((keys - 1) >> 8).astype(jnp.float32)).astype(jnp.int32)
-    return (jnp.minimum(top, _INFINITY >> 8) + 1) << 8
+    """Returns ones at the k largest entries of |S| or S, and zeros; or all broken."""
+    chosen, nan = largest(by, scores, k)
+    return jnp.where(nan | (k < 1), _BROKEN, chosen).astype(jnp.int8)
 
 
 def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Int8[Array, "*shape"]:
@@ -202,7 +183,7 @@ def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> I
     chosen = (jax.nn.sigmoid(scores) if sigmoid else scores) > threshold
     least = min(int(_LEAST_KEPT * scores.size) + 1, scores.size)
     return lax.cond(
-        _count(chosen) >= least,
+        count(chosen) >= least,
         lambda: chosen.astype(jnp.int8),
         lambda: _largest("score", scores, jnp.int32(least)),
     )
@@ -211,116 +192,3 @@ def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> I
 def _beyond(scores: Float[Array, "*shape"], threshold: float) -> Float[Array, "*shape"]:
     """Returns the sign of S where |S| exceeds the threshold, and 0 elsewhere."""
     return (jnp.abs(scores) > threshold) * jnp.sign(scores)
-
-
-def _keys(scores: Float[Array, "*shape"], by: str) -> Int[Array, "*shape"]:
-    """Returns integers in the same order as |S| or S, with NaN above everything.
-
-    They also distinguish denormal numbers, which a device may treat as 0.
-    """
-    bits = lax.bitcast_convert_type(scores.astype(jnp.float32), jnp.int32)
-    magnitude = bits & 0x7FFFFFFF
-    if by == "magnitude":
-        return magnitude
-    return jnp.where((bits >= 0) | (magnitude > _INFINITY), magnitude, -magnitude)
-
-
-def _value(key: Int[Array, ""]) -> Float[Array, ""]:
-    """Returns the score, or the magnitude, that has this key."""
-    return jnp.sign(key) * lax.bitcast_convert_type(jnp.abs(key), jnp.float32)
-
-
-def _count(chosen: Bool[Array, "*shape"]) -> Int[Array, ""]:
-    """Counts in blocks of rows, so that the columns may lie on many devices: each counts its own, and only the sums travel."""
-    rows = chosen.reshape(-1, 1) if chosen.ndim < 2 else chosen
-    whole = rows.shape[-2] - rows.shape[-2] % BLOCK
-    blocks = rows[..., :whole, :].reshape(*rows.shape[:-2], -1, BLOCK, rows.shape[-1])
-    in_blocks = jnp.sum(blocks, axis=-2, dtype=jnp.int8)
-    return jnp.sum(in_blocks, dtype=jnp.int32) + jnp.sum(rows[..., whole:, :], dtype=jnp.int32)
-
-
-def _kth_largest(
-    keys: Int[Array, "*shape"], k: Int[Array, ""], lowest: Int[Array, ""], largest: Int[Array, ""]
-) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """Finds a threshold t with count(keys >= t) >= k > count(keys > t), or the first t with count(keys >= t) == k.
-
-    The search is regula falsi on the count as a function of |S| (or S), which is nearly linear near the threshold. It takes 3 to 15
-    passes over the matrix, while bisection of the bits takes 31. Bisection takes over if regula falsi does not converge.
-
-    Returns: t and count(keys >= t).
-    """
-
-    def searching(state):
-        low, high, count_low, *_ = state
-        return (low + 1 < high) & (count_low != k)
-
-    def narrow(state):
-        low, high, count_low, count_high, weight_low, weight_high, miss, passes = state
-        above, below = (count_low - k + 0.5) * weight_low, (k - count_high - 0.5) * weight_high
-        low_value, high_value = _value(low), _value(high)
-        value = low_value + (high_value - low_value) * (above / (above + below))
-        middle = (low & high) + ((low ^ high) >> 1)  # the mean without low + high, which could overflow
-        guess = jnp.where(jnp.isfinite(value) & (passes < _QUICK_PASSES), _keys(value, "score"), middle)
-        guess = jnp.clip(guess, low + 1, high - 1)
-        count = _count(keys >= guess)
-        enough = count >= k
-        # Illinois algorithm: the end that stays has its weight halved, but only if the last guess did not halve the error.
-        # While the error falls that fast, plain interpolation is far better.
-        pull = jnp.where(2 * jnp.abs(count - k) <= miss, 1.0, 0.5)
-        return (
-            jnp.where(enough, guess, low),
-            jnp.where(enough, high, guess),
-            jnp.where(enough, count, count_low),
-            jnp.where(enough, count_high, count),
-            jnp.where(enough, 1.0, weight_low * pull),
-            jnp.where(enough, weight_high * pull, 1.0),
-            jnp.abs(count - k),
-            passes + 1,
-        )
-
-    start = (
-        lowest,
-        largest + 1,
-        jnp.int32(keys.size),
-        jnp.int32(0),
-        jnp.float32(1.0),
-        jnp.float32(1.0),
-        jnp.int32(keys.size),
-        jnp.int32(0),
-    )
-    threshold, _, at_least, *_ = lax.while_loop(searching, narrow, start)
-    return threshold, at_least
-
-
-def _last_tie(keys: Int[Array, "*shape"], threshold: Int[Array, ""], surplus: Int[Array, ""]) -> Int[Array, ""]:
-    """Returns a flat index after which exactly `surplus` entries equal the threshold; searches only if there is a surplus.
-
-    Ties are common: two entries of a big table often hold the same float32. Bisection ends as soon as it separates them.
-    """
-
-    def searching(state):
-        low, high = state
-        return low < high
-
-    def narrow(state):
-        low, high = state
-        middle = low + (high - low) // 2
-        behind = _count((keys == threshold) & _after(middle, keys.shape))
-        # If the counts are equal, the interval closes at once.
-        low = jnp.where(behind > surplus, middle + 1, jnp.where(behind == surplus, middle, low))
-        return low, jnp.where(behind > surplus, high, middle)
-
-    end = jnp.int32(keys.size - 1)
-    last, _ = lax.while_loop(searching, narrow, (jnp.where(surplus > 0, 0, end), end))
-    return last
-
-
-def _after(position: Int[Array, ""], shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
-    """Returns which entries come after the flat `position` in C order. It works axis by axis, so it stores no array of indices."""
-    after, equal = jnp.zeros((1,) * len(shape), bool), jnp.ones((1,) * len(shape), bool)
-    for axis, coordinate in enumerate(jnp.unravel_index(position, shape)):
-        along = lax.broadcasted_iota(jnp.int32, shape[axis : axis + 1], 0)
-        along = jnp.expand_dims(along, [other for other in range(len(shape)) if other != axis])
-        after |= equal & (along > coordinate)
-        equal &= along == coordinate
-    return jnp.broadcast_to(after, shape)

@@ -21,6 +21,7 @@ ROWS = (
     ("models",),
     ("layers", "data"),
     ("supermask", "initializers"),
+    ("counting",),
     ("errors", "files", "special_tokens", "config_files", "heap", "program_cache"),
 )
 RANK = {package: rank for rank, row in enumerate(reversed(ROWS)) for package in row}

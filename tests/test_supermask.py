@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from one_layer import supermask
+from one_layer import counting, supermask
 from one_layer.errors import UserError
 from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask
 from tests import golden
@@ -338,16 +338,17 @@ def passes(request):
     def count(scores, k):
         loop, counts = jax.lax.while_loop, []
 
-        def counting(cond, body, start):
+        def counted(cond, body, start):
             state, number = loop(lambda s: cond(s[0]), lambda s: (body(s[0]), s[1] + 1), (start, jnp.int32(0)))
             counts.append(number)
             return state
 
-        keys = supermask._keys(scores, request.param)
-        lowest = jnp.int32(0) if request.param == "magnitude" else jnp.min(keys)
+        keys = counting._keys(scores, request.param)
+        bound = counting._bound(counting._keys(scores, "magnitude"))
+        lowest = jnp.int32(0) if request.param == "magnitude" else -bound
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(jax.lax, "while_loop", counting)
-            supermask._kth_largest(keys, k, lowest, jnp.max(keys))
+            patch.setattr(jax.lax, "while_loop", counted)
+            counting._kth_largest(keys, k, lowest, bound)
         return counts[0]
 
     return lambda scores, keep: int(count(scores.astype(np.float32), int(keep * scores.size)))
@@ -370,7 +371,7 @@ def test_bisection_ends_the_search_where_interpolation_does_not(passes):
 def test_counting_in_blocks_of_rows_counts_everything(shape):
     some = np.random.default_rng(0).random(shape) < 0.7
     for chosen in (some, np.ones(shape, bool), np.zeros(shape, bool)):
-        assert supermask._count(jnp.asarray(chosen)) == np.count_nonzero(chosen)
+        assert counting.count(jnp.asarray(chosen)) == np.count_nonzero(chosen)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
