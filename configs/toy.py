@@ -29,6 +29,7 @@ FIGURES = {
     "figure5": [ONE, *product([ONE], vary("model.init_scheme", "kaiming_uniform", "xavier_uniform")), DENSE],
 }
 SWEEPS = {name: paper.figure(models, SEEDS) for name, models in FIGURES.items()}
+SWEEPS["figures"] = chain(*SWEEPS.values())  # runs that several figures need are trained once
 SWEEPS["controls"] = product([ONE], paper.CONTROLS, vary("seed", *SEEDS))
 SWEEPS["short"] = product([ONE], vary("model.keep", 0.1, 0.5, 0.7, 0.9), vary("seed", *SEEDS))  # to try a sweep
 SWEEPS["table1"] = chain(
@@ -65,6 +66,6 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
 
 def sweep(name: str = "figure2") -> Sweep:
     """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep. The sweep controls has random masks and no masks; short has
+    (initialisation) at every keep; figures has those of all four. The sweep controls has random masks and no masks; short has
     twelve runs."""
     return named(SWEEPS, name, "toy")

@@ -27,11 +27,11 @@ def convergence(points: list[Point], number: int) -> Picture | None:
     figure, axes = new_axes("seconds of training, without evaluations", "validation nll")
     names = naming.distinct([point.config for point in chosen])
     for place, point in enumerate(chosen[:_MOST]):
-        for count, record in enumerate(point.records):
-            curve = validation(record)
-            kept = f", keep {point.keep:g}" if point.masked else ""
+        kept = f", keep {point.keep:g}" if point.masked else ""
+        for count, curve in enumerate(filter(None, map(validation, point.records))):
             name = f"{names[place]}{kept}" if count == 0 else None
-            axes.plot(*zip(*curve, strict=True), color=COLOURS[place], linewidth=1.2, label=name, alpha=0.9)
+            style = "-" if len(curve) > 1 else "o"  # a line through one point would show nothing
+            axes.plot(*zip(*curve, strict=True), style, color=COLOURS[place], linewidth=1.2, label=name, alpha=0.9)
     axes.set_xlim(left=0.0)
     legend(figure)
     left_out = len(chosen) - _MOST

@@ -17,6 +17,7 @@ import one_layer.report.writing as writing
 from one_layer.errors import UserError
 from one_layer.report import naming
 from one_layer.report.claims import claims
+from one_layer.report.curves import convergence
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -176,6 +177,15 @@ def test_areas_are_shown_for_the_runs_that_have_them(tmp_path):
     write_run(tmp_path / "with", {}, 90.0, convergence=measured)
     write_run(tmp_path / "without", {"seed": 2}, 90.0)
     assert areas(read_runs(str(tmp_path / "*"))).rows == [[str(tmp_path / "with"), "updates", "100", "9"]]
+
+
+def test_a_run_with_one_evaluation_is_a_dot_and_one_without_any_is_left_out(tmp_path):
+    for seed, evaluations in (1, 4), (2, 1), (3, 0):
+        metrics = write_run(tmp_path / str(seed), {"seed": seed}, 90.0) / "metrics.jsonl"
+        metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:evaluations]))
+    (axes,) = convergence(found(tmp_path), 1).figure.axes
+    drawn = [(len(line.get_xdata()), line.get_linestyle(), line.get_marker()) for line in axes.lines]
+    assert drawn == [(4, "-", "None"), (1, "None", "o")]
 
 
 def test_every_point_is_in_a_csv_file(runs, written):
