@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
-from one_layer.layers.matrix import Drop, Embedding, Norm, Projection, embed, materialize, sinusoids
+from one_layer.layers.matrix import Drop, Embedding, Norm, Projection, Selecting, embed, materialize, select, sinusoids
 from one_layer.supermask import Supermask, topk_mask
 
 KEY = jax.random.key(0)
@@ -160,6 +160,23 @@ def test_materialize_replaces_scores_and_their_weights_by_the_products():
     for name, product in expected.items():
         np.testing.assert_array_equal(done[f"materialized/{name}/kernel"], product)
     assert "scores" in variables["params"]["alone"], "the variables given must stay as they were"
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_masks_that_are_selected_together_are_those_of_each_matrix_alone(together):
+    rng, mask = np.random.default_rng(0), Supermask(0.3)
+    shapes = {
+        ("a", "scores"): (3, 6, 4),
+        ("b", "scores"): (6, 4),
+        ("c", "scores"): (1, 6, 4),
+        ("d", "scores"): (2, 5, 4),
+    }
+    scores = {path: jnp.asarray(rng.standard_normal(shape), jnp.float32) for path, shape in shapes.items()}
+    found = select(scores, mask, Selecting(together))
+    assert {path: entries.shape for path, entries in found.items()} == shapes
+    for path, entries in found.items():
+        each = [mask.select(layer) for layer in scores[path].reshape(-1, *shapes[path][-2:])]
+        np.testing.assert_array_equal(entries.reshape(-1, *shapes[path][-2:]), each)
 
 
 def test_a_projection_takes_the_product_where_there_is_one():
