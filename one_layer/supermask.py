@@ -76,7 +76,7 @@ class Supermask:
         return jnp.where(jnp.any(jnp.isnan(fixed)), _BROKEN, chosen).astype(jnp.int8)
 
     def applied(
-        self, entries: Int8[Array, "*shape"], scores: Float[Array | np.ndarray, "*shape"], axis: int = -1
+        self, entries: Int8[Array, "*shape"], scores: Float[Array | np.ndarray, "*shape"], axis: int
     ) -> Float[Array, "*shape"]:
         """Returns what `select` returned as a mask, through which the gradient passes to `scores`. Both may have leading axes."""
         scores = jnp.asarray(scores)
