@@ -14,6 +14,7 @@ import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -55,7 +56,7 @@ def _ended(folder: Path) -> set[str]:
 
 
 def _pair(name: str, *runs: RunPaths) -> Pair:
-    results = [read_object(run.result_file) for run in runs]
+    results = [_result(run) for run in runs]
     one, other = (flatten(result["config"]) for result in results)
     differing = [key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key)]
     if differing := [key for key in differing if not key.startswith(_FREE)]:
@@ -68,6 +69,15 @@ def _pair(name: str, *runs: RunPaths) -> Pair:
     return Pair(name, scores, valid, seconds, _common(*runs))
 
 
+def _result(run: RunPaths) -> dict[str, Any]:
+    result = read_object(run.result_file)
+    if missing := [key for key in ("config", "test", "valid", "train_seconds") if key not in result]:
+        raise UserError(
+            f"{run.result_file} lacks {', '.join(missing)}; give folders of runs that this program has trained"
+        )
+    return result
+
+
 def _common(*runs: RunPaths) -> float | None:
     """The share of equal bits of all masks. Padding bits are 0 in both, and do not count."""
     from one_layer import tickets
@@ -78,13 +88,15 @@ def _common(*runs: RunPaths) -> float | None:
     one, other = tickets.load_many([run.ticket_file for run in runs])
     if not one.masks:
         return None
+    if shapes(one.config) != shapes(other.config):
+        raise UserError(f"{runs[0]} and {runs[1]} have vocabularies of different sizes; compare runs on the same text")
     flips = sum(int(np.bitwise_count(one.masks[path] ^ other.masks[path]).sum()) for path in one.masks)
     known = shapes(one.config)
     return 1 - flips / sum(int(np.prod(known["params", *path[:-1], "scores"])) for path in one.masks)
 
 
 def table(pairs: list[Pair]) -> str:
-    """A row for each pair, and one for all of them: the mean difference without its sign, the least and the mean of `common`, sums."""
+    """A row for each pair, and one for all of them: the mean differences without their signs, the range of `common`, and sums."""
     head = ["run", "score", "score", "validation", "validation", "equal mask bits", "seconds", "seconds"]
     rows = [[p.name, *_four(p.scores), *_four(p.valid), _percent(p.common), *_whole(p.seconds)] for p in pairs]
     shares = [pair.common for pair in pairs if pair.common is not None]

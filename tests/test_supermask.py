@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from one_layer import counting, supermask
+from one_layer import supermask
 from one_layer.errors import UserError
 from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask
 from tests import golden
+from tests.adversaries import adversaries
 
 SHAPES = [(), (7,), (6, 10), (3, 4, 5), (2, 3, 2, 5)]
 RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -39,31 +40,6 @@ def stable_sort(scores, keep: float, by: str = "magnitude") -> np.ndarray:
     mask = np.zeros(rank.size)
     mask[np.argsort(-rank, kind="stable")[: rank.size - int((1 - keep) * rank.size)]] = 1.0
     return mask.reshape(np.shape(scores))
-
-
-def adversaries(size: int, seed: int) -> dict[str, np.ndarray]:
-    """Scores on which a search by interpolation does badly, and scores at the ends of what float32 holds."""
-    rng = np.random.default_rng(seed)
-    normal = rng.standard_normal(size)
-    with np.errstate(over="ignore"):
-        found = {
-            "all zero": np.zeros(size),
-            "zeros of both signs": rng.choice([0.0, -0.0], size),
-            "one value": np.full(size, -0.3),
-            "one denormal": np.full(size, 3e-42),
-            "two values": rng.choice([1.0, -2.0], size),
-            "neighbouring floats": 1.0 + rng.integers(0, 3, size) * 2.0**-23,
-            "neighbouring denormals": rng.integers(0, 4, size) * 2.0**-149,
-            "eighty decades": 10.0 ** rng.uniform(-44, 38, size) * np.sign(normal),
-            "geometric": 2.0 ** (120.0 - np.arange(size) % 260),
-            "two clusters": np.where(rng.random(size) < 0.1, normal * 1e37, normal * 1e-40),
-            "heavy tails": rng.standard_cauchy(size) ** 9,
-            "extremes": rng.choice([2.0**-149, 3.4028235e38, 0.0, -np.inf], size),
-            "infinities": rng.choice([np.inf, -np.inf, 1.0, 0.0], size),
-            "one infinity among tiny ones": np.r_[np.full(size - 1, 1e-38), np.inf],
-            "largest finite": 3.4028235e38 * rng.choice([1.0, -0.5], size),
-        }
-        return {name: values.astype(np.float32) for name, values in found.items()}
 
 
 @quick
@@ -328,50 +304,6 @@ def test_a_line_that_keeps_nothing_passes_no_gradient_on(axis):
     mask = jnp.zeros((6, 10)).at[(slice(None), 2) if axis == 0 else 2].set(1.0)
     gradient = jax.grad(lambda mask: jnp.sum(supermask.rescaled(mask, axis)))(mask)
     np.testing.assert_array_equal(gradient != 0, mask != 0)
-
-
-@pytest.fixture(scope="module", params=["magnitude", "score"])
-def passes(request):
-    """Counts the passes over the scores, in the search for the k-th largest."""
-
-    @jax.jit
-    def count(scores, k):
-        loop, counts = jax.lax.while_loop, []
-
-        def counted(cond, body, start):
-            state, number = loop(lambda s: cond(s[0]), lambda s: (body(s[0]), s[1] + 1), (start, jnp.int32(0)))
-            counts.append(number)
-            return state
-
-        keys = counting._keys(scores, request.param)
-        bound = counting._bound(counting._keys(scores, "magnitude"))
-        lowest = jnp.int32(0) if request.param == "magnitude" else -bound
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(jax.lax, "while_loop", counted)
-            counting._kth_largest(keys, k, lowest, bound)
-        return counts[0]
-
-    return lambda scores, keep: int(count(scores.astype(np.float32), int(keep * scores.size)))
-
-
-@pytest.mark.parametrize(("draw", "most"), [("normal", 8), ("uniform", 5)])
-def test_interpolation_finds_the_threshold_of_usual_scores_in_few_passes(passes, draw, most):
-    """On average; bisection of the bits takes up to 31."""
-    dice = np.random.default_rng(0)
-    scores = [dice.normal(size=999) if draw == "normal" else dice.uniform(-1, 1, 999) for _ in range(20)]
-    assert np.mean([passes(each, keep) for each in scores for keep in (0.02, 0.1, *RATIOS[2:-2:2], 0.98)]) < most
-
-
-def test_bisection_ends_the_search_where_interpolation_does_not(passes):
-    for name, scores in adversaries(999, 0).items():
-        assert max(passes(scores, keep) for keep in (0.002, 0.01, 0.3, 0.5, 0.99)) <= 32 + 32, name
-
-
-@pytest.mark.parametrize("shape", [(), (63,), (64,), (20_000,), (64, 200), (201, 5), (2, 65, 4), (2, 2, 128, 3)])
-def test_counting_in_blocks_of_rows_counts_everything(shape):
-    some = np.random.default_rng(0).random(shape) < 0.7
-    for chosen in (some, np.ones(shape, bool), np.zeros(shape, bool)):
-        assert counting.count(jnp.asarray(chosen)) == np.count_nonzero(chosen)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -74,6 +74,16 @@ def test_runs_of_unlike_configs_are_refused_and_devices_do_not_count(tmp_path):
         compare(tmp_path / "first", tmp_path / "second")
 
 
+def test_runs_on_other_text_and_results_of_something_else_are_refused(tmp_path):
+    for name, size in (("first", 12), ("second", 14)):
+        write(tmp_path / name / "run", tiny_tickets.ticket_of(tiny_tickets.TINY.replace(source_vocab=size)), 1.0, 1.0)
+    with pytest.raises(UserError, match="vocabularies of different sizes"):
+        compare(tmp_path / "first", tmp_path / "second")
+    (tmp_path / "second" / "run" / "result.json").write_text('{"test": {}}')
+    with pytest.raises(UserError, match=r"result\.json lacks config, valid, train_seconds"):
+        compare(tmp_path / "first", tmp_path / "second")
+
+
 def test_the_command_prints_the_table_and_one_sentence_for_a_mistake(folders, tmp_path):
     def run(*words: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "launch/compare.py", *map(str, words)]
