@@ -18,12 +18,24 @@ SIZES = {
 def get_config() -> ConfigDict:
     """Returns the common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
+    config = ConfigDict()
     # translation; classification, which needs model.decoder_layers=0 and data.labels; causal_lm, which needs model.encoder_layers=0, or
     # masked_lm, which needs model.decoder_layers=0; both need data.source=plain or enwik8
     config.task = "translation"
     config.seed = 1  # for the random layer, the scores, the order of batches and dropout
+    config.model = _model()
+    config.data = _data()
+    config.optim = _optim()
+    config.mesh = _mesh()
+    config.train = _train()
+    config.evaluation = _evaluation()
+    set_size(config, "small")
+    return config
 
-    config.model = model = ConfigDict()
+
+def _model() -> ConfigDict:
+    """The network, and what is random in it."""
+    model = ConfigDict()
     # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers, L masks
     model.weights = "one_layer"
     model.sharing = placeholder(str)  # layers share weights (one_layer), none, or masks (L random layers, one mask)
@@ -74,13 +86,15 @@ def get_config() -> ConfigDict:
     model.reservoir = "transformer"  # what a reservoir is: transformer (a whole layer), ffn, gru or conv
     model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)
     model.reservoir_width = 7  # positions that a kernel of conv covers
-    model.reservoir_direction = (
-        "auto"  # gru and conv read both ways, or the past alone; auto: both, but past in decoders
-    )
+    # The way in which gru and conv read: both, past, or auto, which is both, but past in decoders.
+    model.reservoir_direction = "auto"
     model.layerdrop = 0.0  # in training, the probability that a layer is left out for a whole batch
-    set_size(config, "small")
+    return model
 
-    config.data = data = ConfigDict()
+
+def _data() -> ConfigDict:
+    """The text, and how it becomes ids and batches."""
+    data = ConfigDict()
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
     # {directory}/{name} with labels and texts; plain: text without sides for language models, in the files {directory}/{name}, plain or
@@ -106,9 +120,8 @@ def get_config() -> ConfigDict:
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.
     data.held_out = 0.0
-    data.unit = (
-        "bytes"  # the tokens of plain text; or characters; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
-    )
+    # The tokens of plain text; or characters; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
+    data.unit = "bytes"
     data.block = 512  # tokens of the context of a language model, and of every row of its batches
     data.mask_share = 0.15  # of a masked language model: the share of the tokens that are to be predicted
     data.store = ""  # a folder that stores the training text as ids, made once from text and options
@@ -127,8 +140,12 @@ def get_config() -> ConfigDict:
     data.max_length = 175  # tokens; training pairs with a longer side are left out and counted; labelled texts are cut
     data.max_tokens = 4096  # padded tokens of the longer side in an update, over all micro-batches
     data.buckets = 6  # the number of padded lengths
+    return data
 
-    config.optim = optim = ConfigDict()
+
+def _optim() -> ConfigDict:
+    """Adam, its rate, and what is trained."""
+    optim = ConfigDict()
     optim.lr = 5e-4  # none: follows from the model's width
     optim.schedule = "inverse_sqrt"  # or cosine or linear, which fall to 0 at the last update
     optim.warmup = 4000  # updates; none: a twentieth of the run
@@ -147,19 +164,26 @@ def get_config() -> ConfigDict:
     # dots: encoder, decoder, attention, ffn, norms, masks, embeddings, head, or a layer: freeze=encoder.1,decoder.ffn. docs/reservoirs.md
     optim.train_only = ""
     optim.freeze = ""
+    return optim
 
+
+def _mesh() -> ConfigDict:
+    """How devices share out the work."""
+    mesh = ConfigDict()
     # Devices share out the work: those along mesh.data the rows of a batch, those along mesh.model the width of the layers. Their product
     # is the number of devices; -1 takes what the other key leaves. Scores and moments lie on all devices in parts.
-    config.mesh = mesh = ConfigDict()
     mesh.data = -1
     mesh.model = 1
+    return mesh
 
-    config.train = train = ConfigDict()
+
+def _train() -> ConfigDict:
+    """How long a run is, and what it keeps."""
+    train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit
-    train.evaluate_every = (
-        0  # updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
-    )
+    # Updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
+    train.evaluate_every = 0
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop
     # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
     train.select = "bleu"
@@ -172,15 +196,18 @@ def get_config() -> ConfigDict:
     train.init_from = ""
     # An update whose loss or gradient is not finite is never applied; so many of them in a row end the run.
     train.max_nonfinite = 10
-    train.checkpoint_minutes = (
-        10.0  # a checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
-    )
+    # A checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
+    train.checkpoint_minutes = 10.0
     train.stall_minutes = 10  # a line in the log after so many minutes in which no update has finished; 0: never
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     train.keep_every = 0  # evaluations between checkpoints that are never deleted
+    return train
 
-    config.evaluation = evaluation = ConfigDict()
+
+def _evaluation() -> ConfigDict:
+    """How a trained model is scored and used."""
+    evaluation = ConfigDict()
     evaluation.beam = 5
     evaluation.valid_beam = 1  # beam of validation during training; 0: no validation BLEU
     evaluation.length_penalty = 1.0
@@ -188,9 +215,8 @@ def get_config() -> ConfigDict:
     evaluation.max_length_b = 10
     evaluation.tokenize = ""  # sacreBLEU's tokenizer: 13a, zh, char, intl, ja-mecab, ...; empty: by the target language
     evaluation.stride = 256  # of a language model: tokens between two windows of data.block tokens, each scored once
-    evaluation.valid_tokens = (
-        0  # of a language model: tokens of the validation text that are scored in training; 0: all
-    )
+    # Of a language model: tokens of the validation text that are scored in training; 0: all
+    evaluation.valid_tokens = 0
     evaluation.temperature = 1.0  # of sampling: divides the logits; 0: always the most probable token
     evaluation.top_k = 0  # sample from the k most probable tokens only; 0: from all
     evaluation.top_p = 1.0  # sample from the most probable tokens whose probabilities sum to p only
@@ -199,7 +225,7 @@ def get_config() -> ConfigDict:
     evaluation.candidates = 5  # tokens that --mode=fill gives for each <mask>
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
-    return config
+    return evaluation
 
 
 def set_size(config: ConfigDict, name: str) -> None:

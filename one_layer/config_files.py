@@ -59,6 +59,7 @@ def keys(values: dict[str, Any] | None = None) -> str:
 
 def _comments(source: str) -> dict[str, str]:
     """The comment of each key: the lines of comment above its assignment, and what follows it on its line."""
+    sections = re.findall(r"config\.(\w+) = _\1\(\)", source)
     found: dict[str, str] = {}
     above: list[str] = []
     for line in source.split("\n"):
@@ -67,8 +68,8 @@ def _comments(source: str) -> dict[str, str]:
             above.append(stripped.removeprefix("#").strip())
             continue
         code, _, behind = line.partition("  # ")
-        for section, name in re.findall(r"\b(config|model|data|optim|train|evaluation)\.(\w+)(?=,| = )", code):
-            if section == "config" and name in ("model", "data", "optim", "train", "evaluation"):
+        for section, name in re.findall(rf"\b(config|{'|'.join(sections)})\.(\w+)(?=,| = )", code):
+            if section == "config" and name in sections:
                 continue
             key = name if section == "config" else f"{section}.{name}"
             found.setdefault(key, " ".join([*above, behind.strip()]).strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,12 @@ def test_every_key_is_listed_with_its_comment_and_value():
         < changed.index("--config.data.tests=")
         < changed.index("--config.optim.lr=")
     )
+
+
+def test_no_comment_of_a_key_is_lost():
+    source = (ROOT / "configs" / "common.py").read_text("utf-8")
+    declarations = source[source.index("def get_config") : source.index("def set_size")]
+    listed = " ".join(config_files.keys().split())
+    comments = re.findall(r"# (.*)", declarations)
+    assert len(comments) > 100
+    assert [comment for comment in comments if comment not in listed] == []
