@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="+", metavar="NAME", help="a run of the sweep")
     arguments = parser.parse_args(argv)
     choose_right_programs()
-    from one_layer.__main__ import set_up
+    from one_layer.command import set_up
     from one_layer.training.interruption import Interrupted, Interruption
     from one_layer.training.population import train_together
 

@@ -8,26 +8,20 @@ In a clone of the repository, `python main.py` is the same command. `--mode=keys
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
-import re
 import shlex
-import signal
 import sys
 import traceback
-import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import app, flags
-from absl import logging as absl_logging
 from ml_collections import config_flags
 
-from one_layer import config_files
+from one_layer import command, config_files
 from one_layer.errors import UserError
-from one_layer.heap import keep_freed_memory
-from one_layer.program_cache import keep_programs
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
@@ -82,7 +76,7 @@ def _together(argv: list[str]) -> None:
     except (Exception, SystemExit) as error:
         if not _DISTRIBUTED.value:
             raise
-        code = _say(error) if isinstance(error, UserError) else 1
+        code = command.say(error) if isinstance(error, UserError) else 1
         if code == 1:
             traceback.print_exc()
         logging.shutdown()
@@ -93,7 +87,7 @@ def main(argv: list[str]) -> None:
     """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
-    set_up()
+    command.set_up()
     _join()
     if _MODE.value == "train":
         _train()
@@ -250,60 +244,13 @@ def _mesh() -> dict[str, int]:
     return {name.removeprefix("mesh."): value for name, value in given.items() if name.startswith("mesh.")}
 
 
-def set_up() -> None:
-    """Makes the logs readable, and keeps freed memory, and compiled programs between runs unless the user has set JAX's cache otherwise."""
-    keep_freed_memory()
-    keep_programs()
-    absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
-    logging.getLogger("jax").setLevel(logging.WARNING)
-    # Orbax warns about intended settings. It raises the errors that it logs, and asyncio reports the same ones once more, at a random time.
-    for library in ("absl", "asyncio"):
-        logging.getLogger(library).setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    sys.unraisablehook = _unraisable
-
-
-def _unraisable(problem: sys.UnraisableHookArgs) -> None:
-    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it."""
-    if str(problem.exc_value) != "Event loop is closed":
-        sys.__unraisablehook__(problem)
-
-
-def _in_utf8() -> None:
-    """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
-    if sys.getfilesystemencoding() != "utf-8":
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
-
-
 def run() -> None:
-    """Entry point. A user's mistake prints one line and exits with code 2.
-
-    Ctrl-C, SIGTERM and a closed pipe exit with 128 + the signal's number, as shells expect.
-    """
+    """Entry point."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    _in_utf8()
+    command.in_utf8()
     config_files.make_importable()
     sys.argv = [config_files.resolved(word) for word in sys.argv]
-    try:
-        app.run(_together, flags_parser=_parse)
-    except UserError as error:
-        sys.exit(_say(error))
-    except KeyboardInterrupt as interruption:
-        # After training has saved a checkpoint, the exception carries the update and the signal.
-        number, saved = getattr(interruption, "number", signal.SIGINT), getattr(interruption, "step", None)
-        goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
-        print(f"interrupted{goes_on}", file=sys.stderr)
-        os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
-    except (
-        BrokenPipeError
-    ):  # for instance `| head`; stdout goes to /dev/null so that Python's last flush does not fail too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
-    except OSError as error:
-        if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
-            raise  # the error is not about a file, so another path would not help
-        where = f"{error.filename}: " if error.filename else ""
-        sys.exit(_say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
+    command.ended(partial(app.run, _together, flags_parser=_parse))
 
 
 def _parse(argv: list[str]) -> list[str]:
@@ -314,27 +261,7 @@ def _parse(argv: list[str]) -> list[str]:
             _CONFIG.value.to_dict()  # a missing config file raises only now
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
-        raise UserError(_sentence(str(error))) from None
-
-
-def _sentence(text: str) -> str:
-    """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
-    text = text.replace("\\n", "\n").replace("\\'", "'").strip()
-    if "Traceback" in text:
-        return text.split("\n")[-1].partition(": ")[2]
-    if "Failed loading config file" in text:
-        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
-    unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
-    if unknown:
-        return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"
-    if re.fullmatch(r"\W*\w+\W*", text):
-        return f"unknown config key {text.strip(chr(39) + chr(34))!r}; configs/common.py declares all keys"
-    return "; ".join(line.strip() for line in text.split("\n") if line.strip())
-
-
-def _say(error: UserError) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    return 2
+        raise UserError(command.sentence(str(error))) from None
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from tests import ROOT
 
 _COMPILE = """
 import sys
-from one_layer.__main__ import set_up
+from one_layer.command import set_up
 set_up()
 import jax, jax.numpy as jnp
 jax.config.update("jax_raise_persistent_cache_errors", True)

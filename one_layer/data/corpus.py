@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from one_layer.data.config import DataConfig
-from one_layer.data.preparation import streaming
-from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
-from one_layer.data.preparation.streaming import Shown
 from one_layer.data.reader import ParallelReader
-from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Pairs, Source
+from one_layer.data.sources.pairs import Pairs, Source
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import check_codes
-from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
-from one_layer.data.tokens import TokenStore, fitting_type
+from one_layer.data.tokens import TokenStore
+from one_layer.data.training_text import Vocabularies, assets_of, codes_of, encoded, prepare
 from one_layer.errors import UserError
 
-Vocabularies = tuple[Vocabulary, Vocabulary]
-
 PARALLEL = ParallelReader()
-
-_TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +74,7 @@ def load(
     source = reader.open(config)
     source.files(source.train)  # raises for missing files now, before the rest is read
     raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
-    prepared = _prepare(config, reader, source, vocabularies, codes)
+    prepared = prepare(config, reader, source, vocabularies, codes)
     assets, train = prepared.assets, Split(prepared.source, prepared.target)
     splits = {name: _scored_split(config, reader, assets, pairs) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
@@ -113,7 +101,7 @@ def load_scored(
         raise UserError("the BPE codes of the run are needed: they cannot be learned without its training text")
     source = reader.open(config)
     names = _scored_names(source, wanted)
-    assets = _assets(config, reader, vocabularies, _codes(config, codes))
+    assets = assets_of(config, reader, vocabularies, codes_of(config, codes))
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part]) for name, part in names.items()}
     report = [*source.report.values(), *(_describe(reader, assets, name, split) for name, split in splits.items())]
@@ -137,7 +125,7 @@ def _check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: s
         path = getattr(config, name)
         if own is None or not path or not Path(path).is_file():
             continue
-        found = read_vocabulary_json(path) if name == "vocabulary" else _codes(config, None)
+        found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None)
         if found != own:
             raise UserError(
                 f"data.{name}={path} is not the file that this run began with; give that file, or train in a new --workdir"
@@ -157,131 +145,13 @@ def _scored_names(source: Source, wanted: str) -> dict[str, str]:
     raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}{every}")
 
 
-def _prepare(
-    config: DataConfig, reader: ParallelReader, source: Source, vocabularies: Vocabularies | None, codes: str | None
-) -> Prepared:
-    """The training pairs: from the store if it has them, else from the source."""
-    if isinstance(source, FairseqFolder):
-        return _from_ids(config, reader, source, vocabularies)
-    if not config.store:
-        return _from_text(config, reader, source, vocabularies, codes)
-    options, files = _options(config, reader), source.files(source.train)
-    folder = Path(config.store) / content_key(options, files)
-    # A resumed run finds the store that it made, unless the text has changed since.
-    if vocabularies is not None and not _was_made_with(folder, vocabularies, codes):
-        options["given"] = [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]
-        folder = Path(config.store) / content_key(options, files)
-    if folder.is_dir():
-        return open_prepared(folder)
-    return make_prepared(folder, lambda: _from_text(config, reader, source, vocabularies, codes))
-
-
-def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
-    if not folder.is_dir():
-        return False
-    assets = open_prepared(folder).assets
-    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
-
-
-def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
-    """Everything but the text itself that decides the ids of the training text."""
-    names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
-    names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
-    options: dict[str, Any] = {name: getattr(config, name) for name in names}
-    codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
-    if config.source == "tfds":
-        options["split"] = config.train  # a slice of a split has the same files as the whole split
-    for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
-        if getattr(config, name):
-            options[name] = getattr(config, name)
-    if config.vocabulary:
-        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-    tools = [version(tool) for tool in _TOOLS]
-    return {**options, "languages": reader.languages(config), "codes": codes, "tools": tools}
-
-
-def _from_text(
-    config: DataConfig, reader: ParallelReader, source: Source, vocabularies: Vocabularies | None, codes: str | None
-) -> Prepared:
-    """Reads, prepares and encodes the training text, line after line: intermediate data goes to unnamed temporary files."""
-    pairs = source.lines(source.train)
-    count, others = streaming.count_lines(pairs)
-    if count != others:
-        source.read(source.train)  # raises the error about the counts
-    codes = _codes(config, codes)
-    if not config.prepared and config.bpe_merges and codes is None:
-        pairs, counts = streaming.words(pairs, count, reader.preprocessing(config, None))
-        codes = learn_bpe_from_counts(counts, config.bpe_merges)
-        pairs = streaming.subwords(pairs, count, reader.preprocessing(config, codes))
-    elif not config.prepared:
-        pairs = streaming.applied(pairs, count, reader.preprocessing(config, codes))
-    if vocabularies is None:
-        vocabularies = reader.vocabularies(config, _shown(pairs, "counting tokens", count))
-    assets = _assets(config, reader, vocabularies, codes)
-    return _for_training(config, reader, assets, *_encode(config, reader, assets, _shown(pairs, "encoding", count)))
-
-
-def _shown(pairs: ManyPairs, phase: str, count: int) -> ManyPairs:
-    return Shown(pairs[0], phase, count), Shown(pairs[1], phase, count)
-
-
-def _from_ids(
-    config: DataConfig, reader: ParallelReader, source: FairseqFolder, vocabularies: Vocabularies | None
-) -> Prepared:
-    if vocabularies not in (None, source.vocabularies):
-        raise UserError(
-            f"the dictionaries in {config.directory} are not those that the run began with; restore them, or train in a "
-            "new --workdir"
-        )
-    assets = _assets(config, reader, source.vocabularies, _codes(config, None))
-    return _for_training(config, reader, assets, *source.ids(source.train))
-
-
-def _assets(config: DataConfig, reader: ParallelReader, vocabularies: Vocabularies, codes: str | None) -> TextAssets:
-    reader.check_vocabularies(config, vocabularies)
-    return TextAssets(*vocabularies, *reader.preprocessing(config, codes))
-
-
-def _codes(config: DataConfig, codes: str | None) -> str | None:
-    """The BPE codes: those given, else those of the config's file, if there is one."""
-    if codes is not None:
-        return codes
-    if config.bpe_codes:
-        codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
-        check_codes(codes, config.bpe_codes, config.bpe_kind)
-        return codes
-    return None
-
-
-def _encode(
-    config: DataConfig, reader: ParallelReader, assets: TextAssets, pairs: ManyPairs
-) -> tuple[TokenStore, TokenStore]:
-    encoders = reader.encoders(config, assets.vocabularies)
-    source, target = (
-        TokenStore.of(map(encode, lines), fitting_type(len(vocabulary)))
-        for encode, vocabulary, lines in zip(encoders, assets.vocabularies, pairs, strict=True)
-    )
-    return source, target
-
-
-def _for_training(
-    config: DataConfig, reader: ParallelReader, assets: TextAssets, source: TokenStore, target: TokenStore
-) -> Prepared:
-    """The pairs that can be used for training, and the report's line about them and about the rejected pairs."""
-    kept, left_out = reader.fit(config, source, target)
-    if not kept.any():
-        raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
-    source, target = source.select(kept), target.select(kept)
-    return Prepared(assets, source, target, [f"{reader.describe(assets, 'train', source, target)}; {left_out}"])
-
-
 def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets, raw: Pairs) -> Split:
     """A validation or test split, with the reference texts."""
     steps = assets.source_preprocessing, assets.target_preprocessing
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
     reference = steps[1].join(pairs[1])
     plain = reader.plain_reference(config, raw, pairs[1], steps[1])
-    source, target = map(reader.cut, _encode(config, reader, assets, pairs))
+    source, target = map(reader.cut, encoded(config, reader, assets, pairs))
     return Split(source, target, raw[0], reference, plain)
 
 

@@ -25,7 +25,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.protocol import Validator
-from one_layer.training import curves, metrics, processes, results
+from one_layer.training import continuing, curves, metrics, processes, results
 from one_layer.training.backskipping import computed, with_policy
 from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interrupted, Interruption
@@ -87,52 +87,18 @@ class Trainer:
         return self.folder.with_start(drawn, bool(self.run.train.init_from))
 
     def restore(self) -> None:
-        """Continues from the newest checkpoint that can be read, if there is one. Newer damaged checkpoints are set aside.
-
-        Raises: UserError if there are checkpoints but none can be read, or if the folder or the text is not the run's.
-        """
+        """Continues from the newest checkpoint that can be read, if there is one, as `continuing.newest` does."""
         if began := self.folder.began():
-            self.folder.check_identity(began, self.corpus)
-            self._check_text(began["text"])
-        damaged: dict[int, UserError] = {}
-        for step in reversed(self.checkpoints.steps()):
-            try:
-                progress = Progress(**self.checkpoints.progress(step))
-            except UserError as error:
-                damaged[step] = error
-                continue
-            self._check_same(progress)  # before the arrays are read: with other vocabularies they have other shapes
-            try:
-                restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
-            except UserError as error:
-                damaged[step] = error
-                continue
-            for broken, why in damaged.items():
-                log.warning("%s; it is kept as %s", why, self.checkpoints.set_aside(broken))
-            if not progress.evaluated:  # an earlier version did not store them, and kept these in a row
-                progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
-            self.progress = progress
-            self.params, self.moments = restored["params"], restored["optimizer"]
-            self.checkpoints.remove_superfluous()  # only now: a damaged one is replaced by an earlier one
-            log.info("continuing from update %d", step)
-            return
-        if damaged:
-            raise next(iter(damaged.values()))
+            continuing.check(began, self.folder, self.corpus, self.run.data)
+        found = continuing.newest(self.checkpoints, self.params, self.moments, self._check_progress)
+        if found is not None:
+            self.progress, self.params, self.moments = found
+            if not self.progress.evaluated:  # an earlier version did not store them, and kept these in a row
+                self.progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
 
-    def _check_same(self, progress: Progress) -> None:
-        """Checks that the folder and the text are those that the checkpoint was trained with. Raises: UserError if not."""
-        self.folder.check_identity(vars(progress), self.corpus)
-        self._check_text(progress.text)
+    def _check_progress(self, progress: Progress) -> None:
+        continuing.check(vars(progress), self.folder, self.corpus, self.run.data)
         progress.text = self.progress.text
-
-    def _check_text(self, text: dict[str, str]) -> None:
-        """Checks the fingerprints of the text that the run began with. Raises: UserError if the text is another."""
-        for part, now in self.progress.text.items():
-            if text.get(part, now) != now:  # an earlier version stored no fingerprint
-                raise UserError(
-                    f"the {self.run.data.describe(part)} is not the text that this run began with; restore the run's own text, or "
-                    "train in a new --workdir"
-                )
 
     def run_to_the_end(self, interruption: Interruption) -> None:
         """Does everything that `course` says. Raises: Interrupted and Diverged as `course` does."""
@@ -259,9 +225,8 @@ class Trainer:
         if meter.in_a_row < self.run.train.max_nonfinite:
             return
         progress = self.progress
-        if (
-            meter.before_row is not None
-        ):  # else the row began before this interval, at whose start a checkpoint was saved
+        # Otherwise the row began before this interval, at whose start a checkpoint was saved.
+        if meter.before_row is not None:
             progress.tokens += meter.tokens
             progress.step, progress.seconds, progress.meter = step - meter.in_a_row, meter.seconds(), meter.before_row
             progress.flops = self.flops_after.get(progress.step, progress.flops)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from one_layer.data.batches import (
     Batch,
     TrainingBatches,
-    batches_for_search,
     bucket_widths,
     evaluation_batches,
     training_iterator,
 )
+from one_layer.data.search_batches import batches_for_search
 from one_layer.errors import UserError
 from one_layer.special_tokens import EOS, PAD
 

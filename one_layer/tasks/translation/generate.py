@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
 
-from one_layer.data.batches import batches_for_search
+from one_layer.data.search_batches import batches_for_search
 from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from one_layer.data import corpus as corpora
+from one_layer.data import training_text
 from one_layer.data.corpus import Corpus, DataConfig, load
 from one_layer.errors import UserError
 
@@ -52,7 +52,7 @@ def test_a_store_gives_the_same_corpus_without_reading_the_text_again(
         here = replace(config, **keys)  # type: ignore[arg-type]
         direct, first = load(replace(here, store="")), load(here)
         with monkeypatch.context() as patch:
-            patch.setattr(corpora, "_from_text", None)
+            patch.setattr(training_text, "_from_text", None)
             second = load(here)
             resumed = load(here, first.vocabularies, first.codes)
         assert same(direct, first) and same(direct, second) and same(direct, resumed)
@@ -121,15 +121,15 @@ def test_a_failed_preparation_leaves_nothing(config: DataConfig, monkeypatch: py
 
 
 def test_the_first_of_two_concurrent_processes_wins(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    make = corpora._from_text
+    make = training_text._from_text
 
     def slowly(*arguments: object) -> object:
         with monkeypatch.context() as patch:
-            patch.setattr(corpora, "_from_text", make)
+            patch.setattr(training_text, "_from_text", make)
             load(config)  # the other process
         return make(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(corpora, "_from_text", slowly)
+    monkeypatch.setattr(training_text, "_from_text", slowly)
     corpus = load(config)
     assert len(kept(config)) == 1 and same(corpus, load(replace(config, store="")))
 
@@ -154,7 +154,7 @@ def test_a_store_with_another_vocabulary_is_named(config: DataConfig) -> None:
 def test_a_folder_that_cannot_be_written_to_is_reported_before_the_work(
     config: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpora, "_from_text", None)
+    monkeypatch.setattr(training_text, "_from_text", None)
     with pytest.raises(UserError, match=r"data\.store: .* cannot be written to .*; give another folder"):
         load(replace(config, store=str(tmp_path / "train.de" / "store")))
     with pytest.raises(UserError, match=r"data\.store is for text sources only"):

@@ -1,0 +1,91 @@
+"""The process of a command: readable logs, and one sentence in the place of a traceback."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+
+from absl import logging as absl_logging
+
+from one_layer.errors import UserError
+from one_layer.heap import keep_freed_memory
+from one_layer.program_cache import keep_programs
+
+
+def set_up() -> None:
+    """Makes the logs readable, and keeps freed memory, and compiled programs between runs unless the user has set JAX's cache otherwise."""
+    keep_freed_memory()
+    keep_programs()
+    absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    # Orbax warns about intended settings. It raises the errors that it logs, and asyncio reports the same ones once more, at a random time.
+    for library in ("absl", "asyncio"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    sys.unraisablehook = _unraisable
+
+
+def _unraisable(problem: sys.UnraisableHookArgs) -> None:
+    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it."""
+    if str(problem.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(problem)
+
+
+def in_utf8() -> None:
+    """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def ended(command: Callable[[], None]) -> None:
+    """Calls `command`. A user's mistake prints one line and exits with code 2.
+
+    Ctrl-C, SIGTERM and a closed pipe exit with 128 + the signal's number, as shells expect.
+    """
+    try:
+        command()
+    except UserError as error:
+        sys.exit(say(error))
+    except KeyboardInterrupt as interruption:
+        # After training has saved a checkpoint, the exception carries the update and the signal.
+        number, saved = getattr(interruption, "number", signal.SIGINT), getattr(interruption, "step", None)
+        goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
+        print(f"interrupted{goes_on}", file=sys.stderr)
+        os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
+    except (
+        BrokenPipeError
+    ):  # for instance `| head`; stdout goes to /dev/null so that Python's last flush does not fail too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
+            raise  # the error is not about a file, so another path would not help
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
+
+
+def sentence(text: str) -> str:
+    """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
+    text = text.replace("\\n", "\n").replace("\\'", "'").strip()
+    if "Traceback" in text:
+        return text.split("\n")[-1].partition(": ")[2]
+    if "Failed loading config file" in text:
+        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
+    unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
+    if unknown:
+        return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"
+    if re.fullmatch(r"\W*\w+\W*", text):
+        return f"unknown config key {text.strip(chr(39) + chr(34))!r}; configs/common.py declares all keys"
+    return "; ".join(line.strip() for line in text.split("\n") if line.strip())
+
+
+def say(error: UserError) -> int:
+    """Prints a user's mistake. Returns: the exit code."""
+    print(f"error: {error}", file=sys.stderr)
+    return 2

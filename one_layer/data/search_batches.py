@@ -1,0 +1,71 @@
+"""Batches for a search: few shapes for any text, and short sentences do not wait for long ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Int
+
+from one_layer.data.batches import Batch, Ids, at_least_one, with_a_key
+from one_layer.data.tokens import TokenStore
+from one_layer.errors import UserError
+
+_NARROWEST = 24  # tokens: the smallest width of a search batch
+_FIXED = (
+    8  # the fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows
+)
+
+
+def batches_for_search(source: Ids, max_tokens: int) -> Iterator[Batch]:
+    """Batches with every sentence once, shortest first, of at most `max_tokens` padded tokens, or of one sentence.
+
+    Widths are 24, 48, 96, ... tokens, and rows are 1, 8, 32, 128, .... This gives few shapes for any text, and each shape costs one
+    compilation. A sentence goes into the narrowest width that holds it, so that a long sentence does not slow down shorter ones; or into
+    a wider one if that saves a batch and costs less. Yields `source` and `index` as `evaluation_batches` does.
+
+    Raises (when the first batch is asked for): UserError for no sentences, or max_tokens < 1.
+    """
+    at_least_one("max_tokens", max_tokens)
+    sources = TokenStore.of(source)
+    if not len(sources.lengths):
+        raise UserError("there are no sentences to make batches of: at least 1 is needed")
+    order = np.argsort(sources.lengths, kind="stable")
+    for width, members in _joined(_by_width(sources.lengths, order), max_tokens):
+        rows = _cheapest_rows(len(members), width, max_tokens)
+        for index in np.concatenate([members, np.full(-len(members) % rows, -1)]).reshape(-1, rows):
+            yield {"source": with_a_key(sources.padded(index, width)), "index": index.astype(np.int32)}
+
+
+def _by_width(lengths: Int[np.ndarray, "pairs"], order: Int[np.ndarray, "pairs"]) -> list[tuple[int, np.ndarray]]:
+    """The widths that are needed, ascending, each with its sentences in `order`."""
+    widths = _NARROWEST * 2 ** np.ceil(np.log2(np.maximum(lengths[order] / _NARROWEST, 1))).astype(np.int64)
+    return [(int(width), order[widths == width]) for width in np.unique(widths)]
+
+
+def _joined(buckets: list[tuple[int, np.ndarray]], max_tokens: int) -> list[tuple[int, np.ndarray]]:
+    """Joins a bucket with the next wider one if that is cheaper."""
+    kept: list[tuple[int, np.ndarray]] = []
+    for width, members in buckets:
+        if kept:
+            narrow, others = kept[-1]
+            both = np.concatenate([others, members])
+            apart = _cost(len(others), narrow, max_tokens) + _cost(len(members), width, max_tokens)
+            if _cost(len(both), width, max_tokens) <= apart:
+                kept[-1] = width, both
+                continue
+        kept.append((width, members))
+    return kept
+
+
+def _cost(members: int, width: int, max_tokens: int) -> int:
+    """The cost to search a bucket, in tokens: for every batch, its rows and the fixed cost, times its width (the number of steps)."""
+    rows = _cheapest_rows(members, width, max_tokens)
+    return -(-members // rows) * (rows + _FIXED) * width
+
+
+def _cheapest_rows(members: int, width: int, max_tokens: int) -> int:
+    """The number of rows, of 1, 8, 32, 128, ..., that costs least."""
+    most = max(1, max_tokens // width)
+    rungs = [1, *(8 * 4**rung for rung in range(20))]
+    return min((rung for rung in rungs if rung <= most), key=lambda rows: -(-members // rows) * (rows + _FIXED))

@@ -1,0 +1,151 @@
+"""The training text as ids: from a store of an earlier run, from fairseq's files, or prepared from lines."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from one_layer.data.config import DataConfig
+from one_layer.data.preparation import streaming
+from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.preparation.streaming import Shown
+from one_layer.data.reader import ParallelReader
+from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import check_codes
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.tokens import TokenStore, fitting_type
+from one_layer.errors import UserError
+
+Vocabularies = tuple[Vocabulary, Vocabulary]
+
+_TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
+
+
+def prepare(
+    config: DataConfig, reader: ParallelReader, source: Source, vocabularies: Vocabularies | None, codes: str | None
+) -> Prepared:
+    """The training pairs: from the store if it has them, else from the source.
+
+    `vocabularies` (source, target) and `codes` are those saved with a run; None where they are to be made from this text.
+
+    Raises: UserError for text that cannot be used, and if no pair is left.
+    """
+    if isinstance(source, FairseqFolder):
+        return _from_ids(config, reader, source, vocabularies)
+    if not config.store:
+        return _from_text(config, reader, source, vocabularies, codes)
+    options, files = _options(config, reader), source.files(source.train)
+    folder = Path(config.store) / content_key(options, files)
+    # A resumed run finds the store that it made, unless the text has changed since.
+    if vocabularies is not None and not _was_made_with(folder, vocabularies, codes):
+        options["given"] = [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]
+        folder = Path(config.store) / content_key(options, files)
+    if folder.is_dir():
+        return open_prepared(folder)
+    return make_prepared(folder, lambda: _from_text(config, reader, source, vocabularies, codes))
+
+
+def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
+    if not folder.is_dir():
+        return False
+    assets = open_prepared(folder).assets
+    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
+
+
+def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
+    """Everything but the text itself that decides the ids of the training text."""
+    names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
+    names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
+    options: dict[str, Any] = {name: getattr(config, name) for name in names}
+    codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
+    if config.source == "tfds":
+        options["split"] = config.train  # a slice of a split has the same files as the whole split
+    for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
+        if getattr(config, name):
+            options[name] = getattr(config, name)
+    if config.vocabulary:
+        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
+    tools = [version(tool) for tool in _TOOLS]
+    return {**options, "languages": reader.languages(config), "codes": codes, "tools": tools}
+
+
+def _from_text(
+    config: DataConfig, reader: ParallelReader, source: Source, vocabularies: Vocabularies | None, codes: str | None
+) -> Prepared:
+    """Reads, prepares and encodes the training text, line after line: intermediate data goes to unnamed temporary files."""
+    pairs = source.lines(source.train)
+    count, others = streaming.count_lines(pairs)
+    if count != others:
+        source.read(source.train)  # raises the error about the counts
+    codes = codes_of(config, codes)
+    if not config.prepared and config.bpe_merges and codes is None:
+        pairs, counts = streaming.words(pairs, count, reader.preprocessing(config, None))
+        codes = learn_bpe_from_counts(counts, config.bpe_merges)
+        pairs = streaming.subwords(pairs, count, reader.preprocessing(config, codes))
+    elif not config.prepared:
+        pairs = streaming.applied(pairs, count, reader.preprocessing(config, codes))
+    if vocabularies is None:
+        vocabularies = reader.vocabularies(config, _shown(pairs, "counting tokens", count))
+    assets = assets_of(config, reader, vocabularies, codes)
+    return _for_training(config, reader, assets, *encoded(config, reader, assets, _shown(pairs, "encoding", count)))
+
+
+def _shown(pairs: ManyPairs, phase: str, count: int) -> ManyPairs:
+    return Shown(pairs[0], phase, count), Shown(pairs[1], phase, count)
+
+
+def _from_ids(
+    config: DataConfig, reader: ParallelReader, source: FairseqFolder, vocabularies: Vocabularies | None
+) -> Prepared:
+    if vocabularies not in (None, source.vocabularies):
+        raise UserError(
+            f"the dictionaries in {config.directory} are not those that the run began with; restore them, or train in a "
+            "new --workdir"
+        )
+    assets = assets_of(config, reader, source.vocabularies, codes_of(config, None))
+    return _for_training(config, reader, assets, *source.ids(source.train))
+
+
+def assets_of(config: DataConfig, reader: ParallelReader, vocabularies: Vocabularies, codes: str | None) -> TextAssets:
+    """The vocabularies with the steps that prepare lines for them. Raises: UserError if they do not fit the task."""
+    reader.check_vocabularies(config, vocabularies)
+    return TextAssets(*vocabularies, *reader.preprocessing(config, codes))
+
+
+def codes_of(config: DataConfig, codes: str | None) -> str | None:
+    """The BPE codes: those given, else those of the config's file, if there is one."""
+    if codes is not None:
+        return codes
+    if config.bpe_codes:
+        codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
+        check_codes(codes, config.bpe_codes, config.bpe_kind)
+        return codes
+    return None
+
+
+def encoded(
+    config: DataConfig, reader: ParallelReader, assets: TextAssets, pairs: ManyPairs
+) -> tuple[TokenStore, TokenStore]:
+    """The ids of both sides of prepared pairs."""
+    encoders = reader.encoders(config, assets.vocabularies)
+    source, target = (
+        TokenStore.of(map(encode, lines), fitting_type(len(vocabulary)))
+        for encode, vocabulary, lines in zip(encoders, assets.vocabularies, pairs, strict=True)
+    )
+    return source, target
+
+
+def _for_training(
+    config: DataConfig, reader: ParallelReader, assets: TextAssets, source: TokenStore, target: TokenStore
+) -> Prepared:
+    """The pairs that can be used for training, and the report's line about them and about the rejected pairs."""
+    kept, left_out = reader.fit(config, source, target)
+    if not kept.any():
+        raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
+    source, target = source.select(kept), target.select(kept)
+    return Prepared(assets, source, target, [f"{reader.describe(assets, 'train', source, target)}; {left_out}"])
