@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int32
+from jaxtyping import Int, Int32
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
@@ -39,7 +39,12 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     train, assets = _training(config, parts.part(parts.train), saved, masked)
     of_unit = unit_of(config, assets)
     splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
-    report = [_describe(of_unit, "train", train), *(_describe(of_unit, name, s.source) for name, s in splits.items())]
+    known = _counts(of_unit, train)
+    report = [_describe(of_unit, "train", known)]
+    for name, split in splits.items():
+        counts = _counts(of_unit, stream(split))
+        perplexity = unigram_perplexity(counts, known)
+        report.append(f"{_describe(of_unit, name, counts)}; unigram perplexity {perplexity:,.1f}")
     report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")
     tests = {name: splits[name] for name in parts.tests}
     return Corpus(**vars(assets), train=Split(train), valid=splits[parts.valid], tests=tests, report=report)
@@ -56,7 +61,7 @@ def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked:
     elif wanted:
         del known["valid"]
     splits = {name: _split(config, of_unit, parts.part(part), masked) for name, part in known.items()}
-    report = [_describe(of_unit, name, split.source) for name, split in splits.items()]
+    report = [_describe(of_unit, name, _counts(of_unit, stream(split))) for name, split in splits.items()]
     valid = splits.pop("valid", Split())
     return Corpus(**vars(saved), train=Split(), valid=valid, tests=splits, report=report)
 
@@ -161,9 +166,23 @@ def _shown(pieces: Iterator[Int32[np.ndarray, " tokens"]]) -> Iterator[Int32[np.
             yield ids
 
 
-def _describe(of_unit: Unit, name: str, stream: Stream | TokenStore) -> str:
+def unigram_perplexity(counts: Int[np.ndarray, " types"], known: Int[np.ndarray, " types"]) -> float:
+    """The perplexity of a text with these `counts` for a model that only knows how often each token is in another text (`known`).
+
+    One is added to each known count, so that no token is impossible. It says what a language model has to beat.
+    """
+    probability = (known + 1) / np.sum(known + 1)
+    return float(np.exp(-np.dot(counts, np.log(probability)) / np.sum(counts)))
+
+
+def _counts(of_unit: Unit, text: Stream) -> Int[np.ndarray, " types"]:
+    """How often each token is in a text."""
+    types = len(of_unit.vocabulary)
+    return np.sum([np.bincount(ids, minlength=types) for ids in text.chunks()], axis=0)
+
+
+def _describe(of_unit: Unit, name: str, counts: Int[np.ndarray, " types"]) -> str:
     """A line such as `train: 3,000 tokens, which are 12,000 bytes (0.00 % unknown)`."""
-    counts = sum(np.bincount(ids, minlength=len(of_unit.vocabulary)) for ids in stream.chunks())
-    total, measured = int(np.sum(counts)), int(np.dot(counts, of_unit.sizes))
-    unknown = 100 * int(np.asarray(counts)[UNK]) / total
+    total, measured = int(counts.sum()), int(np.dot(counts, of_unit.sizes))
+    unknown = 100 * int(counts[UNK]) / total
     return f"{name}: {total:,} tokens, which are {measured:,} {of_unit.measure}s ({unknown:.2f} % unknown)"
