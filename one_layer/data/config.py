@@ -8,8 +8,8 @@ from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
-SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8")
-STREAMS = ("plain", "enwik8")  # one text without sides, as language models read it
+SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
+STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
 UNITS = ("bytes", "characters", "bpe")
 
 _MOST_TOY_PAIRS = 10_000_000
@@ -79,9 +79,10 @@ class DataConfig:
             sided = self.source not in STREAMS and not (self.labels and name == "target_language")
             if sided and not getattr(self, name):
                 raise UserError(f"data.{name} is empty: give the code of the language, for instance data.{name}=en")
-        if self.source == "tfds" and not self.tfds_name:
-            raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
-        if self.source not in ("text", "tsv", "tfds", "labelled", "plain"):
+        if self.source in ("tfds", "tfds_text") and not self.tfds_name:
+            example = "wmt14_translate/de-en" if self.source == "tfds" else "imdb_reviews"
+            raise UserError(f"data.tfds_name is empty: give the data set's name, for instance {example}")
+        if self.source not in ("text", "tsv", "tfds", "labelled", "plain", "tfds_text"):
             for name in ("store", "held_out"):
                 if getattr(self, name) and not (name == "store" and self.source in STREAMS):
                     raise UserError(
@@ -119,8 +120,14 @@ class DataConfig:
 
     def _check_columns(self) -> None:
         columns = self.columns.split(",") if self.columns else []
-        if self.columns and self.source not in ("tsv", "labelled"):
-            raise UserError(f"data.columns is for tables only: leave it out with data.source={self.source!r:.200}")
+        if self.columns and self.source not in ("tsv", "labelled", "tfds_text"):
+            raise UserError(
+                f"data.columns is for tables and records only: leave it out with data.source={self.source!r:.200}"
+            )
+        if self.source == "tfds_text" and len(columns) > 1:
+            raise UserError(
+                f"data.columns={self.columns!r:.200} must be one field: give the name of the one with the text"
+            )
         if self.source == "tsv" and len(columns) != 2:
             raise UserError(
                 f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} and the "

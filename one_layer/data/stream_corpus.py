@@ -95,9 +95,11 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
             "masked": masked,
             "codes": _given_codes(config),
         }
+        if config.columns:  # only where it is given, so that stores of earlier versions are found
+            options["columns"] = config.columns
         if config.vocabulary:
             options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-        folder = Path(config.store) / content_key(options, text.files)
+        folder = Path(config.store) / content_key(options, text.paths)
         prepared = open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
         if saved is not None and prepared.assets != saved:
             prepared = make()  # another program version learned other merges; the run keeps its own

@@ -1,4 +1,4 @@
-"""Plain text of any length, in one or many files, read in pieces; its parts for training, validation and test."""
+"""Plain text of any length, in files or in a data set of TFDS, read in pieces; its parts for training, validation and test."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.held_out import HELD_OUT
 from one_layer.data.text.lines import existing_file
 from one_layer.errors import UserError
+
+if TYPE_CHECKING:
+    from one_layer.data.sources.tfds_records import TfdsRecords
 
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
@@ -26,12 +29,57 @@ ENWIK8_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
+class TfdsText:
+    """One field of a split of a data set of TFDS: the text of each record, and a line end after it."""
+
+    name: str
+    directory: str
+    split: str
+    field: str
+
+    @cached_property
+    def _records(self) -> TfdsRecords:
+        from one_layer.data.sources.tfds_records import TfdsRecords  # here, because TFDS takes seconds to import
+
+        return TfdsRecords(self.name, self.directory)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the split. Raises: UserError if they are missing, or the data set has no such split."""
+        return self._records.files(self.split)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes in pieces. Raises: UserError for records that cannot be read, or without such a text."""
+        texts, size = [], 0
+        for number, (text,) in enumerate(self._records.stream(self.split, (self.field,)), 1):
+            if not isinstance(text, str):
+                raise UserError(
+                    f"{self}, record {number:,}: the field {self.field!r} is no text; name one that is as data.columns"
+                )
+            texts.append(f"{text}\n".encode())
+            size += len(texts[-1])
+            if size >= _PIECE:
+                yield b"".join(texts)
+                texts, size = [], 0
+        if texts:
+            yield b"".join(texts)
+
+    def __str__(self) -> str:
+        return f"{self.name}, split {self.split}"
+
+
+@dataclass(frozen=True)
 class PlainText:
     """The bytes of `files`, one file after the other, from `first` up to `end` (None: all). Nothing is kept in memory."""
 
-    files: tuple[Path, ...]
+    files: tuple[Path | TfdsText, ...]
     first: int = 0
     end: int | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files on disk."""
+        return [path for file in self.files for path in ([file] if isinstance(file, Path) else file.paths)]
 
     @cached_property
     def size(self) -> int:
@@ -125,7 +173,11 @@ class PlainParts:
         return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=not exact)
 
     def _files(self, name: str) -> PlainText:
-        folder = Path(self._config.directory)
+        config, folder = self._config, Path(self._config.directory)
+        if config.source == "tfds_text":
+            return _not_empty(
+                PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
+            )
         found: list[Path] = []
         for each in name.split(","):
             if any(letter in each for letter in "*?["):
@@ -137,10 +189,7 @@ class PlainParts:
                 found += matching
             else:
                 found.append(self._existing(name, folder / each.strip()))
-        text = PlainText(tuple(found))
-        if not next(text.pieces(), b""):
-            raise UserError(f"{text} is empty; give a text file with at least one byte")
-        return text
+        return _not_empty(PlainText(tuple(found)))
 
     def _existing(self, name: str, path: Path) -> Path:
         try:
@@ -156,6 +205,12 @@ class PlainParts:
     def _key(self, name: str) -> str:
         config = self._config
         return "train" if name == config.train else "valid" if name == config.valid else "tests"
+
+
+def _not_empty(text: PlainText) -> PlainText:
+    if not next(text.pieces(), b""):
+        raise UserError(f"{text} is empty; give a text with at least one byte")
+    return text
 
 
 def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
@@ -182,7 +237,10 @@ def _open(path: Path) -> Any:
     return path.open("rb")
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _pieces(path: Path | TfdsText) -> Iterator[bytes]:
+    if isinstance(path, TfdsText):
+        yield from path.pieces()
+        return
     try:
         with _open(path) as file:
             while piece := file.read(_PIECE):
