@@ -10,6 +10,7 @@ from one_layer.errors import UserError
 
 SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
 STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
+NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
 
 _MOST_TOY_PAIRS = 10_000_000
@@ -169,8 +170,8 @@ class DataConfig:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """(source, target). A stream has no language, and `text` stands for it."""
-        return ("text", "text") if self.streamed else (self.source_language, self.target_language)
+        """(source, target). A stream has none."""
+        return (NO_LANGUAGE, NO_LANGUAGE) if self.streamed else (self.source_language, self.target_language)
 
     @property
     def streamed(self) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
+from one_layer.data.config import NO_LANGUAGE
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
@@ -162,7 +163,8 @@ def _restore(path: str) -> _Trained:
 def _of_run(model: ModelConfig, restore: Callable[[str], _Trained], side: Side) -> Table:
     path = _path(model.embedding_path, side)
     run = restore(path)
-    shared = len(run.tables) == 2 and run.tables[0] is run.tables[1]
+    both = len(run.tables) == 2 and run.tables[0] is run.tables[1]
+    shared = both or run.languages == (NO_LANGUAGE,)  # the table of a language model serves any language
     serving = _serving(shared, run.languages, side, path)
     name = f"{path} (its {run.languages[serving]} table, update {run.step})"
     check_vectors(run.tables[serving], model.d_model, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
@@ -11,6 +12,7 @@ import pytest
 
 import one_layer
 from one_layer.errors import UserError
+from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
@@ -136,3 +138,12 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
 def test_settings_that_do_not_fit_are_refused(written, changes, message):
     with pytest.raises(UserError, match=message):
         run_of(written, changes)
+
+
+@pytest.mark.parametrize("languages", [("en",), ("de", "en")])
+def test_its_table_serves_any_language(folder, model, languages):
+    taking = dataclasses.replace(
+        model.config, embedding="frozen", embedding_source="run", embedding_path=str(folder.path)
+    )
+    found = embedding_rows(taking, {"source_embedding": Side(model.assets.source_vocabulary, languages)})
+    np.testing.assert_array_equal(found["source_embedding"], run_tables(model)[0])
