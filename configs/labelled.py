@@ -18,10 +18,8 @@ from ml_collections import ConfigDict
 
 from configs import classification, text
 
-EPOCHS, UPDATES = (
-    40,
-    2000,
-)  # whichever comes first: a small set needs many epochs to learn more than its most frequent label
+# Whichever comes first: a small set needs many epochs to learn more than its most frequent label.
+EPOCHS, UPDATES = 40, 2000
 
 
 def get_config(arg: str = "one_layer_cpu") -> ConfigDict:

@@ -77,6 +77,8 @@ def sentence(text: str) -> str:
         return text.split("\n")[-1].partition(": ")[2]
     if "Failed loading config file" in text:
         return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
+    if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:
+        return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:one_layer_mini"
     unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
     if unknown:
         return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"

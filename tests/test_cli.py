@@ -78,6 +78,7 @@ def refused(cli, tmp_path):
     ("arguments", "message"),
     [
         ([], "--config is missing; give one of configs/"),
+        (["--config.data.seed=1"], "--config.data.seed needs --config; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (

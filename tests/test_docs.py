@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from absl import flags
-from ml_collections import config_flags
+from ml_collections import ConfigDict, config_flags
 
 from tests import ROOT
 
@@ -188,8 +188,8 @@ def check_sweep(words: list[str]) -> None:
     assert "--sweep" not in given or given["--sweep"] in module.SWEEPS, f"{given['--config']} has no such sweep"
 
 
-def check_config(words: list[str]) -> None:
-    """Raises: AssertionError for a config that does not load, and for keys and values that it does not take."""
+def check_config(words: list[str]) -> ConfigDict:
+    """The config of a command. Raises: AssertionError for a config that does not load, and for keys and values that it does not take."""
     path = next((word.removeprefix("--config=") for word in words if word.startswith("--config=")), "configs/common.py")
     file, _, argument = path.partition(":")
     if PLACEHOLDER.search(file):  # the user's own, which has at least the keys of all configs
@@ -205,6 +205,7 @@ def check_config(words: list[str]) -> None:
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         raise AssertionError(f"{' '.join(words)}: {error}") from None
     assert not rest, f"{rest} is left over"
+    return config
 
 
 def check_command(words: list[str]) -> None:
@@ -284,6 +285,20 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 @pytest.mark.parametrize("words", each_command(), ids=" ".join)
 def test_commands_parse(words: list[str]) -> None:
     check_command(words)
+
+
+def test_the_models_of_the_example_of_fine_tuning_fit_each_other() -> None:
+    shape = ("d_model", "ffn", "heads", "encoder_layers", "activation", "norm_position", "positions", "embedding_norm")
+    recipe = ("weights", "keep", "init_preset", "init_scheme", "init_attention", "init_qk_gain", "scale_by_keep")
+    steps = ("lowercase", "bpe_kind", "tokenize", "split_hyphens")
+    page = (ROOT / "docs" / "fine-tuning.md").read_text("utf-8")
+    example = re.search(r"## An example.*?```sh\n(.*?)```", page, re.DOTALL)
+    first, second = (
+        check_config([word for word in words if word.startswith("--config")]) for words in commands(example[1])
+    )
+    for section, keys in (("model", (*shape, *recipe)), ("data", steps)):
+        for key in keys:
+            assert first[section][key] == second[section][key], f"{section}.{key}"
 
 
 @by_page

@@ -14,6 +14,7 @@ NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
 
 _MOST_TOY_PAIRS = 10_000_000
+_EXAMPLES = {"source_language": "en", "target_language": "fr"}
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,12 @@ class DataConfig:
         }
         if self.source in what and not self.directory:
             raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
-        for name in ("source_language", "target_language"):
+        for name, example in _EXAMPLES.items():
             sided = self.source not in STREAMS and not (self.labels and name == "target_language")
             if sided and not getattr(self, name):
-                raise UserError(f"data.{name} is empty: give the code of the language, for instance data.{name}=en")
+                raise UserError(
+                    f"data.{name} is empty: give the code of the language, for instance data.{name}={example}"
+                )
         if self.source in ("tfds", "tfds_text") and not self.tfds_name:
             example = "wmt14_translate/de-en" if self.source == "tfds" else "imdb_reviews"
             raise UserError(f"data.tfds_name is empty: give the data set's name, for instance {example}")
@@ -131,8 +134,8 @@ class DataConfig:
             )
         if self.source == "tsv" and len(columns) != 2:
             raise UserError(
-                f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} and the "
-                f"{self.target_language!r:.200} text: give names of the header, for instance de,en, or numbers, for instance 1,2"
+                f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} text and then the "
+                f"{self.target_language!r:.200} text: give their names in the header, or numbers if there is none, for instance 1,2"
             )
         numbers = [column.strip() for column in columns if column.strip().isdecimal()]
         if len(set(columns)) < len(columns) or "0" in numbers or (numbers and len(numbers) < len(columns)):

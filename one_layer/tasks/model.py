@@ -66,9 +66,7 @@ class TrainedModel(ABC):
     def check_verb(self, verb: str) -> None:
         """Raises: UserError if `verb` is not what this model does."""
         if verb != self.verb:
-            raise UserError(
-                f"{self.source} is a {self.task.name} model, which does not {verb}; give --mode={self.verb}"
-            )
+            raise UserError(f"this is a {self.task.name} model, which does not {verb}; give --mode={self.verb}")
 
     @cached_property
     def prepared(self) -> Variables:

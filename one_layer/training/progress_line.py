@@ -34,7 +34,7 @@ class ProgressLine:
         self._durations: deque[float] = deque(maxlen=_WINDOW)
         self._counted, self._evaluation = 0, 0.0
         self.start()
-        self._shown = self._before
+        self._shown, self._shown_step = self._before, 0
 
     def start(self) -> None:
         """Begins to measure updates, for instance after an evaluation."""
@@ -51,15 +51,15 @@ class ProgressLine:
         self._durations.append(now - self._before)
         self._before = now
         self._counted += 1
-        if self._counted == _MEASURED:
+        if self._counted == _MEASURED and step < self._updates:
             log.info("the run takes about %s more, at %.2g s an update", time_text(self._left(step)), self._an_update())
         return not self._terminal and now - self._shown >= _SILENCE
 
     def show(self, step: int, loss: float, rate: float, speed: float) -> None:
-        """Writes a line, unless there is a progress bar. `speed`: tokens a second; `rate`: the learning rate."""
-        if self._terminal:
+        """Writes a line, unless there is a progress bar or a line of this update. `speed`: tokens a second; `rate`: the learning rate."""
+        if self._terminal or step == self._shown_step:
             return
-        self._shown = self._clock()
+        self._shown, self._shown_step = self._clock(), step
         # The first updates are compiled, and say nothing about the others.
         left = f"  {time_text(self._left(step))} left" if self._counted >= _MEASURED else ""
         log.info("update %d/%d  loss %.3f  rate %.2g  %.0f tokens/s%s", step, self._updates, loss, rate, speed, left)

@@ -223,7 +223,7 @@ def test_its_ticket_is_its_checkpoint(folder, tmp_path):
 
 
 def test_other_tasks_keys_and_verbs_are_refused(folder):
-    with pytest.raises(UserError, match="best is a reversal model, which does not translate; give --mode=reverse"):
+    with pytest.raises(UserError, match="this is a reversal model, which does not translate; give --mode=reverse"):
         restore_run(folder).check_verb("translate")
     with pytest.raises(UserError, match=r"model\.decoder_layers is 1; words are reversed without a decoder"):
         resolve(tiny.config(CHANGES | {"model.decoder_layers": 1}))

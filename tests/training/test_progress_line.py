@@ -50,6 +50,15 @@ def test_a_silence_of_half_a_minute_ends_without_a_terminal(clock, caplog) -> No
     assert not caplog.messages
 
 
+def test_no_line_comes_twice_and_none_says_how_long_a_run_takes_that_has_ended(clock, caplog) -> None:
+    caplog.set_level(logging.INFO)
+    line = ProgressLine(20, 10, terminal=False, clock=clock)
+    assert updates(line, clock, 1, 20, 4.0) == [8, 16]
+    line.show(20, 1.0, 1e-3, 500.0)
+    line.show(20, 1.0, 1e-3, 500.0)  # an evaluation after an update that was the last of `log_every`
+    assert [message.split("  ")[0] for message in caplog.messages] == ["update 8/20", "update 16/20", "update 20/20"]
+
+
 def test_evaluations_count(clock, caplog) -> None:
     caplog.set_level(logging.INFO)
     line = ProgressLine(400, 100, terminal=False, clock=clock)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-# ISO 639 codes of two and three letters: Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan, Dzongkha.
-_CHINESE = ("zh", "zho", "chi", "cmn", "yue", "wuu", "lzh")
+# ISO 639 codes of two and three letters: Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan, Dzongkha. Files often have the country's
+# code (`train.cn`) or the name of the language in their place; neither is the code of another language.
+_CHINESE = ("zh", "zho", "chi", "cmn", "yue", "wuu", "lzh", "cn", "chinese", "mandarin", "cantonese")
 _CONTINUOUS = (
     *_CHINESE,
     "ja",
@@ -24,6 +25,13 @@ _CONTINUOUS = (
     "tib",
     "dz",
     "dzo",
+    "jp",
+    "japanese",
+    "thai",
+    "khmer",
+    "burmese",
+    "tibetan",
+    "dzongkha",
 )
 # Han, kana, their punctuation and full-width forms. Between two of them, no space is ever meant.
 _EAST_ASIAN = r"[⺀-〿぀-ヿㇰ-ㇿ㐀-䶿一-鿿豈-﫿＀-￯\U00020000-\U0003fffd]"

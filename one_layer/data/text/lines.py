@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from one_layer.errors import UserError
+
+_SHOWN = 4  # names of files, in the place of one that is missing
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -86,7 +89,17 @@ def existing_file(path: str | Path) -> Path:
         if candidate.is_file():
             return candidate
     what = "is not a file" if path.exists() else "does not exist"
-    raise UserError(f"{path} {what} (nor {path.name}.gz); give the name of a text file, plain or .gz")
+    raise UserError(f"{path} {what} (nor {path.name}.gz); give the name of a text file, plain or .gz; {_beside(path)}")
+
+
+def _beside(path: Path) -> str:
+    """What there is instead of a file that was asked for."""
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    names = sorted(each.name for each in path.parent.iterdir())
+    near = difflib.get_close_matches(path.name, names, _SHOWN, cutoff=0.0)
+    more = f" and {len(names) - len(near):,} more" if len(names) > len(near) else ""
+    return f"the folder has {', '.join(near)}{more}" if near else "the folder is empty"
 
 
 def _content(path: Path) -> bytes:

@@ -39,9 +39,16 @@ class LabelSet:
             return label
         if label not in self.written:
             raise UserError(
-                f"the label {text!r:.60} is unknown; data.labels has {', '.join(self.written)}{_hint(label)}"
+                f"the label {text!r:.60} is unknown; data.labels has {', '.join(self.written)}{self._hint(label)}"
             )
         return self.written[label]
+
+    def _hint(self, label: str) -> str:
+        if not label.isdecimal():
+            return ""
+        if any(written.isdecimal() for written in self.written):
+            return f"; add {label}:NAME"
+        return "; say what the numbers mean, for instance data.labels=0:neutral,1:entails"
 
 
 def spelled(text: str) -> str:
@@ -94,7 +101,8 @@ def _own(given: str, texts: int) -> LabelSet:
 def labels_of(train: Iterable[str], numbered: bool) -> tuple[str, ...]:
     """The labels of a training text, sorted. `numbered`: its columns are numbers, so that it should have no header.
 
-    Raises: UserError for a text whose labels cannot be meant: only one, too many, or a header.
+    Raises: UserError for a text whose labels cannot be meant (only one, too many, or a header), and for bare numbers, which the user has
+    to explain: files of two publishers may count their labels in other orders.
     """
     counts = Counter(train)
     first = next(iter(counts))
@@ -108,7 +116,14 @@ def labels_of(train: Iterable[str], numbered: bool) -> tuple[str, ...]:
             f"the training text has {len(counts):,} different labels in {counts.total():,} lines; data.columns must end with the "
             f"column of the labels, and data.labels={FROM_TRAIN} takes 2 to {_MOST:,} labels"
         )
-    return tuple(sorted(counts))
+    labels = sorted(counts)
+    if all(label.isdecimal() for label in labels):
+        raise UserError(
+            f"the labels of the training text are bare numbers, {', '.join(labels)[:200]}; say what they mean, "
+            f"--config.data.labels={','.join(f'{label}:NAME' for label in labels)[:200]}, or keep the numbers, "
+            f"--config.data.labels={','.join(labels)[:200]}"
+        )
+    return tuple(labels)
 
 
 def majority(labels: Iterable[str]) -> tuple[str, float, dict[str, int]]:
@@ -123,9 +138,3 @@ def describe_counts(labels: Iterable[str]) -> str:
     name, share, counts = majority(labels)
     listed = ", ".join(f"{count:,} {label}" for label, count in counts.items())
     return f"{listed}; always {name}: {100 * share:.1f} %"
-
-
-def _hint(label: str) -> str:
-    if not label.isdecimal():
-        return ""
-    return "; say what the numbers mean, for instance data.labels=0:neutral,1:entails"

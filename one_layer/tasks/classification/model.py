@@ -45,13 +45,14 @@ class ClassificationModel(TrainedModel):
 
         Raises: UserError, with the line's number, for a line with too few or too many texts.
         """
-        labels, assets = self.data.labels, self.assets
+        assets = self.assets
         wanted = label_set(self.data).texts
         full = [place for place, line in enumerate(texts) if line.strip()]
         for place in full:
             if (found := texts[place].count("\t") + 1) != wanted:
+                what = "one text" if wanted == 1 else "two texts with a tab between them"
                 raise UserError(
-                    f"line {place + 1} has {found} texts, {texts[place][:60]!r}, but {labels} needs {wanted}; separate texts by a tab"
+                    f"line {place + 1}, {texts[place][:60]!r}, has {found - 1} tabs, but this model labels {what}"
                 )
         prepared = assets.source_preprocessing.apply(texts[place] for place in full)
         ids = [assets.source_vocabulary.encode_texts(line, self.data.max_length) for line in prepared]

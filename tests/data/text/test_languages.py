@@ -45,7 +45,8 @@ def test_segmented_text_is_joined_without_spaces() -> None:
 @pytest.mark.parametrize(
     ("language", "spaces", "tokenizer"),
     [("de", True, "13a"), ("ko", True, "13a"), ("zh", False, "zh"), ("zh-Hant", False, "zh"), ("zh_CN", False, "zh")]
-    + [(code, False, "char") for code in ("ja", "jpn", "th", "lo", "km", "my", "bo")],
+    + [("cn", False, "zh"), ("Chinese", False, "zh"), ("English", True, "13a"), ("tw", True, "13a")]
+    + [(code, False, "char") for code in ("ja", "jp", "Japanese", "jpn", "th", "lo", "km", "my", "bo")],
 )
 def test_the_language_chooses(language: str, spaces: bool, tokenizer: str) -> None:
     assert has_spaces(language) == spaces and sacrebleu_tokenizer(language) == tokenizer

@@ -68,6 +68,10 @@ def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path, name:
 def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"train\.de does not exist \(nor train\.de\.gz\)"):
         read_lines(tmp_path / "train.de")
+    with pytest.raises(UserError, match=r"; the folder is empty$"):
+        read_lines(tmp_path / "train.de")
+    with pytest.raises(UserError, match=r"; there is no folder .*/data$"):
+        read_lines(tmp_path / "data" / "train.de")
     with pytest.raises(UserError, match="is not a file"):
         read_lines(tmp_path)
     (tmp_path / "empty").write_bytes(b"")
@@ -77,6 +81,13 @@ def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
         for read in (read_lines, lambda path: list(stream_lines(path))):
             with pytest.raises(UserError, match=f"{name} is empty"):
                 read(tmp_path / name)
+
+
+def test_a_missing_file_is_answered_with_the_names_that_are_most_like_it(tmp_path: Path) -> None:
+    for name in ("train.eng", "train.deu", "code", "x", "y", "z"):
+        (tmp_path / name).write_text("a\n")
+    with pytest.raises(UserError, match=r"; the folder has train.deu, train.eng, .* and 2 more$"):
+        read_lines(tmp_path / "train.de")
 
 
 def test_damaged_gzip(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_settings_that_do_not_fit_are_refused(written, changes, message):
 
 
 def test_another_verb_is_refused(model):
-    with pytest.raises(UserError, match="best is a causal_lm model, which does not translate; give --mode=generate"):
+    with pytest.raises(UserError, match="this is a causal_lm model, which does not translate; give --mode=generate"):
         model.check_verb("translate")
 
 

@@ -117,12 +117,10 @@ def test_lines_in_labels_out(workdir):
     first, empty, third = model.lines(["a FINE river", "", "a poor garden"])
     assert first.startswith("positive	") and third.startswith("negative	") and empty == ""
     assert model.classify(["", " "]) == [None, None]
-    with pytest.raises(
-        UserError, match=r"line 2 has 2 texts, 'fine\\tpoor', but sst2 needs 1; separate texts by a tab"
-    ):
+    with pytest.raises(UserError, match=r"line 2, 'fine\\tpoor', has 1 tabs, but this model labels one text"):
         model.classify(["fine", "fine	poor"])
     with pytest.raises(
-        UserError, match="best is a classification model, which does not translate; give --mode=classify"
+        UserError, match="this is a classification model, which does not translate; give --mode=classify"
     ):
         model.check_verb("translate")
 

@@ -82,6 +82,14 @@ def test_bare_numbers_need_names(tmp_path: Path) -> None:
     for labels in ("0:neutral,1:entails", "1:entails,0:neutral"):
         assert names(read(config(folder, labels, "1,2,3"))) == [label for _, _, label in ROWS]
     assert names(read(config(folder, "0,1", "1,2,3"))) == [label for *_, label in rows]
+    # Nor does a training text say what its numbers mean.
+    with pytest.raises(UserError, match=r"bare numbers, 0, 1; .* --config.data.labels=0:NAME,1:NAME, or keep .*=0,1$"):
+        read(config(folder, "from_train", "1,2,3"))
+    written(folder, "tsv", tabbed([*rows, ("a", "c", "2")]))
+    with pytest.raises(UserError, match=r"line 5: the label '2' is unknown; data.labels has 0, 1; add 2:NAME$"):
+        read(config(folder, "0:neutral,1:entails", "1,2,3"))
+    written(folder, "tsv", tabbed([*rows, ("a", "c", "2nd")] * 2))
+    assert names(read(config(folder, "from_train", "1,2,3"))).count("2nd") == 2  # one name is enough
 
 
 def test_real_files_with_numbers(shared: Path) -> None:
