@@ -170,7 +170,7 @@ class TrainingBatches(Updates):
             if np.ptp(side.lengths)
         )
         return (
-            f"batches: {self.batches_per_epoch:,} updates an epoch; {len(self.widths)} shapes (pairs x padded length): {shapes}"
+            f"batches: {self.batches_per_epoch:,} updates an epoch; shapes (pairs x padded length): {shapes}"
             + (f"; padding {padding}" if padding else "")
         )
 

@@ -162,7 +162,7 @@ def test_any_seed_works(seed: int) -> None:
 def test_describe_names_shapes_and_padding() -> None:
     batches = TrainingBatches(*pairs([(3, 4)] * 6 + [(8, 6)] * 2), max_tokens=16, buckets=2, seed=0)
     assert batches.describe() == (
-        "batches: 3 updates an epoch; 2 shapes (pairs x padded length): 3x4, 2x8; "
+        "batches: 3 updates an epoch; shapes (pairs x padded length): 3x4, 2x8; "
         "padding 15.0 % of the source, 10.0 % of the target"
     )
 
