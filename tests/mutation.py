@@ -45,7 +45,7 @@ TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
         "tickets/codecs": ("tickets/test_codecs",),
         "tickets/precision": ("tickets/test_precision",),
         "tickets/limits": ("tickets/test_limits",),
-        "tickets/file": _WHOLE,
+        "tickets/file": ("tickets/test_file",),
         "tickets/settings": _WHOLE,
         "tickets/content": _WHOLE,
         "tickets/ticket": ("tickets/test_tickets",),
