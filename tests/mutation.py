@@ -46,7 +46,7 @@ TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
         "tickets/precision": ("tickets/test_precision",),
         "tickets/limits": ("tickets/test_limits",),
         "tickets/file": ("tickets/test_file",),
-        "tickets/settings": _WHOLE,
+        "tickets/settings": ("tickets/test_settings",),
         "tickets/content": _WHOLE,
         "tickets/ticket": ("tickets/test_tickets",),
         "tickets/inspection": ("tickets/test_inspection",),

@@ -17,7 +17,6 @@ from one_layer.errors import UserError
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets import settings as ticket_settings
 from tests import fuzz_tickets
 from tests.tiny_tickets import TINY, ticket_of
 
@@ -66,18 +65,6 @@ def test_a_model_has_no_more_weights_than_its_file_gives_reason_for(most, size):
     ticket_content._check_size({("a",): (2, most // 4), ("b",): (most // 2,)}, file)
     with pytest.raises(UserError, match=f"its model has {most + 1:,} weights"):
         ticket_content._check_size({("a",): (2, most // 4), ("b",): (most // 2 + 1,)}, file)
-
-
-@pytest.mark.parametrize("value", [2**40, -(2**40), 0.5, True, None, "a" * 1000, ["a" * 1000] * 100, []])
-def test_settings_may_be_short_texts_and_numbers(value):
-    assert ticket_settings._plain(value)
-
-
-@pytest.mark.parametrize(
-    "value", [2**40 + 1, -(2**40) - 1, float("inf"), "a" * 1001, ["a"] * 101, ["a" * 1001], [1], [["a"]], {}]
-)
-def test_settings_may_be_nothing_else(value):
-    assert not ticket_settings._plain(value)
 
 
 def test_the_layers_of_a_recipe_are_counted_or_named_in_ascending_order():
