@@ -124,7 +124,7 @@ def test_text_lies_in_its_folder(key, name):
     value = [name] if key == "tests" else "/" + name if key.endswith("language") else name
     if key.endswith("language") and name == "/x":
         value = "/../x"
-    with pytest.raises(UserError, match="names of text must not lead to another folder|without the character NUL"):
+    with pytest.raises(UserError, match=r"names of text must not lead to another folder|without the character NUL"):
         read_settings(changed(data={key: value}))
 
 
