@@ -47,7 +47,7 @@ TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
         "tickets/limits": ("tickets/test_limits",),
         "tickets/file": ("tickets/test_file",),
         "tickets/settings": ("tickets/test_settings",),
-        "tickets/content": _WHOLE,
+        "tickets/content": ("tickets/test_content",),
         "tickets/ticket": ("tickets/test_tickets",),
         "tickets/inspection": ("tickets/test_inspection",),
     },

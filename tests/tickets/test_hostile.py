@@ -58,22 +58,6 @@ def test_mutants_are_refused_or_the_same(tmp_path):
     assert counts["damaged, refused"] > 36 and counts["forged, refused"] > 36
 
 
-@pytest.mark.parametrize(("most", "size"), [(2**27, 0), (2**27, 2**19), (2**28, 2**20), (2**33, 2**40)])
-def test_a_model_has_no_more_weights_than_its_file_gives_reason_for(most, size):
-    """32 for each bit, but any file may describe 2^27, and none more than 2^33."""
-    file = ticket_file.TicketFile(size, size, {}, {}, {})
-    ticket_content._check_size({("a",): (2, most // 4), ("b",): (most // 2,)}, file)
-    with pytest.raises(UserError, match=f"its model has {most + 1:,} weights"):
-        ticket_content._check_size({("a",): (2, most // 4), ("b",): (most // 2 + 1,)}, file)
-
-
-def test_the_layers_of_a_recipe_are_counted_or_named_in_ascending_order():
-    assert all(map(ticket_content._counts, (1, 2, 2**40)))
-    assert not any(map(ticket_content._counts, (0, -1, 2**40 + 1, 1.0, True, "1", None)))
-    assert all(map(ticket_content._numbers, ([0], [0, 1], [3, 4095])))
-    assert not any(map(ticket_content._numbers, ([], [-1], [1, 1], [1, 0], [0, 4096], [0.0], [True], (0, 1), 1)))
-
-
 def value(name: str, *path: str | int, to: object):
     """Sets a value inside the JSON of the metadata `name`."""
 

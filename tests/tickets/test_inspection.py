@@ -112,6 +112,7 @@ def test_densities_overlap_and_sizes_are_those_of_the_bits(tmp_path):
     assert matrices.keys() == {recipe.role for recipe in recipes(CONFIG).values()}
     for module, recipe in recipes(CONFIG).items():
         matrix, masks = matrices[recipe.role], masks_of(ticket, module, recipe.shape[0] * recipe.shape[1])
+        assert matrix.recipe == f"{recipe.scheme} × {recipe.scale:.4g}"
         np.testing.assert_allclose(matrix.density, masks.mean(axis=1))
         assert matrix.packed == len(masks) * -(-masks.shape[1] // 8) and matrix.stored == sizes[f"mask/{recipe.role}"]
         p = masks.mean(axis=1)
