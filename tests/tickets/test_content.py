@@ -9,53 +9,16 @@ import json
 import numpy as np
 import pytest
 
-from one_layer.data.config import DataConfig
-from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES, Recipe
-from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.supermask import kept_count
-from one_layer.tasks import TASKS
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.content import Drawn, Ticket, checksum, from_file, to_bytes
+from one_layer.tickets.content import checksum, from_file, to_bytes
 from one_layer.tickets.file import TicketFile
+from tests.random_tickets import CONFIG, DICE, masks_of, packed, ticket_of
 
-DICE = np.random.default_rng(0)
-SIZES = {"d_model": 6, "ffn": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 3}
-CONFIG = ModelConfig(12, 6, **SIZES, keep=0.3, norm="affine")
-VOCABULARIES = (Vocabulary.build([" ".join(f"w{number}" for number in range(size))]) for size in (8, 2))
-ASSETS = TextAssets(*VOCABULARIES, Preprocessing("de"), Preprocessing("en"))
-
-
-def packed(mask: np.ndarray) -> np.ndarray:
-    return np.packbits(mask.reshape(*mask.shape[:-2], -1), axis=-1, bitorder="little")
-
-
-def masks_of(shape: tuple[int, ...], count: int) -> np.ndarray:
-    """Random masks of rows and columns that keep so many weights each."""
-    size = shape[-2] * shape[-1]
-    return DICE.permuted(np.broadcast_to(np.arange(size) < count, (*shape[:-2], size)), axis=-1).reshape(shape)
-
-
-def ticket_of(config: ModelConfig, stored: str = "encoder/ffn/in") -> Ticket:
-    """A ticket of random masks and numbers. The seed gives all random matrices but the one of the role `stored`."""
-    masks, arrays, drawn, made = {}, {}, {}, recipes(config)
-    for path, shape in shapes(config).items():
-        module = path[1:-1]
-        if path[-1] == "scores":
-            masks[*module, "mask"] = packed(masks_of(shape, kept_count(shape[-2] * shape[-1], config.keep)))
-        elif path[0] == "random" and made[module].role != stored:
-            drawn[module] = Drawn(made[module], "5", np.zeros((1, 1), np.float32))
-        else:
-            arrays[path] = DICE.normal(size=shape).astype(np.float32)
-    settings = (TASKS["translation"], config, 1, 9, DataConfig(), TASKS["translation"].settings())
-    return Ticket(*settings, assets=ASSETS, masks=masks, drawn=drawn, arrays=arrays)
-
-
-TICKET = ticket_of(CONFIG)
+TICKET = ticket_of()
 DRAWN = {(1, drawn.recipe): drawn for drawn in TICKET.drawn.values()}
 CONTENT, STORED_SIZES = to_bytes(TICKET)
 
