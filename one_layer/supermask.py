@@ -135,7 +135,7 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     return max(1, size - int((1.0 - number) * size))
 
 
-def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, ...]) -> Float[Array, "*layers *shape"]:
+def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, ...]) -> Float[Array, "..."]:
     """Returns the mask of zeros and ones that `bits` packs, or that of each layer.
 
     The bits are in C order, lowest bit of each byte first. Zeros fill the rest of the last byte.
