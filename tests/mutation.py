@@ -1,6 +1,6 @@
 """Changes one place of a module at a time: its tests must fail of each change, or tests/mutants.toml must say why none can.
 
-    python -m tests.mutation supermask [search] [tickets] [--file=codecs] [--lines=20-40,57] [--sample=200] [--seed=0] [--workers=2]
+    python -m tests.mutation supermask [search] [tickets] [--file=codecs] [--lines=20-40,57] [--tests=gaps] [--sample=200] [--seed=0] [--workers=2]
 
 A mutant is the source with one comparison, operator, number, condition, loop or decorator replaced. cosmic-ray makes them. Each is tested
 in a process of its own, which reads the mutant in place of the file: the file itself stays as it is. The process is forked after all
@@ -305,10 +305,15 @@ def main() -> int:
     parser.add_argument("targets", nargs="+", choices=sorted(TARGETS), metavar="target", help=", ".join(TARGETS))
     parser.add_argument("--file", default="", help="only files whose name contains this")
     parser.add_argument("--lines", type=_numbers, help="only mutants of these lines, such as 20-40,57")
+    parser.add_argument(
+        "--tests", help="only tests that match this, as pytest -k does: for mutants that a new test should kill"
+    )
     parser.add_argument("--sample", type=int, help="at most so many mutants of each file, drawn with --seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.tests:
+        _PYTEST[_PYTEST.index("not golden")] = f"not golden and ({arguments.tests})"
     files = {file: tests for target in arguments.targets for file, tests in TARGETS[target].items()}
     found = {file: [mutated(file, *place) for place in places(file)] for file in files if arguments.file in file}
     prepare()
