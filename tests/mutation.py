@@ -1,6 +1,7 @@
 """Changes one place of a module at a time: its tests must fail of each change, or tests/mutants.toml must say why none can.
 
-    python -m tests.mutation supermask [search] [tickets] [--file=codecs] [--lines=20-40,57] [--tests=gaps] [--sample=200] [--seed=0] [--workers=2]
+    python -m tests.mutation supermask [search] [tickets] [--file=codecs] [--lines=20-40,57] [--tests=gaps]
+                             [--sample=200] [--seed=0] [--workers=2]
 
 A mutant is the source with one comparison, operator, number, condition, loop or decorator replaced. cosmic-ray makes them. Each is tested
 in a process of its own, which reads the mutant in place of the file: the file itself stays as it is. The process is forked after all
