@@ -135,14 +135,13 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     return max(1, size - int((1.0 - number) * size))
 
 
-def unpack(bits: UInt8[Array | np.ndarray, "bytes"], shape: tuple[int, ...]) -> Float[Array, "*shape"]:
-    """Returns the mask of zeros and ones that `bits` packs.
+def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Returns the mask of zeros and ones that `bits` packs, or that of each layer.
 
     The bits are in C order, lowest bit of each byte first. Zeros fill the rest of the last byte.
     """
-    return (
-        jnp.unpackbits(jnp.asarray(bits), count=math.prod(shape), bitorder="little").reshape(shape).astype(jnp.float32)
-    )
+    unpacked = jnp.unpackbits(jnp.asarray(bits), axis=-1, count=math.prod(shape), bitorder="little")
+    return unpacked.reshape(*bits.shape[:-1], *shape).astype(jnp.float32)
 
 
 def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from one_layer import supermask
 from one_layer.errors import UserError
-from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask
+from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask, unpack
 from tests import golden
 from tests.adversaries import adversaries
 
@@ -40,6 +40,13 @@ def stable_sort(scores, keep: float, by: str = "magnitude") -> np.ndarray:
     mask = np.zeros(rank.size)
     mask[np.argsort(-rank, kind="stable")[: rank.size - int((1 - keep) * rank.size)]] = 1.0
     return mask.reshape(np.shape(scores))
+
+
+@pytest.mark.parametrize("layers", [(), (1,), (3,)])
+def test_packed_masks_are_unpacked_layer_by_layer(layers):
+    masks = np.random.default_rng(0).random((*layers, 5, 7)) < 0.5
+    bits = np.packbits(masks.reshape(*layers, 35), axis=-1, bitorder="little")
+    np.testing.assert_array_equal(unpack(bits, (5, 7)), masks.astype(np.float32))
 
 
 @quick

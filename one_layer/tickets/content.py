@@ -48,7 +48,7 @@ class Drawn:
     weights: Float32[Array | np.ndarray, "*layers rows columns"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Ticket(Settings):
     """A trained model, with everything that is needed to use and to score it.
 
@@ -63,6 +63,9 @@ class Ticket(Settings):
     masks: dict[Path, UInt8[np.ndarray, "..."]]
     drawn: dict[Path, Drawn]
     arrays: dict[Path, Float32[np.ndarray, "..."]]
+
+    __eq__ = object.__eq__  # that of Settings would take tickets with other masks for equal
+    __hash__ = object.__hash__
 
 
 def checksum(weights: Float32[np.ndarray, "..."]) -> str:
@@ -145,10 +148,8 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
         raise damaged(f"sign/{role} has bits where the mask is 0")
     if config.selection in ("magnitude", "score"):
         kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, config.keep)
-        if np.any(kept != wanted):
-            raise damaged(
-                f"mask/{role} keeps {np.ravel(kept)[0]:,} weights where model.keep {config.keep} keeps {wanted:,}"
-            )
+        if len(wrong := np.ravel(kept)[np.ravel(kept) != wanted]):
+            raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where model.keep {config.keep} keeps {wanted:,}")
     return bits
 
 

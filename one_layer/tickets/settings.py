@@ -98,8 +98,7 @@ def _read_task(metadata: dict[str, str], model: dict[str, Any]) -> Task:
     """The ticket's task. Tickets of an earlier version do not name it; there it follows from the family of the model."""
     if "task" in metadata:
         return task_named(read_json(metadata, "task"))
-    layers = model.get("decoder_layers", 0)
-    return task_of_family(default_family(layers if isinstance(layers, int) else 0))
+    return task_of_family(default_family(int(bool(model.get("decoder_layers")))))
 
 
 def read_json(metadata: dict[str, str], name: str) -> Any:

@@ -134,7 +134,7 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
         if packed:
             flat |= {("packed", *module, kind): _a_row_each(each, flat[fixed].shape) for kind, each in bits.items()}
         else:
-            axis = 0 if module[-1].endswith("embedding") else -1
+            axis = -2 if module[-1].endswith("embedding") else -1
             flat["materialized", *module, "kernel"] = _product(flat.pop(fixed), bits, ticket.config.supermask, axis)
     return {"params": {}, "random": {}, **unflatten_dict(flat)}
 
@@ -200,17 +200,12 @@ def _product(
     weights: Float[Array, "*drawn rows columns"], bits: Bits, supermask: Supermask, axis: int
 ) -> Float[Array, "*layers rows columns"]:
     """W ⊙ M, for every layer if W or M has a layer axis."""
-
-    def product(weights: Array, bits: Bits) -> Array:
-        mask = unpack(bits["mask"], weights.shape)
-        if "sign" in bits:
-            mask = mask * (1.0 - 2.0 * unpack(bits["sign"], weights.shape))
-        return weights * supermask.scaled(mask, axis)
-
-    axes = (0 if weights.ndim == 3 else None, 0 if bits["mask"].ndim == 2 else None)
-    return product(weights, bits) if axes == (None, None) else jax.vmap(product, in_axes=axes)(weights, bits)
+    mask = unpack(bits["mask"], weights.shape[-2:])
+    if "sign" in bits:
+        mask = mask * (1.0 - 2.0 * unpack(bits["sign"], weights.shape[-2:]))
+    return weights * supermask.scaled(mask, axis)
 
 
 def _a_row_each(bits: UInt8[Array, "*rows bytes"], shape: tuple[int, ...]) -> UInt8[Array, "*layers bytes"]:
     """The bits for weights of this shape, with one row per layer even if all layers share one mask."""
-    return jnp.tile(bits, (shape[0], 1)) if len(shape) == 3 and bits.ndim == 1 else bits
+    return jnp.broadcast_to(bits, jnp.broadcast_shapes(bits.shape, (*shape[:-2], 1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from one_layer import tickets
 from one_layer.models import ModelConfig, initialize, recipes
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.inspection import describe, inspect
+from one_layer.tickets import inspection
+from one_layer.tickets.inspection import Inspection, Matrix, Overlap, describe, inspect
 from tests.fuzz_tickets import assets
 
 CONFIG = ModelConfig(12, 6, d_model=6, ffn=12, heads=2, encoder_layers=2, decoder_layers=3, keep=0.3)
@@ -26,6 +28,81 @@ def masks_of(ticket: tickets.Ticket, module: tuple[str, ...], size: int) -> np.n
     return np.unpackbits(bits.reshape(-1, bits.shape[-1]), axis=1, bitorder="little")[:, :size].astype(bool)
 
 
+def packed(masks: np.ndarray) -> np.ndarray:
+    return np.stack([np.packbits(mask, bitorder="little") for mask in masks])
+
+
+def entropy(*shares: float) -> float:
+    return sum(-share * math.log2(share) for share in shares if share)
+
+
+@pytest.mark.parametrize("keep", [[0.2, 0.5], [0.3, 0.6, 0.9], [1.0, 0.0, 0.4], [0.0, 0.0]])
+def test_a_matrix_has_the_numbers_of_its_bits(keep):
+    """Also where a mask keeps all, or nothing: two masks of nothing are equal."""
+    dice = np.random.default_rng(1)
+    masks = dice.random((len(keep), 35)) < np.array(keep)[:, None]
+    signs = masks & (dice.random(masks.shape) < 0.3)
+    shares, pairs = masks.mean(axis=1), list(combinations(range(len(keep)), 2))
+    found = inspection._matrix("a", "b", (5, 7), {"mask": packed(masks)}, 9, shared=True)
+    assert (found.role, found.recipe, found.shape, found.packed, found.stored) == ("a", "b", (5, 7), 5 * len(keep), 9)
+    np.testing.assert_allclose(found.density, shares)
+    np.testing.assert_allclose(found.bound, sum(entropy(p, 1 - p) for p in shares) * 35 / 8)
+    ratios = [(sum(masks[one] & masks[other]), sum(masks[one] | masks[other])) for one, other in pairs]
+    expected = [(shares[i] * shares[j], shares[i] + shares[j] - shares[i] * shares[j]) for i, j in pairs]
+    assert found.overlap.jaccard == pytest.approx(
+        np.mean([both / either if either else 1.0 for both, either in ratios])
+    )
+    assert found.overlap.independent_jaccard == pytest.approx(np.mean([p / q if q else 1.0 for p, q in expected]))
+    assert found.overlap.used == pytest.approx(masks.any(axis=0).mean())
+    assert found.overlap.independent_used == pytest.approx(1 - math.prod(1 - shares))
+
+    signed = inspection._matrix("a", "b", (5, 7), {"mask": packed(masks), "sign": packed(signs)}, 9, shared=False)
+    assert signed.overlap is None and signed.packed == 10 * len(keep)
+    bits = sum(entropy(p - minus, minus, 1 - p) for p, minus in zip(shares, signs.mean(axis=1), strict=True))
+    np.testing.assert_allclose(signed.bound, bits * 35 / 8)
+
+
+def test_one_mask_overlaps_none_and_a_matrix_may_have_no_mask():
+    mask = np.arange(35) < 7
+    for bits in (packed([mask]), packed([mask])[0]):
+        found = inspection._matrix("a", "b", (5, 7), {"mask": bits}, 9, shared=True)
+        assert found.density == (0.2,) and found.overlap is None
+    found = inspection._matrix("a", "b", (5, 7), {}, 0, shared=True)
+    assert (found.density, found.packed, found.bound, found.overlap) == ((), 0, 0, None)
+
+
+def test_layers_that_keep_as_much_are_written_once():
+    shares = {
+        (): "",
+        (0.5,): "50.0",
+        (0.5, 0.5): "2 × 50.0",
+        (0.5,) * 3: "3 × 50.0",
+        (0.1, 0.2): "10.0 20.0",
+        (0.1, 0.1, 0.9): "10.0 10.0 90.0",
+    }
+    assert {density: inspection._kept(density) for density in shares} == shares
+
+
+def test_the_table_has_a_row_and_ten_columns_for_each_matrix():
+    overlap = Overlap(jaccard=0.11, used=0.22, independent_jaccard=0.33, independent_used=0.44)
+    matrices = (
+        Matrix("with", "x × 1", (5, 7), (0.2, 0.4), 10, 1003, 1004.4, overlap),
+        Matrix("without", "stored", (5, 8), (), 0, 0, 0.0, None),
+    )
+    found = Inspection(CONFIG, 1, 40, matrices, total=10_000, arrays=2000, text=300)
+    head, one, other = describe(found).split("\n")[3:6]
+    assert " ".join(one.split()) == "with 5 × 7 x × 1 20.0 40.0 1,003 1,004 11.0% 33.0% 22.0% 44.0%"
+    assert " ".join(other.split()) == "without 5 × 8 stored 0 0"
+    for name, cell in {"matrix": "5 × 8", "drawn": "stored", "bytes": "0"}.items():
+        assert other.index(f"  {cell}") == head.index(f"  {name}")
+    assert "10,000 bytes: masks 1,003 (bound 1,004), other arrays 2,000, vocabularies and codes 300, header 6,697" in (
+        describe(found)
+    )
+    for record, name in ((found, "seed"), (matrices[0], "role"), (overlap, "used")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(record, name, 1)
+
+
 def test_densities_overlap_and_sizes_are_those_of_the_bits(tmp_path):
     ticket = ticket_of(CONFIG)
     sizes = tickets.save(tmp_path / "t", ticket)
@@ -36,6 +113,7 @@ def test_densities_overlap_and_sizes_are_those_of_the_bits(tmp_path):
     assert matrices.keys() == {recipe.role for recipe in recipes(CONFIG).values()}
     for module, recipe in recipes(CONFIG).items():
         matrix, masks = matrices[recipe.role], masks_of(ticket, module, recipe.shape[0] * recipe.shape[1])
+        assert matrix.recipe == f"{recipe.scheme} × {recipe.scale:.4g}"
         np.testing.assert_allclose(matrix.density, masks.mean(axis=1))
         assert matrix.packed == len(masks) * -(-masks.shape[1] // 8) and matrix.stored == sizes[f"mask/{recipe.role}"]
         p = masks.mean(axis=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks import model as models
+from one_layer.tasks.translation import generate
 from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.generate import Generator, search
 from one_layer.tasks.translation.settings import SearchSettings
@@ -64,6 +67,8 @@ def same(hypotheses, others):
 
 def test_every_hypothesis_ends_and_scores_what_the_whole_network_says(found):
     assert len({tuple(hypothesis.tokens) for hypothesis in found}) > 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found[0].score = 0.0
     for sentence, hypothesis in zip(SENTENCES, found, strict=True):
         tokens = hypothesis.tokens
         assert tokens[-1] == EOS and not np.isin(tokens[:-1], [EOS, PAD]).any() and 2 <= len(tokens) <= MOST + 1
@@ -106,6 +111,20 @@ def test_a_translation_does_not_depend_on_its_neighbours(prepared):
     found, limits = [len(hypothesis.tokens) - 1 for hypothesis in together], [int(0.5 * n + 1) for n in lengths]
     assert all(one <= limit for one, limit in zip(found, limits, strict=True))
     assert found.count(limits[1]) > 1 and max(found) > 2 * limits[0], "the limits would show nothing"
+
+
+def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, monkeypatch):
+    """Every id of the source but padding counts, 0 too. Rows without a sentence are not searched."""
+
+    def found(config, variables, source, *, beam, max_length, limit, length_penalty, active):
+        scores = jnp.where(active & (limit <= max_length), limit, jnp.nan)[:, None]
+        nothing = jnp.zeros((*scores.shape, 1))
+        return Hypotheses(jnp.int32(nothing), jnp.int32(scores * 0), scores * 1.0, nothing, jnp.int32(scores[:, 0]))
+
+    monkeypatch.setattr(generate, "search", found)
+    sentences = [*some_sentences(0, [3, 7, 2, 24, 4]), np.array([0, 5, 0, EOS], np.int32)]
+    limits = [hypothesis.score for hypothesis in Generator(CONFIG, BY_LENGTH)(prepared, sentences)]
+    assert limits == [int(0.5 * len(sentence) + 1) for sentence in sentences]
 
 
 def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):

@@ -1,0 +1,304 @@
+"""The container of a ticket gives back what was put into it, and says what is wrong with anything else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from one_layer.errors import UserError
+from one_layer.tickets import file as ticket_file
+from one_layer.tickets.precision import PRECISIONS, dequantize, quantize
+from tests.ticket_reader import TicketReader
+
+DICE = np.random.default_rng(0)
+FLOATS = {
+    name: DICE.normal(size=shape).astype(np.float32)
+    for name, shape in {
+        "params/z/kernel": (2, 3),
+        "params/stack/kernel": (2, 4, 3),
+        "params/row/kernel": (5,),
+        "params/z/table": (2, 3),
+    }.items()
+} | {"params/ones/bias": np.ones(100, np.float32)}
+BYTES = {
+    "mask/a": np.packbits(DICE.random((3, 800)) < 0.05, axis=-1),
+    "a/kernel": np.packbits(DICE.random((3, 800)) < 0.05, axis=-1),
+    "mask/b": np.frombuffer(b"\0\xff\x3c", np.uint8),
+    "mask/none": np.zeros((0, 3), np.uint8),
+    "text/c": np.frombuffer("ä b\n".encode(), np.uint8),
+}
+
+
+def content_of(tensors, precision: str = "float32", **metadata: str) -> bytes:
+    stored, codecs = ticket_file.coded(tensors, {}, precision)
+    return ticket_file.to_bytes({"codecs": codecs, **metadata}, stored)
+
+
+GOOD = content_of(BYTES | FLOATS, seed="1", text="ä")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_file_gives_back_every_tensor_and_text(precision):
+    """Of floats, only matrices of the name `kernel` may be stored in another precision."""
+    content = content_of(BYTES | FLOATS, precision, seed="1", text="ä")
+    file = ticket_file.from_bytes(content)
+    assert file.metadata.items() >= {"seed": "1", "text": "ä"}.items() and file.total == len(content) > file.size
+    assert file.tensors.keys() == (BYTES | FLOATS).keys()
+    for name, tensor in (BYTES | FLOATS).items():
+        matrix = precision != "float32" and name in ("params/z/kernel", "params/stack/kernel")
+        expected = dequantize(precision, quantize(tensor, precision), tensor.shape) if matrix else tensor
+        found = file.tensor(name, str(tensor.dtype), tensor.shape)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == tensor.dtype and file.shape(name) == tensor.shape
+        assert (file.coded.get(name, ("",))[0] == precision) == matrix
+    assert (
+        "mask/a" in file.coded
+        and "mask/b" not in file.coded
+        and not file.tensor("mask/b", "uint8", (3,)).flags.writeable
+    )
+    assert file.shape("mask/c") is None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        file.size = 0
+
+
+def test_equal_content_in_another_order_is_the_same_file():
+    backwards = dict(reversed((BYTES | FLOATS).items()))
+    assert content_of(backwards, "int8", text="ä", seed="1") == content_of(BYTES | FLOATS, "int8", seed="1", text="ä")
+
+
+def test_the_header_is_utf8_and_floats_come_first_and_aligned():
+    for size in range(8):
+        assert int.from_bytes(ticket_file.to_bytes({"codecs": "{}", "x": "a" * size}, {})[:8], "little") % 8 == 0
+    length = int.from_bytes(GOOD[:8], "little")
+    assert "ä".encode() in GOOD[8 : 8 + length]
+    header = json.loads(GOOD[8 : 8 + length])
+    ends = {name: header[name]["data_offsets"][1] for name in FLOATS}
+    assert max(ends.values()) == sum(tensor.nbytes for tensor in FLOATS.values())
+
+
+def test_the_digest_is_what_the_format_s_page_says():
+    file = ticket_file.from_bytes(GOOD)
+    reader = object.__new__(TicketReader)
+    reader._stored = file.tensors
+    header = json.loads(GOOD[8 : 8 + int.from_bytes(GOOD[:8], "little")])
+    assert header["__metadata__"]["digest"] == reader._digest(file.metadata)
+    for digest in ("0" * 64, "f" * 64):
+        with pytest.raises(UserError, match="its digest does not match its content"):
+            ticket_file.from_bytes(GOOD.replace(reader._digest(file.metadata).encode(), digest.encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape", "message"),
+    [
+        ("mask/c", "uint8", (3,), "it lacks the tensor 'mask/c', which its model needs"),
+        ("mask/b", "uint8", (2,), r"mask/b is uint8 \[3\], but its model's is uint8 \[2\]"),
+        ("mask/b", "uint8", (4,), r"mask/b is uint8 \[3\], but its model's is uint8 \[4\]"),
+        ("mask/b", "float32", (3,), r"mask/b is uint8 \[3\], but its model's is float32 \[3\]"),
+        ("params/row/kernel", "uint8", (5,), r"is float32 \[5\], but its model's is uint8 \[5\]"),
+        ("params/z/kernel", "uint8", (2, 3), r"is float32 \[2, 3\], but its model's is uint8 \[2, 3\]"),
+        ("mask/a", "uint8", (3, 99), r"mask/a is uint8 \[3, 100\], but its model's is uint8 \[3, 99\]"),
+    ],
+)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_tensor_has_the_type_and_the_shape_that_is_asked_for(name, dtype, shape, message, precision):
+    file = ticket_file.from_bytes(content_of(BYTES | FLOATS, precision))
+    with pytest.raises(UserError, match=message):
+        file.tensor(name, dtype, shape)
+
+
+def test_a_damaged_code_is_named():
+    file = ticket_file.from_bytes(GOOD)
+    content = ticket_file.to_bytes(file.metadata, {**file.tensors, "mask/a": file.tensors["mask/a"][:-1]})
+    with pytest.raises(UserError, match="mask/a: a code is not one whole zstd frame"):
+        ticket_file.from_bytes(content).tensor("mask/a", "uint8", (3, 100))
+
+
+def container(header: str | bytes, data: bytes = b"") -> bytes:
+    text = header.encode() if isinstance(header, str) else header
+    return len(text).to_bytes(8, "little") + text + data
+
+
+METADATA = '"__metadata__":{"format":"one_layer ticket","version":"1","codecs":"{}"}}'
+
+
+def tensor(name: str, shape: object, begin: int, end: int, dtype: str = "U8") -> str:
+    return f'{{"{name}":{{"dtype":"{dtype}","shape":{json.dumps(shape)},"data_offsets":[{begin},{end}]}},{METADATA}'
+
+
+def entry(text: str) -> bytes:
+    return container(f'{{"a":{text},{METADATA}', b"a")
+
+
+def two(begin: int, end: int) -> bytes:
+    """Two tensors: one of the first byte, and one of one byte from `begin` to `end`."""
+    return container(tensor("a", [1], 0, 1)[: -len(METADATA)] + tensor("b", [1], begin, end)[1:], b"abc")
+
+
+IMPOSSIBLE, FIELDS = "an impossible shape or place", "its header does not give dtype, shape and data_offsets of a"
+CONTAINERS = {
+    "nothing": (b"", "ends within its header: it has 0 bytes"),
+    "no header": (bytes(8), "its header is not valid JSON"),
+    "no safetensors": (b"PK\x03\x04" * 100, "ends within its header"),
+    "a header of 100 MB": ((10**8).to_bytes(8, "little") + b" " * 10**4, "ends within its header"),
+    "a header of 2 MB": (container(b" " * 2**21), "header has 2,097,152 bytes; no ticket's has more than 1,048,576"),
+    "a JSON bomb": (container("[" * 10**6), "its header is not valid JSON"),
+    "a nested bomb": (container('{"a":' * 10**5 + "1" + "}" * 10**5), "its header is not valid JSON"),
+    "a list": (container("[]"), "its header is not a JSON object"),
+    "bytes that are no text": (container(b'{"\xff":1}'), "its header is not valid JSON"),
+    "half a character": (container('{"a":"\\ud800"}'), "its header is not valid JSON"),
+    "no number": (container('{"a":NaN}'), "its header is not valid JSON"),
+    "infinity": (container('{"a":1e999}'), "its header is not valid JSON"),
+    "duplicate names": (container('{"a":1,"b":2,"a":3}'), "has the name 'a' twice"),
+    "no metadata": (container("{}"), "no metadata"),
+    "a list of metadata": (container('{"__metadata__":[]}'), "no metadata"),
+    "a number in the metadata": (container('{"__metadata__":{"format":1}}'), "no metadata"),
+    "no format": (container('{"__metadata__":{}}'), "but not a ticket"),
+    "another safetensors file": (container('{"__metadata__":{"format":"pt"}}'), "but not a ticket"),
+    "a third one": (container('{"__metadata__":{"format":"flax"}}'), "but not a ticket"),
+    "a later version": (
+        container('{"__metadata__":{"format":"one_layer ticket","version":"2"}}'),
+        "version '2'; this program reads version 1",
+    ),
+    "an earlier version": (container('{"__metadata__":{"format":"one_layer ticket","version":"0"}}'), "version '0'"),
+    "a path in a name": (
+        container(tensor("mask/../../x", [1], 0, 1), b"a"),
+        "its header has the invalid tensor name 'mask/../../x'",
+    ),
+    "an absolute path": (container(tensor("/etc/passwd", [1], 0, 1), b"a"), "invalid tensor name '/etc/passwd'"),
+    "10^12 entries": (container(tensor("a", [10**12], 0, 10**12), b"a"), "it ends within a"),
+    "entries of no bytes": (container(tensor("a", [10**6, 10**6], 0, 1), b"a"), "has the shape .* but 1 bytes"),
+    "bytes of no entries": (container(tensor("a", [0], 0, 1), b"a"), "has the shape .* but 1 bytes"),
+    "a byte for a float": (container(tensor("a", [1], 0, 1, "F32"), b"a"), "has the shape .* but 1 bytes"),
+    "10^100 entries": (container(tensor("a", [10**100], 0, 1), b"a"), IMPOSSIBLE),
+    "no entries of 2^120": (container(tensor("a", [0, 2**40, 2**40, 2**40], 0, 0)), IMPOSSIBLE),
+    "a negative shape": (container(tensor("a", [-1, -1], 0, 1), b"a"), IMPOSSIBLE),
+    "a shape of fractions": (container(tensor("a", [1.0], 0, 1), b"a"), IMPOSSIBLE),
+    "a shape that is true": (container(tensor("a", [True], 0, 1), b"a"), IMPOSSIBLE),
+    "an object for a shape": (container(tensor("a", {}, 0, 1), b"a"), IMPOSSIBLE),
+    "a number": (entry("1"), FIELDS),
+    "no place": (entry('{"dtype":"U8","shape":[1]}'), FIELDS),
+    "one name more": (entry('{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}'), FIELDS),
+    "half a place": (entry('{"dtype":"U8","shape":[1],"data_offsets":[1]}'), IMPOSSIBLE),
+    "three places": (entry('{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}'), IMPOSSIBLE),
+    "fractions of a place": (entry('{"dtype":"U8","shape":[1],"data_offsets":[0.0,1.0]}'), IMPOSSIBLE),
+    "a gap": (container(tensor("a", [1], 1, 2), b"ab"), "starts at byte 1 of the data instead of 0"),
+    "a byte of two": (two(0, 1), "b starts at byte 0 of the data instead of 1"),
+    "two bytes for one": (two(1, 3), r"b has the shape \[1\] but 2 bytes"),
+    "bytes of nobody": (container(tensor("a", [1], 0, 1), b"ab"), "1 bytes follow the last tensor"),
+    "a pickle": (container(tensor("a", [1], 0, 1, "O"), b"a"), "has the dtype 'O'; a ticket's tensors are U8 or F32"),
+    "no digest": (container(tensor("a", [1], 0, 1), b"a"), "its digest does not match its content"),
+}
+
+
+def refused(content: bytes, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        ticket_file.from_bytes(content)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_no_container_but_a_ticket_s_is_read(name):
+    content, message = CONTAINERS[name]
+    tracemalloc.start()
+    refused(content, message)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * len(content) + 2**20, "more than the file itself gives reason for"
+
+
+HEADER = tensor("a", [1], 0, 1)
+LARGEST = {
+    "name": (100, lambda n: container(tensor("a" * n, [1], 0, 1), b"a"), "invalid tensor name"),
+    "axes": (4, lambda n: container(tensor("a", [1] * n, 0, 1), b"a"), IMPOSSIBLE),
+    "header": (
+        2**20,
+        lambda n: container(HEADER + " " * (n - len(HEADER)), b"a"),
+        "no ticket's has more than 1,048,576",
+    ),
+    "axis": (2**40, lambda n: container(tensor("a", [0, n], 0, 0)), IMPOSSIBLE),
+    "entries": (2**40, lambda n: container(tensor("a", [0, 1, n], 0, 0)), IMPOSSIBLE),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_a_container_may_be_as_large_as_the_format_says_and_no_larger(name):
+    most, make, message = LARGEST[name]
+    refused(make(most), "its digest does not match its content")
+    refused(make(most + 1), message)
+
+
+NOT_CODED, NOT_DESCRIBED = "'a', which is not a coded tensor", "'codecs' does not give codec and shape of a"
+VECTOR, ENTRY = np.zeros(3, np.uint8), {"codec": "zstd", "shape": [3]}
+
+
+@pytest.mark.parametrize(
+    ("codecs", "array", "message"),
+    [
+        ([], VECTOR, "its metadata 'codecs' is not a JSON object"),
+        ({"b": ENTRY}, VECTOR, "names 'b', which is not a coded tensor"),
+        ({"a": ENTRY}, np.zeros(3, np.float32), NOT_CODED),
+        ({"a": ENTRY}, np.zeros((1, 3), np.uint8), NOT_CODED),
+        ({"a": ENTRY}, np.zeros((), np.uint8), NOT_CODED),
+        ({"a": []}, VECTOR, NOT_DESCRIBED),
+        ({"a": {"codec": "zstd"}}, VECTOR, NOT_DESCRIBED),
+        ({"a": {**ENTRY, "x": 1}}, VECTOR, NOT_DESCRIBED),
+        ({"a": {**ENTRY, "codec": 1}}, VECTOR, NOT_DESCRIBED),
+        ({"a": {**ENTRY, "shape": [-1]}}, VECTOR, NOT_DESCRIBED),
+        ({"a": {**ENTRY, "shape": {}}}, VECTOR, NOT_DESCRIBED),
+    ],
+)
+def test_codes_are_described_in_full(codecs, array, message):
+    refused(ticket_file.to_bytes({"codecs": json.dumps(codecs)}, {"a": array}), message)
+
+
+def test_a_file_without_codes_says_so():
+    refused(ticket_file.to_bytes({}, {"a": VECTOR}), "its metadata 'codecs' is not valid JSON")
+
+
+def test_a_file_of_more_than_4_gib_is_not_read(tmp_path, monkeypatch):
+    place = tmp_path / "t"
+    place.write_bytes(GOOD)
+    with place.open("r+b") as file:
+        file.truncate(2**32 + 1)  # which takes no space
+    with pytest.raises(UserError, match="4,294,967,297 bytes; no ticket has more than 4,294,967,296"):
+        ticket_file.read(place)
+    place.write_bytes(GOOD)
+    for most in (len(GOOD), len(GOOD) + 1):
+        monkeypatch.setattr(ticket_file, "_LARGEST", most)
+        assert ticket_file.read(place).total == len(GOOD)
+
+
+def test_what_is_no_file_or_cannot_be_read_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(UserError, match="there is no such file"):
+            ticket_file.read(path)
+    with pytest.raises(UserError, match=r"^it cannot be read: File name too long$"):
+        ticket_file.read(tmp_path / ("a" * 300))
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_a_megabyte_of_names_is_read_in_one_pass(twice):
+    """Each name is looked at a few times, not as often as there are names."""
+
+    class Name(str):
+        compared = 0
+        __slots__ = ()
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    names = [Name(f"n{number}") for number in range(50_000)]
+    pairs = [(name, 0) for name in names] + [(Name("n49999"), 0)] * twice
+    if twice:
+        with pytest.raises(UserError, match="has the name 'n49999' twice"):
+            ticket_file._object(pairs)
+    else:
+        assert len(ticket_file._object(pairs)) == len(names)
+    assert Name.compared < 10 * len(names)

@@ -1,0 +1,213 @@
+"""The settings and the text of a ticket are read as they were written, and nothing else is taken for them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from one_layer.data.config import DataConfig
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.errors import UserError
+from one_layer.models.config import ModelConfig
+from one_layer.tasks import TASKS
+from one_layer.tickets import settings as ticket_settings
+from one_layer.tickets.file import TicketFile
+from one_layer.tickets.settings import Settings, read_settings, read_text, settings_as_run, write_settings, write_text
+
+SIZES = {"d_model": 6, "ffn": 12, "heads": 2, "encoder_layers": 2}
+CONFIG = ModelConfig(12, 6, **SIZES, decoder_layers=3, keep=0.3)
+CODES = "#version: 0.2\na b</w>\nc d\n"
+
+
+def settings_of(task: str = "translation", config: ModelConfig = CONFIG, data: DataConfig | None = None) -> Settings:
+    return Settings(TASKS[task], config, 0, 0, data or DataConfig(), TASKS[task].settings())
+
+
+CASES = {
+    "translation": settings_of(data=DataConfig(source="text", directory="d", tests=("a", "b/c", "d..e"))),
+    "layers left out": settings_of(config=CONFIG.replace(weights="multi_layer", decoder_layers="SsSS")),
+    "classification": settings_of(
+        "classification",
+        ModelConfig(12, 6, **SIZES, decoder_layers=0, family="classifier"),
+        DataConfig(source="labelled", labels="mnli", directory="x"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_settings_are_read_as_they_were_written(name):
+    settings = CASES[name]
+    metadata = write_settings(settings)
+    assert read_settings(metadata) == settings
+    assert json.loads(metadata["model"]).keys().isdisjoint({"family", "backskip", "train_only", "freeze"})
+    run = settings_as_run(settings)
+    assert (run.task, run.seed, run.data, run.evaluation) == (settings.task, 0, settings.data, settings.evaluation)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.seed = 1
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_ticket_of_an_earlier_version_does_not_name_its_task(name):
+    metadata = write_settings(CASES[name])
+    del metadata["task"]
+    assert read_settings(metadata) == CASES[name]
+
+
+def changed(settings: Settings = CASES["translation"], /, **sections: object) -> dict[str, str]:
+    """The metadata with other values: of a whole section, or of keys of one."""
+    metadata = write_settings(settings)
+    for name, values in sections.items():
+        whole = {**json.loads(metadata[name]), **values} if isinstance(values, dict) else values
+        metadata[name] = json.dumps(whole)
+    return metadata
+
+
+LIMITS = [("data", {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6, "block": 2**16})]
+LIMITS += [("evaluation", TASKS["translation"].limits)]
+
+
+@pytest.mark.parametrize(("section", "key", "most"), [(name, *item) for name, keys in LIMITS for item in keys.items()])
+def test_a_setting_may_be_as_large_as_its_limit(section, key, most):
+    found = getattr(read_settings(changed(**{section: {key: most}})), section)
+    assert getattr(found, key) == most
+    with pytest.raises(UserError, match=rf"{section}.{key} is {most + 1}(\.0)?; a ticket's is at most {most}$"):
+        read_settings(changed(**{section: {key: most + 1}}))
+
+
+@pytest.mark.parametrize("section", ["model", "data", "evaluation"])
+@pytest.mark.parametrize("values", [[], 1, {"A": 1}, {"ffn": {}}, {"a" * 41: 1}])
+def test_a_section_is_a_flat_object_of_short_values(section, values):
+    with pytest.raises(UserError, match=f"its metadata '{section}' is not a flat JSON object of short values"):
+        read_settings(changed(**{section: values}))
+
+
+@pytest.mark.parametrize("value", [2**40, -(2**40), 0.5, True, None, "a" * 1000, ["a" * 1000] * 100, []])
+def test_settings_may_be_short_texts_and_numbers(value):
+    assert ticket_settings._plain(value)
+
+
+@pytest.mark.parametrize(
+    "value", [2**40 + 1, -(2**40) - 1, float("inf"), "a" * 1001, ["a"] * 101, ["a" * 1001], [1], [["a"]], {}]
+)
+def test_settings_may_be_nothing_else(value):
+    assert not ticket_settings._plain(value)
+
+
+@pytest.mark.parametrize("number", [-1, 2**40 + 1, 1.0, True, "1", None])
+@pytest.mark.parametrize("name", ["seed", "step", "source_vocab", "target_vocab"])
+def test_counts_are_whole_numbers(name, number):
+    sections = {name: number} if name in ("seed", "step") else {"model": {name: number}}
+    message = "its seed, its step or the sizes of its vocabularies are not valid whole numbers"
+    if number == 2**40 + 1 and "model" in sections:
+        message = "its metadata 'model' is not a flat JSON object of short values"
+    with pytest.raises(UserError, match=message):
+        read_settings(changed(**sections))
+
+
+def test_a_step_may_be_a_large_number_and_no_metadata_may_be_missing():
+    assert read_settings(changed(step=2**40)).step == 2**40
+    for name in ("seed", "model"):
+        metadata = changed()
+        del metadata[name]
+        with pytest.raises(UserError, match=f"it lacks the metadata '{name}'"):
+            read_settings(metadata)
+
+
+@pytest.mark.parametrize("name", ["/x", "a\\b", "a\0b", "..", "x/../y"])
+@pytest.mark.parametrize("key", ["train", "valid", "tests", "source_language", "target_language"])
+def test_text_lies_in_its_folder(key, name):
+    value = [name] if key == "tests" else "/" + name if key.endswith("language") else name
+    if key.endswith("language") and name == "/x":
+        value = "/../x"
+    with pytest.raises(UserError, match=r"names of text must not lead to another folder|without the character NUL"):
+        read_settings(changed(data={key: value}))
+
+
+def text_of(sides: tuple[str, str], codes: tuple[str | None, str | None]) -> TextAssets:
+    vocabularies = (Vocabulary.build([" ".join(f"{side}{number}" for number in range(8))]) for side in sides)
+    return TextAssets(
+        *vocabularies, *(Preprocessing(side, True, codes=each) for side, each in zip("ab", codes, strict=True))
+    )
+
+
+def file_of(metadata: str, tensors: dict[str, np.ndarray]) -> TicketFile:
+    return TicketFile(0, 0, {"text": metadata}, tensors, {})
+
+
+TYPES = CONFIG.replace(target_vocab=12)
+
+
+@pytest.mark.parametrize(
+    ("sides", "codes", "names"),
+    [
+        (("a", "b"), (None, None), {"source_vocabulary", "target_vocabulary"}),
+        (("a", "a"), (CODES, CODES), {"source_vocabulary", "source_codes"}),
+        (
+            ("b", "a"),
+            (CODES, CODES + "e f\n"),
+            {"source_vocabulary", "target_vocabulary", "source_codes", "target_codes"},
+        ),
+        (("a", "b"), (None, CODES), {"source_vocabulary", "target_vocabulary", "target_codes"}),
+    ],
+)
+def test_text_is_read_as_it_was_written_and_stored_once(sides, codes, names):
+    assets = text_of(sides, codes)
+    metadata, tensors = write_text(assets)
+    assert tensors.keys() == {f"text/{name}" for name in names}
+    found, used = read_text(file_of(metadata, tensors), TYPES)
+    assert found == assets and used == tensors.keys()
+    assert (found.source_vocabulary is found.target_vocabulary) == (sides == ("a", "a"))
+
+
+METADATA, TENSORS = write_text(text_of(("a", "b"), (CODES, None)))
+
+
+def side(name: str, **values: object) -> str:
+    whole = json.loads(METADATA)
+    return json.dumps({**whole, name: {**whole[name], **values}})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ("[]", "does not describe source and target"),
+        ('{"source":{}}', "does not describe source and target"),
+        ('{"source":{},"target":{},"x":{}}', "does not describe source and target"),
+        ('{"source":[],"target":{}}', "names no vocabulary of the source"),
+        ('{"source":{},"target":{}}', "names no vocabulary of the source"),
+        (side("source", language="../x"), "its language of the source is '../x'"),
+        (side("target", language="../x"), "its language of the target is '../x'"),
+        (side("target", vocabulary=1), "names 1, which is not a text of at most 16,777,216 bytes"),
+        (side("target", vocabulary="text/none"), "'text/none', which is not a text"),
+        (side("target", vocabulary="mask/a"), "'mask/a', which is not a text"),
+        (side("target", vocabulary="text/table"), "'text/table', which is not a text"),
+        (side("target", vocabulary="text/number"), "'text/number', which is not a text"),
+        (side("target", codes="text/table"), "'text/table', which is not a text"),
+        (side("target", vocabulary="text/broken"), "text/broken is not UTF-8"),
+        (side("target", vocabulary="text/few"), "text/few has 5 types, special ones included, .* has 12 rows"),
+        (side("target", vocabulary="text/many"), "text/many has 24 types, special ones included, .* has 12 rows"),
+        (side("target", vocabulary="text/one_more"), "text/one_more has 12 types, special ones included"),
+    ],
+)
+def test_text_that_does_not_fit_is_refused(metadata, message):
+    """What has too few or too many lines is not read further, whatever it contains."""
+    words = "".join(f"{number} 1\n" for number in range(8))
+    texts = {"broken": b"\xff\n", "few": b"x\n", "many": b"x\n" * 20, "one_more": f"{words}x 1".encode()}
+    tensors = {f"text/{name}": np.frombuffer(text, np.uint8) for name, text in texts.items()}
+    tensors |= {"text/table": np.zeros((1, 8), np.uint8), "text/number": np.zeros((), np.uint8)}
+    tensors |= {"mask/a": TENSORS["text/source_vocabulary"], **TENSORS}
+    with pytest.raises(UserError, match=message):
+        read_text(file_of(metadata, tensors), TYPES)
+
+
+@pytest.mark.parametrize(("size", "message"), [(2**24, "not one whole zstd frame"), (2**24 + 1, "which is not a text")])
+def test_a_text_has_at_most_16_mib(size, message):
+    name = "text/source_vocabulary"
+    file = TicketFile(0, 0, {"text": METADATA}, {**TENSORS, name: np.zeros(1, np.uint8)}, {name: ("zstd", (size,))})
+    with pytest.raises(UserError, match=message):
+        read_text(file, TYPES)
