@@ -169,9 +169,8 @@ class TrainingBatches(Updates):
             for (name, side), share in zip(sides.items(), self.padding_share, strict=True)
             if np.ptp(side.lengths)
         )
-        return (
-            f"batches: {self.batches_per_epoch:,} updates an epoch; shapes (pairs x padded length): {shapes}"
-            + (f"; padding {padding}" if padding else "")
+        return f"batches: {self.batches_per_epoch:,} updates an epoch; shapes (pairs x padded length): {shapes}" + (
+            f"; padding {padding}" if padding else ""
         )
 
     def __getitem__(self, number: int) -> Batch:
