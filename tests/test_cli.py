@@ -112,6 +112,8 @@ def refused(cli, tmp_path):
         ),
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         (["--mode=evaluate"], "holds no run: there is no config.json"),
+        (["--mode=report"], "--runs is missing; give the folders of runs, as a pattern"),
+        ([TOY, "--process=1"], "--processes and --process need --distributed=HOST:PORT"),
         (["--mode=translate"], "holds no run: there is no config.json"),
     ],
 )
@@ -204,10 +206,16 @@ def test_a_damaged_file_of_the_run(refused, workdir, mode, name):
         (["--mode=translate", "--input=nowhere.txt"], "nowhere.txt does not exist"),
         (["--mode=evaluate", TOY, "--config.evaluation.beam=0"], "evaluation.beam is 0"),
         (["--mode=translate", TOY, "--config.model.keep=0.3"], "was trained with 0.5"),
+        (["--mode=export", TOY, "--config.optim.lr=1"], "--mode=export has no use for --config.optim.lr"),
     ],
 )
 def test_what_a_run_does_not_have(refused, workdir, arguments, message):
     assert message in refused(f"--workdir={workdir}", *arguments)
+
+
+def test_the_keys_of_a_config_are_printed(cli):
+    code, out, _ = cli("--mode=keys", f"{TOY}:dense")
+    assert not code and "--config.model.weights=dense\n" in out and "--config.mesh.model=1\n" in out
 
 
 def test_overrides_are_kept_with_the_result(cli, workdir):

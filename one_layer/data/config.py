@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from one_layer.data.text.languages import has_spaces
@@ -66,7 +67,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
-            raise UserError(f"data.source={self.source!r:.200} is unknown: give {_listed(SOURCES)}")
+            raise UserError(f"data.source={self.source!r:.200} is unknown: give {listed(SOURCES)}")
         what = {
             "text": "the parallel text files",
             "fairseq": "dict.*.txt, .bin and .idx files",
@@ -106,7 +107,7 @@ class DataConfig:
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
         if self.bpe_kind not in BPE_KINDS:
-            raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {_listed(BPE_KINDS)}")
+            raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {listed(BPE_KINDS)}")
         if self.vocabulary and self.source == "fairseq":
             raise UserError(
                 "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
@@ -148,7 +149,7 @@ class DataConfig:
     def _check_unit(self) -> None:
         """Checks the keys of plain text, which is never tokenised in another way than `unit` says."""
         if self.unit not in UNITS:
-            raise UserError(f"data.unit={self.unit!r:.200} is unknown: give {_listed(UNITS)}")
+            raise UserError(f"data.unit={self.unit!r:.200} is unknown: give {listed(UNITS)}")
         if not 0.0 < self.mask_share < 1.0:
             raise UserError(
                 f"data.mask_share={self.mask_share} is not a share: give a number between 0 and 1, for instance 0.15"
@@ -199,6 +200,7 @@ class DataConfig:
         return self.prepared or self.source == "fairseq"
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    *most, last = map(repr, names)
+def listed(names: tuple[str, ...], shown: Callable[[str], str] = repr) -> str:
+    """The names for a sentence: `'a', 'b' or 'c'`."""
+    *most, last = map(shown, names)
     return f"{', '.join(most)} or {last}"

@@ -15,6 +15,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.sources import plain_text
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.stream import Stream, StreamBatches, on_disk, windows
+from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import unit, vocabulary_of
 from one_layer.errors import UserError
 from one_layer.special_tokens import EOS, PAD, UNK
@@ -254,3 +255,35 @@ def test_a_text_shorter_than_one_block_is_refused():
 def test_ids_on_disk_are_the_ids():
     ids = [np.arange(5, dtype=np.int32), np.arange(300, dtype=np.int32)]
     assert np.array_equal(on_disk(iter(ids), np.uint16), np.concatenate(ids)) and not len(on_disk(iter([]), np.uint16))
+
+
+def assets_of(corpus):
+    return TextAssets(*corpus.vocabularies, corpus.source_preprocessing, corpus.target_preprocessing)
+
+
+def test_only_the_parts_that_a_run_has_are_scored(folder):
+    chosen = config(folder)
+    saved = assets_of(stream_corpus.load(chosen))
+    for wanted, parts in (("valid", (True, 0)), ("test", (False, 1)), ("", (True, 1))):
+        scored = stream_corpus.load_scored(chosen, saved, wanted)
+        assert (len(scored.valid) > 0, len(scored.tests)) == parts
+    with pytest.raises(UserError, match="--split='dev' is unknown; this run has valid, test"):
+        stream_corpus.load_scored(chosen, saved, "dev")
+
+
+def test_other_merges_than_the_run_s_are_refused(folder):
+    (folder / "merges.txt").write_text(plain_merges(folder), "utf-8")
+    chosen = config(folder, unit="bpe", bpe_kind="byte-level", bpe_codes=str(folder / "merges.txt"))
+    first = stream_corpus.load(chosen)
+    saved = assets_of(first)
+    assert stream_corpus.load(chosen, saved).fingerprints() == first.fingerprints()
+    lines = plain_merges(folder).splitlines()
+    (folder / "merges.txt").write_text("".join(f"{line}\n" for line in lines[:-1]), "utf-8")
+    with pytest.raises(UserError, match=r"data\.bpe_codes=.*merges\.txt is not the file that this run began with"):
+        stream_corpus.load(chosen, saved)
+
+
+def test_a_masked_model_s_text_needs_a_line_that_is_not_blank(folder):
+    (folder / "blank.txt").write_text("\n  \n" * 30)
+    with pytest.raises(UserError, match="has no token in the part that is wanted; give more text"):
+        stream_corpus.load(config(folder, train="blank.txt"), masked=True)

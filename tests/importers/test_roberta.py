@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 
 from one_layer.errors import UserError
 from one_layer.importers.roberta import roberta_positions, roberta_table
+from one_layer.importers.roberta_options import read_options
 
 PLACES = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "Ġthe": 5, "ä": 4}
 
@@ -115,3 +116,18 @@ def test_invalid_files_are_refused(model, tmp_path):
     infinite[3, 1] = np.inf
     model({"embeddings.word_embeddings.weight": infinite})
     refused("has inf in row 3 .*every value must be finite", roberta_table, folder, None, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "config.json does not exist; give the folder of a RoBERTa"),
+        ("{", "config.json cannot be read as JSON"),
+        ("[]", "config.json must be a JSON object"),
+        ('{"architectures": ["BertModel"]}', "BertModel"),
+    ],
+)
+def test_a_config_that_is_not_roberta_s_is_refused(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    refused(message, read_options, tmp_path / "config.json")

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
-from one_layer.data.config import STREAMS, DataConfig
+from one_layer.data.config import STREAMS, DataConfig, listed
 from one_layer.data.corpus import Corpus
 from one_layer.data.stream import StreamBatches
 from one_layer.data.text.assets import TextAssets
@@ -39,7 +39,7 @@ class CausalLM(Task):
     def check(self, data: DataConfig, model: ModelConfig, settings: LanguageModelSettings) -> None:
         if not data.streamed:
             raise UserError(
-                f"task=causal_lm, but data.source={data.source!r:.200}; give data.source={' or '.join(STREAMS)}, one text without sides"
+                f"task=causal_lm, but data.source={data.source!r:.200}; give data.source={listed(STREAMS, str)}, one text without sides"
             )
         if settings.stride > data.block:
             raise UserError(

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
-from one_layer.data.config import STREAMS, DataConfig
+from one_layer.data.config import STREAMS, DataConfig, listed
 from one_layer.data.corpus import Corpus
 from one_layer.data.masking import MaskedBatches
 from one_layer.data.text.assets import TextAssets
@@ -35,7 +35,7 @@ class MaskedLM(Task):
     def check(self, data: DataConfig, model: ModelConfig, settings: MaskedSettings) -> None:
         if not data.streamed:
             raise UserError(
-                f"task=masked_lm, but data.source={data.source!r:.200}; give data.source={' or '.join(STREAMS)}, one text without sides"
+                f"task=masked_lm, but data.source={data.source!r:.200}; give data.source={listed(STREAMS, str)}, one text without sides"
             )
         if data.block < 3:
             raise UserError(f"data.block is {data.block}; a masked language model needs at least 3: <s> and two tokens")

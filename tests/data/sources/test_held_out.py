@@ -43,6 +43,13 @@ def test_a_line_stays_in_its_part_when_the_file_changes(tmp_path: Path) -> None:
         assert set(pairs) - {("neu", "new")} <= set(before[name])
 
 
+def test_shares_that_leave_no_part_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"data\.held_out is 0\.1, but neither data\.valid='a.tsv' nor data\.tests="):
+        opened(tmp_path, PAIRS, valid="a.tsv", tests=("b.tsv",))
+    with pytest.raises(UserError, match=r"leaves no line for the part 'valid' of all\.tsv; give another share"):
+        opened(tmp_path, PAIRS[:1]).read("valid")
+
+
 def test_a_part_with_a_file_of_its_own_is_read_from_it(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text("a\tb\n")
     source = opened(tmp_path, PAIRS, valid="dev.tsv")

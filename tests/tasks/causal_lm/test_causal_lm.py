@@ -185,10 +185,12 @@ def test_each_prompt_is_one_line_of_output(model):
     [
         ({"evaluation.stride": BLOCK + 1}, r"evaluation\.stride is 17, but data\.block is 16"),
         ({"evaluation.top_p": 0.0}, r"evaluation\.top_p is 0\.0; it must lie in \(0, 1\]"),
+        ({"evaluation.sample_seed": 2**32}, r"evaluation\.sample_seed is 4294967296; it must be below 2\*\*32"),
+        ({"evaluation.top_k": -1}, r"evaluation\.top_k is -1; it must be at least 0"),
         ({"evaluation.temperature": -1.0}, r"evaluation\.temperature is -1\.0"),
         (
             {"data.source": "toy", "data.held_out": 0.0},
-            r"task=causal_lm, but data\.source='toy'; give data\.source=plain or enwik8",
+            r"task=causal_lm, but data\.source='toy'; give data\.source=plain, tfds_text or enwik8",
         ),
         ({"task": "translation", "model.encoder_layers": 1}, r"data\.source='plain' is one text without translations"),
         ({"train.select": "bleu"}, r"train\.select is 'bleu', but the validation set is measured by nll"),

@@ -129,6 +129,14 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
     ("changes", "message"),
     [
         ({"data.mask_share": 0.0}, r"data\.mask_share=0\.0 is not a share"),
+        (
+            {"data.source": "toy", "data.held_out": 0.0},
+            r"task=masked_lm, but data\.source='toy'; give data\.source=plain",
+        ),
+        (
+            {"model.positions": "learned", "model.max_positions": 8},
+            r"data\.block is 16, but model\.max_positions is 8; give a table with more positions",
+        ),
         ({"data.block": 2}, r"data\.block is 2; a masked language model needs at least 3"),
         ({"model.decoder_layers": 1}, r"model\.decoder_layers is 1; a masked language model has only an encoder"),
         ({"evaluation.candidates": 0}, r"evaluation\.candidates is 0; it must be at least 1"),
