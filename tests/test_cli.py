@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import shutil
 import signal
@@ -119,6 +120,19 @@ def refused(cli, tmp_path):
 )
 def test_what_cannot_be_asked_for(refused, tmp_path, arguments, message):
     assert message in refused(f"--workdir={tmp_path / 'new'}", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "needs --processes, the number of processes (2 or more)"),
+        (["--processes=2", "--mode=translate"], "--mode=translate runs in one process; leave out --distributed"),
+    ],
+)
+def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, arguments, message):
+    monkeypatch.setattr(os, "_exit", sys.exit)  # the test's process goes on, and so does its log
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
+    assert message in refused(f"--workdir={tmp_path / 'new'}", TOY, "--distributed=localhost:1", *arguments)
 
 
 def test_a_folder_is_needed(refused, tmp_path):

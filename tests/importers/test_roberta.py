@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from one_layer.errors import UserError
-from one_layer.importers.roberta import roberta_positions, roberta_table
+from one_layer.importers.roberta import roberta_positions, roberta_state, roberta_table
 from one_layer.importers.roberta_options import read_options
 
 PLACES = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "Ġthe": 5, "ä": 4}
@@ -107,6 +107,7 @@ def test_invalid_files_are_refused(model, tmp_path):
     for content in (b"", whole[:5], whole[:-3], b"\xff" * 20, whole.replace(b"F32", b"F99")):
         (folder / "model.safetensors").write_bytes(content)
         refused(r"model\.safetensors is not a whole safetensors file", roberta_table, folder, None, 4)
+        refused(r"model\.safetensors is not a whole safetensors file", roberta_state, folder)
     model({"bert.embeddings.word_embeddings.weight": normal(7)})
     wanted = r"has neither roberta\.embeddings\.word_embeddings\.weight nor embeddings\.word_embeddings\.weight; give"
     refused(wanted, roberta_table, folder, None, 4)

@@ -11,6 +11,7 @@ import pytest
 
 from one_layer.data import training_text
 from one_layer.data.corpus import Corpus, DataConfig, load
+from one_layer.data.preparation.store import content_key
 from one_layer.errors import UserError
 
 GERMAN = ["das ist ein haus", "ja", "", "nein nein nein nein nein nein"]
@@ -159,3 +160,8 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_the_work(
         load(replace(config, store=str(tmp_path / "train.de" / "store")))
     with pytest.raises(UserError, match=r"data\.store is for text sources only"):
         DataConfig(store="store")
+
+
+def test_a_text_that_has_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"gone\.txt cannot be read: No such file or directory"):
+        content_key({}, [tmp_path / "gone.txt"])
