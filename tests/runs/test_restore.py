@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -137,6 +139,19 @@ def kept(scores, keep):
 def test_checkpoints_that_are_not_there(workdir, name, message):
     with pytest.raises(UserError, match=message):
         restore_run(workdir, name)
+
+
+def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_path, caplog):
+    """A run of eight devices is scored on one."""
+    shutil.copytree(workdir, tmp_path / "run")
+    file = RunFolder(tmp_path / "run").config_file
+    config = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(config | {"mesh": {"data": 4, "model": 2}}), "utf-8")
+    with caplog.at_level("INFO"):
+        assert restore_run(tmp_path / "run").step == restore_run(workdir).step
+    assert "the run's mesh is not used, because" in caplog.text
+    with pytest.raises(UserError, match="mesh"):
+        restore_run(tmp_path / "run", mesh={"data": 4})
 
 
 def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):

@@ -122,6 +122,24 @@ def test_a_run_that_does_not_fit_is_refused(source, changes, message):
         begun(tuned(source, changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"data.source_language": "en"},
+            r"data\.source_language is 'en', but the encoder of train\.init_from reads 'de'; give a run",
+        ),
+        (
+            {"data.labels": "from_train", "data.columns": "sentence,label", "data.store": "store"},
+            r"data\.store is 'store', but with data\.labels=from_train and train\.init_from no text is stored",
+        ),
+    ],
+)
+def test_a_classifier_that_does_not_fit_is_refused(source, text, changes, message):
+    with pytest.raises(UserError, match=message):
+        begun(classifier(source, text, changes))
+
+
 def test_other_bad_folders_are_refused(source, tmp_path):
     with pytest.raises(UserError, match="is a file; give the folder of a run"):
         source_of(tuned(RunFolder(source).ticket_file))
