@@ -14,7 +14,7 @@ needs an accelerator:
 
 | SIZE | width, feed-forward, heads, layers | updates at most, tokens in each | time |
 |---|---|---|---|
-| mini | 128, 256, 4, 2+2 | 4,000 of 1,024 | about ten minutes on two cores, from the speed of a shorter run |
+| mini | 128, 256, 4, 2+2 | 4,000 of 1,024 | five to ten minutes on two cores, from the speed of its first 900 updates |
 | cpu | 256, 512, 4, 3+3 | 6,000 of 1,536 | about an hour and a half on one core |
 | tiny, small, base, ... | as in `configs/common.py` | 8,000 of 4,096 | not measured |
 
