@@ -94,9 +94,10 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
     )
     if not 1 <= int(number) <= len(choice):
         which = "of the latest consecutive evaluations" if key == "keep_last" else "with a score"
+        held = "1 checkpoint" if len(choice) == 1 else f"{len(choice)} checkpoints"
+        fewer = f"give N from 1 to {len(choice)}, or " if len(choice) > 1 else ""
         raise UserError(
-            f"--checkpoint={name!r}, but {checkpoints.folder} holds {len(choice)} checkpoints {which}; give N from 1 to "
-            f"{len(choice)}, or train with train.{key} of at least N"
+            f"--checkpoint={name!r}, but {checkpoints.folder} holds {held} {which}; {fewer}train with train.{key} of at least N"
         )
     return sorted(choice[-int(number) :])
 
