@@ -14,8 +14,8 @@ is dense, one_layer or multi_layer and SIZE is one of these:
 | enwik8 | 12, 512, 2048, 8 | 512 | 100,000 of 16,384 | the file enwik8 with its standard split; needs an accelerator; not trained yet |
 | artifact | 10, 1024, 4096, 16 | 1024 | 20,000 of 65,536 | what artifact16mb is |
 
-`enwik8` has the layers, the widths and the context of T12, the smaller model of Al-Rfou et al. 2019 (arXiv 1808.04444); its batches, updates
-and schedule are this project's choice. All sizes are pre-LN.
+`enwik8` has the layers, the widths and the context of T12, the smaller model of Al-Rfou et al. 2019 (arXiv 1808.04444); its batches,
+updates and schedule are this project's choice. All sizes are pre-LN.
 
 `artifact16mb` is one random layer under ten masks at keep 0.5. Its ticket, the whole model with its vocabulary, takes fewer than 16,000,000
 bytes, the limit of openai/parameter-golf. Every run of a masked model says the size of its ticket before it trains.

@@ -8,7 +8,7 @@ import pytest
 
 from configs import common, multi30k, text, toy
 from one_layer.errors import UserError
-from one_layer.models import build
+from one_layer.models import build, shapes
 from one_layer.runs.settings import resolve
 
 # The sizes as published: d, ffn, heads, layers of each stack.
@@ -49,6 +49,19 @@ def test_the_multi30k_configs(weights, size):
     assert found == TABLE[size] and model.decoder_layers == model.encoder_layers
 
 
+def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model():
+    models, widths = [], []
+    for name in ("table", "best"):
+        config = multi30k.get_config(name)
+        config.data.directory = "somewhere"
+        run = resolve(config.to_dict())
+        models.append(run.model_config(30, 30))
+        widths.append(shapes(models[-1])["params", "shared_embedding", "kernel"])
+    table, best = models
+    assert table.weights == "dense" and best.weights == "one_layer"
+    assert widths[0] == widths[1] and run.train.init_from == "runs/table"
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_every_size_gives_a_model(name):
     """Checks only shapes; nothing is drawn or computed."""
@@ -67,7 +80,9 @@ def test_every_size_gives_a_model(name):
 
 @pytest.mark.parametrize("argument", ["", "dense", "one_layer_", "sparse_tiny", "dense_huge", "tiny"])
 def test_an_unknown_multi30k_argument_is_refused(argument):
-    with pytest.raises(ValueError, match="is unknown; give dense_, one_layer_ or multi_layer_ and one of tiny, small"):
+    with pytest.raises(
+        ValueError, match="is unknown; give best, table, or dense_, one_layer_ or multi_layer_ and one of tiny"
+    ):
         multi30k.get_config(argument)
 
 
