@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import re
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -24,6 +25,7 @@ from one_layer.report.points import Bench, Point, points
 from one_layer.report.reading import Record, read_runs
 
 log = logging.getLogger(__name__)
+_PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")
 
 
 def report(pattern: str, out: Path) -> None:
@@ -48,10 +50,20 @@ def report(pattern: str, out: Path) -> None:
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
     page = _page(pattern, records, pictures, _tables(benches, compared, records))
     write_atomically(out / "index.html", page)
+    _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
     log.info(
         "%s: %d runs, %d missing, %d figures", out / "index.html", finished, len(records) - finished, len(pictures)
     )
+
+
+def _remove_older(out: Path, names: set[str]) -> None:
+    """Removes the pictures of an earlier report in `out`, which the page no longer has. Other files stay."""
+    for csv_file in out.glob("*.csv"):
+        files = [csv_file, csv_file.with_suffix(".svg"), csv_file.with_suffix(".png")]
+        if _PICTURE.fullmatch(csv_file.stem) and csv_file.stem not in names and all(file.is_file() for file in files):
+            for file in files:
+                file.unlink()
 
 
 def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]]) -> list[Picture]:

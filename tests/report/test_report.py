@@ -217,6 +217,19 @@ def test_every_picture_is_there_twice_and_in_the_page(written):
         assert all(each.startswith(f"{name}-") for each in ids) and f'id="{ids[0]}"' in page
 
 
+def test_pictures_of_an_earlier_report_go_and_other_files_stay(runs, tmp_path):
+    out = tmp_path / "report"
+    writing.report(str(runs), out)
+    before = {path.stem for path in out.glob("*.png")}
+    (out / "bytes-77.csv").write_text("a table of the user's own, without a picture")
+    write_run(tmp_path / "alone", {}, 30.0)
+    writing.report(str(tmp_path / "alone"), out)
+    after = {path.stem for path in out.glob("*.png")}
+    shown = set(re.findall(r'href="([^"/]+)\.csv"', (out / "index.html").read_text())) - {"points", "convergence"}
+    assert before - after and after == shown == {path.stem for path in out.glob("*.svg")}
+    assert {path.stem for path in out.glob("*.csv")} == after | {"points", "convergence", "bytes-77"}
+
+
 def test_the_page_shows_text_as_text_and_asks_for_nothing(written):
     page = (written / "index.html").read_text()
     assert "die katze &lt;b&gt;" in page and "<b>" not in page
