@@ -18,6 +18,11 @@ model, and are trained on; give that run as `train.init_from` if it is not in ru
     python main.py --config=configs/multi30k.py:best --config.data.directory=DIR --workdir=runs/best
     python main.py --mode=export --workdir=runs/best --precision=int8
 
+The sweep `best` trains both. The sweep `ablation` trains the dense model too, then `best`, and `best` with one of its choices changed in
+each run; with fewer updates for all, as here, it tells sooner which choices matter.
+
+    python launch/sweep.py --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
+
 `dense_tiny` is the recipe that LividWo/Revisit-MMT published with this text: joined dictionary, all embeddings shared, dropout 0.3,
 lr 5e-3, warm-up 2,000, 2 x 4,096 tokens per update, at most 8,000 updates, patience 10. The average of the last 10 checkpoints
 (`--mode=evaluate --checkpoint=average:10 --split=test2016.bpe10k`) with beam 5 has 41.02 tokenised BLEU on test2016.
@@ -95,6 +100,33 @@ SWEEPS = {
     "controls_cpu": product(vary("config", "one_layer_cpu"), paper.CONTROLS, vary("seed", *SEEDS)),
 }
 
+# `best` and the model that its embeddings begin with; then `best` with one choice changed in each run.
+_BEST: Overrides = {"config": "best", "train.init_from": "{sweep}/table"}
+_TABLE_FIXED: Overrides = {  # the same table, not trained on
+    "config": "best",
+    "train.init_from": "",
+    "model.embedding_source": "run",
+    "model.embedding_path": "{sweep}/table",
+}
+SWEEPS["best"] = [{"config": "table"}, _BEST]
+SWEEPS["ablation"] = [
+    *SWEEPS["best"],
+    _TABLE_FIXED | {"model.embedding": "frozen"},
+    _TABLE_FIXED | {"model.embedding": "masked"},
+    {"config": "best", "train.init_from": ""},  # embeddings that begin at random and are trained
+    {"config": "best", "train.init_from": "", "model.embedding": "masked"},
+    *product([_BEST], vary("model.keep", 0.3, 0.7)),
+    _BEST | {"model.weights": "multi_layer"},
+    _DENSE | _EQUAL,
+    _BEST | {"model.selection": "score"},
+    _BEST | {"model.selection": "signed_threshold", "model.threshold": 0.03},  # half of the scores begin beyond it
+    _BEST | {"model.init_scheme": "kaiming_uniform"},
+    _BEST | {"optim.lr": 1e-3},
+    _BEST | {"model.dropout": 0.0},
+    # The controls: random masks of the same density, and no masks; the embeddings are trained on beside both.
+    _BEST | {"optim.freeze": "masks"},
+    _BEST | {"model.keep": 1.0},
+]
 
 RECIPES = {"best": "one_layer_cpu", "table": "dense_cpu"}  # what each of them begins with
 
@@ -173,5 +205,6 @@ def _best(config: ConfigDict) -> None:
 
 def sweep(name: str = "figure2") -> Sweep:
     """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep, or of controls: random masks and no masks. Names that end in _cpu have small models."""
+    (initialisation) at every keep, or of controls: random masks and no masks. Names that end in _cpu have small models. best and
+    ablation are described at the top of this file."""
     return named(SWEEPS, name, "multi30k")

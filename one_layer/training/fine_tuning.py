@@ -94,8 +94,17 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         f"from {run.train.init_from} (update {source.step}): {_listed(taken)}",
         f"new: {_listed(own.keys() - taken.keys())}",
     ]
-    if left := theirs.keys() - taken.keys():
-        report.append(f"not taken over: {_listed(left)}")
+    left = theirs.keys() - taken.keys()
+    if reshaped := sorted(path for path in left & own.keys() if theirs[path].shape != own[path]):
+        first = reshaped[0]
+        report.append(
+            f"not taken over, because their shapes differ: {_listed(reshaped)}; {'/'.join(first)} is {theirs[first].shape} there and "
+            f"{own[first]} here"
+        )
+    if unknown := left - set(reshaped):
+        report.append(f"not taken over: {_listed(unknown)}")
+    if run.data.bpe_merges:
+        report.append(f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}")
     return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
 
 

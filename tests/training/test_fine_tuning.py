@@ -76,9 +76,19 @@ def test_a_classifier_takes_over_encoder_and_embeddings(source, text):
     assert found.report[2].startswith("not taken over: decoder/layers 10, target_embedding 1")
 
 
-def test_layers_that_do_not_fit_are_new(source):
+def test_layers_that_do_not_fit_are_new_and_the_log_says_why(source):
     _, _, found = begun(tuned(source, {"model.encoder_layers": 2}))
     assert found.report[1] == "new: encoder/layers 6"
+    assert found.report[2].startswith("not taken over, because their shapes differ: encoder/layers 6; encoder/layers/")
+    assert "(1, 16, 32) there and (2, 16, 32) here" in found.report[2]
+    assert len(found.report) == 3
+
+
+def test_the_log_says_that_merges_come_from_the_other_run(tmp_path):
+    train(tiny.run({"data.bpe_merges": 20, "train.updates": 4}), tmp_path, [])
+    _, corpus, found = begun(tuned(tmp_path, {"data.bpe_merges": 7}))
+    assert "data.bpe_merges has no effect" in found.report[-1]
+    assert corpus.source_preprocessing.codes == RunFolder(tmp_path).assets().source_preprocessing.codes
 
 
 def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, tmp_path):
