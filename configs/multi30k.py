@@ -178,11 +178,12 @@ def _dense(config: ConfigDict, cpu: bool) -> None:
 
 def _masked(config: ConfigDict, cpu: bool) -> None:
     model, data, optim = config.model, config.data, config.optim
-    model.dropout, model.init_scheme = 0.0, "signed_constant"
+    model.dropout = 0.0
+    model.init_scheme, model.init_attention, model.init_embedding = "xavier_uniform", "xavier", "signed_constant"
     optim.lr, optim.warmup, optim.schedule = 5e-4, 300, "cosine"
     if cpu:
         model.d_model, model.ffn, model.encoder_layers, model.decoder_layers = 256, 512, 3, 3
-        data.max_tokens = 1536
+        data.max_tokens, optim.lr = 1536, 1e-3
         config.train.updates, config.train.evaluate_every = 6000, 1000
     else:
         data.max_tokens = 4096
@@ -200,7 +201,8 @@ def _best(config: ConfigDict) -> None:
     model, train = config.model, config.train
     model.shared_embedding = config.data.joined_vocabulary = True
     model.embedding, train.init_from = "trained", "runs/table"
-    model.dropout, train.updates, train.evaluate_every = 0.05, 6500, 500
+    model.dropout, config.optim.lr = 0.1, 1e-3
+    train.updates, train.evaluate_every = 6500, 500
 
 
 def sweep(name: str = "figure2") -> Sweep:

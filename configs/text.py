@@ -56,7 +56,7 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
         model.dropout = 0.2
         model.shared_embedding = data.joined_vocabulary = True
     else:
-        model.dropout, model.init_scheme = 0.0, "signed_constant"
+        model.dropout, model.init_scheme, model.init_attention = 0.0, "signed_constant", "xavier"
     data.source, data.tokenize = "text", True
     data.source_language = data.target_language = ""  # to be given
     train.epochs = 40

@@ -22,7 +22,8 @@ def weights(config: Config) -> str:
     names = {"dense": "fully weighted", "one_layer": "one layer", "multi_layer": "L layers"}
     known = config.get("model.weights", "")
     name = names.get(known, str(known))
-    return f"{name}, random masks" if config.get("optim.freeze_scores") and known != "dense" else name
+    drawn = config.get("optim.freeze_scores") or config.get("optim.freeze") == "masks"
+    return f"{name}, random masks" if drawn and known != "dense" else name
 
 
 def embeddings(config: Config) -> str:
@@ -47,13 +48,17 @@ def training(config: Config) -> str:
 
 
 def initialisation(config: Config) -> str:
-    """The scheme of the random weights."""
-    scheme = str(config.get("model.init_scheme", "")).replace("_", " ")
-    preset = config.get("model.init_preset")
-    return scheme if preset in (None, "paper") else f"{scheme}, {preset}"
+    """The scheme of the random weights, and those of attention and embeddings if they are others."""
+    preset = config.get("model.init_preset") or "paper"
+    usual = {"attention": "xavier" if preset == "reference" else "scheme", "embedding": "scheme"}
+    found = [str(config.get("model.init_scheme", "")), preset * (preset != "paper")]
+    for part, value in usual.items():
+        own = config.get(f"model.init_{part}") or value
+        found.append(f"{part} {own}" * (own != value))
+    return ", ".join(part.replace("_", " ") for part in found if part)
 
 
-_KEYS_OF_INITIALISATION = ("scheme", "attention", "preset", "qk_gain")
+_KEYS_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset", "qk_gain")
 WEIGHTS = Dimension(("model.weights", "model.sharing"), weights)
 EMBEDDINGS = Dimension(
     ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary"))), embeddings

@@ -29,6 +29,7 @@ _DRAWN = (
     "model.score_constant",
     "model.init_scheme",
     "model.init_attention",
+    "model.init_embedding",
     "model.init_qk_gain",
     "model.scale_by_keep",
     "model.zero_pad_row",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -243,6 +244,15 @@ def test_corrected_is_one_scheme_scaled_at_every_keep_with_a_gain_for_attention(
     for path, recipe in gained.items():
         factor = 2.8 if path.endswith(("query", "key")) else 1.0
         assert recipe.scale == pytest.approx(plain[path].scale * factor)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_tables_with_a_scheme_of_their_own_change_nothing_else(shared):
+    same = TINY.replace(shared_embedding=shared, **({"target_vocab": TINY.source_vocab} if shared else {}))
+    plain, own = recipes(same), recipes(same.replace(init_embedding="signed_constant"))
+    changed = {path for path in plain if plain[path] != own[path]}
+    assert changed == {path for path in plain if path[-1].endswith("embedding")} != set()
+    assert {own[path] for path in changed} == {dataclasses.replace(plain[path], scheme="signed_constant") for path in changed}
 
 
 @pytest.mark.parametrize("preset", ["paper", "reference", "corrected"])

@@ -131,6 +131,22 @@ def test_models_of_paper_b_have_names_of_their_own():
     )  # the kind of reservoirs that are not there
 
 
+def test_models_whose_random_weights_are_drawn_in_other_ways_have_other_names():
+    plain = {"model.weights": "one_layer", "model.init_scheme": "signed_constant", "model.init_attention": "scheme"}
+    models = [
+        plain,
+        {**plain, "model.init_attention": "xavier"},
+        {**plain, "model.init_preset": "reference", "model.init_attention": "xavier"},
+        {**plain, "model.init_preset": "reference"},
+        {**plain, "model.init_scheme": "xavier_uniform"},
+        {**plain, "model.init_embedding": "xavier_uniform"},
+        {**plain, "optim.freeze": "masks"},
+    ]
+    assert len({naming.model(each) for each in models}) == len(models)
+    before = {key: value for key, value in plain.items() if key != "model.init_attention"}  # a record without the key
+    assert naming.model(before) == naming.model(plain)
+
+
 def test_a_line_that_nothing_is_compared_with_is_drawn_too(tmp_path):
     for keep in (0.3, 0.5):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
