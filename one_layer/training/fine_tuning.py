@@ -104,7 +104,9 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     if unknown := left - set(reshaped):
         report.append(f"not taken over: {_listed(unknown)}")
     if run.data.bpe_merges:
-        report.append(f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}")
+        report.append(
+            f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
+        )
     return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
 
 

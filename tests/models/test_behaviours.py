@@ -252,7 +252,9 @@ def test_tables_with_a_scheme_of_their_own_change_nothing_else(shared):
     plain, own = recipes(same), recipes(same.replace(init_embedding="signed_constant"))
     changed = {path for path in plain if plain[path] != own[path]}
     assert changed == {path for path in plain if path[-1].endswith("embedding")} != set()
-    assert {own[path] for path in changed} == {dataclasses.replace(plain[path], scheme="signed_constant") for path in changed}
+    assert {own[path] for path in changed} == {
+        dataclasses.replace(plain[path], scheme="signed_constant") for path in changed
+    }
 
 
 @pytest.mark.parametrize("preset", ["paper", "reference", "corrected"])
