@@ -22,7 +22,7 @@ A run ends after so many updates, or after 40 epochs if they are fewer; --config
 learning rate, the warm-up and the interval of evaluations follow from the model and the size of the corpus (`one_layer/training/plan.py`
 has the rules); the first lines of the log say which were chosen.
 
-Masked models use weights of one magnitude and random sign, no dropout and a learning rate that ends at 0: see configs/multi30k.py.
+Masked models have the random weights of configs/multi30k.py, which says why, no dropout, and a learning rate that ends at 0.
 The text is tokenised as Moses does, keeps its case, and is split by a BPE that both languages share.
 """
 
@@ -56,7 +56,8 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
         model.dropout = 0.2
         model.shared_embedding = data.joined_vocabulary = True
     else:
-        model.dropout, model.init_scheme, model.init_attention = 0.0, "signed_constant", "xavier"
+        model.dropout = 0.0
+        model.init_scheme, model.init_attention, model.init_embedding = "xavier_uniform", "xavier", "signed_constant"
     data.source, data.tokenize = "text", True
     data.source_language = data.target_language = ""  # to be given
     train.epochs = 40
