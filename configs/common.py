@@ -70,7 +70,7 @@ def _model() -> ConfigDict:
     model.init_preset = "paper"
     model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant, unsigned_constant
     model.init_attention = placeholder(str)  # scheme: init_scheme for the attention matrices too; xavier: always Xavier
-    model.init_embedding = "scheme"  # init_scheme for random tables too; or a scheme of their own
+    model.init_embedding = ""  # another scheme than init_scheme for random tables, as long as they are not trained
     model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep)
     model.zero_pad_row = placeholder(bool)  # the row of pad is zero in all tables
     model.init_qk_gain = placeholder(float)  # gain of the query and key matrices

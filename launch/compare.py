@@ -58,7 +58,8 @@ def _ended(folder: Path) -> set[str]:
 def _pair(name: str, *runs: RunPaths) -> Pair:
     results = [_result(run) for run in runs]
     one, other = (flatten(result["config"]) for result in results)
-    differing = [key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key)]
+    # A key that only one of them has came with another version of the program, where it has its default value.
+    differing = [key for key in sorted(one.keys() & other.keys()) if one[key] != other[key]]
     if differing := [key for key in differing if not key.startswith(_FREE)]:
         raise UserError(
             f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config"

@@ -189,6 +189,7 @@ _IWSLT14 = {
     "data__train": "train_subset.bpe10k",
     "data__valid": "valid.bpe10k",
     "data__tests": ("test.bpe10k",),
+    "model__init_preset": "reference",
     "model__dtype": "bfloat16",
 }
 _EUROPARL: dict[str, Any] = {
@@ -197,6 +198,7 @@ _EUROPARL: dict[str, Any] = {
     "data__train": "train.tok",
     "data__valid": "valid.tok",
     "data__tests": ("test.tok",),
+    "model__init_preset": "reference",
     "data__bpe_merges": 10_000,
     "model__dtype": "bfloat16",
 }

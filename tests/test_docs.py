@@ -289,7 +289,16 @@ def test_commands_parse(words: list[str]) -> None:
 
 def test_the_models_of_the_example_of_fine_tuning_fit_each_other() -> None:
     shape = ("d_model", "ffn", "heads", "encoder_layers", "activation", "norm_position", "positions", "embedding_norm")
-    recipe = ("weights", "keep", "init_preset", "init_scheme", "init_attention", "init_qk_gain", "scale_by_keep")
+    recipe = (
+        "weights",
+        "keep",
+        "init_preset",
+        "init_scheme",
+        "init_attention",
+        "init_embedding",
+        "init_qk_gain",
+        "scale_by_keep",
+    )
     steps = ("lowercase", "bpe_kind", "tokenize", "split_hyphens")
     page = (ROOT / "docs" / "fine-tuning.md").read_text("utf-8")
     example = re.search(r"## An example.*?```sh\n(.*?)```", page, re.DOTALL)

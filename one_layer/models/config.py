@@ -35,7 +35,7 @@ class ModelConfig:
     A masked model has masked embeddings, no biases and plain LayerNorm. The presets differ in `init_attention`, `scale_by_keep`,
     `zero_pad_row` and `share_norm_scale`: `paper` follows the text of paper A, `reference` follows its code, and `corrected` equals
     `paper`, for models that go beyond it. `init_qk_gain` multiplies query and key matrices (Otsuka et al. 2025, arXiv 2511.04217).
-    `init_embedding` draws random tables by a scheme of their own.
+    `init_embedding` can give random tables another scheme than `init_scheme`.
 
     Raises: UserError for an invalid value; it names the key as `model.KEY`.
     """
@@ -83,7 +83,7 @@ class ModelConfig:
     init_preset: str = "paper"
     init_scheme: str = "kaiming_uniform"
     init_attention: str | None = None
-    init_embedding: str = "scheme"
+    init_embedding: str = ""
     scale_by_keep: bool | None = None
     zero_pad_row: bool | None = None
     init_qk_gain: float | None = None

@@ -87,7 +87,8 @@ class Initialization:
         one_of("init_preset", self.preset, ("paper", "reference", "corrected"))
         one_of("init_scheme", self.scheme, SCHEMES)
         one_of("init_attention", self.attention, ("scheme", "xavier"))
-        one_of("init_embedding", self.embedding, ("scheme", *SCHEMES))
+        if self.embedding:
+            one_of("init_embedding", self.embedding, SCHEMES)
         if not self.qk_gain > 0.0:
             raise UserError(f"model.init_qk_gain is {self.qk_gain}; it must be above 0 (1 changes nothing)")
 

@@ -135,7 +135,7 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
         else:
             scale = _keep_scale(config) if config.embedding == "masked" else 1.0
             zero_row = PAD if config.zero_pad_row else None
-            scheme = config.init_scheme if config.init_embedding == "scheme" else config.init_embedding
+            scheme = config.init_embedding or config.init_scheme
             found[path] = Recipe(role, shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
     if config.positions == "learned":
         shape = (config.position_rows, config.d_model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from one_layer.report.figures import Comparison, Line
+from one_layer.report.naming import INITIALISATION
 from one_layer.report.points import Bench, Point
 from one_layer.report.tables import Table
 
@@ -33,13 +34,17 @@ def _judged(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     pairs = {
         "figure2": ("one layer", "L layers", "one layer about equals L layers", _equal),
         "figure3": ("pre-trained, masked", "random, masked", "pre-trained embeddings help", _above),
-        "figure5": ("kaiming uniform", "xavier uniform", "Kaiming uniform is above Xavier uniform", _above),
     }
     if comparison.kind in pairs:
         one, other, claim, judge = pairs[comparison.kind]
         lines = {line.name: line for line in comparison.lines}
         if one in lines and other in lines:
             yield from _pair(claim, lines[one], lines[other], judge)
+    if comparison.kind == "figure5":
+        for one in comparison.lines:
+            for other in comparison.lines:
+                if _differ_in_scheme(one, other, "kaiming_uniform", "xavier_uniform"):
+                    yield from _pair("Kaiming uniform is above Xavier uniform", one, other, _above)
     if comparison.kind == "figure4":
         for wide in comparison.lines:
             for base in comparison.lines:
@@ -86,6 +91,14 @@ def _is_wider(one: Line, other: Line) -> bool:
     first, second = one.points[0].config, other.points[0].config
     layers = ("model.encoder_layers", "model.decoder_layers")
     return first["model.d_model"] > second["model.d_model"] and all(first[name] == second[name] for name in layers)
+
+
+def _differ_in_scheme(one: Line, other: Line, *schemes: str) -> bool:
+    """Whether two models have these schemes, and are drawn alike in all else."""
+    first, second = one.points[0].config, other.points[0].config
+    scheme = "model.init_scheme"
+    same = all(first.get(key) == second.get(key) for key in INITIALISATION.keys if key != scheme)
+    return same and (first.get(scheme), second.get(scheme)) == schemes
 
 
 def _verdict(holds: bool) -> str:

@@ -48,13 +48,16 @@ def training(config: Config) -> str:
 
 
 def initialisation(config: Config) -> str:
-    """The scheme of the random weights, and those of attention and embeddings if they are others."""
+    """The scheme of the random weights, and what differs from its preset."""
     preset = config.get("model.init_preset") or "paper"
-    usual = {"attention": "xavier" if preset == "reference" else "scheme", "embedding": "scheme"}
+    reference = preset == "reference"
+    usual = {"attention": "xavier" if reference else "scheme", "embedding": "", "qk_gain": 1.0}
     found = [str(config.get("model.init_scheme", "")), preset * (preset != "paper")]
     for part, value in usual.items():
         own = config.get(f"model.init_{part}") or value
         found.append(f"{part} {own}" * (own != value))
+    if config.get("model.scale_by_keep") == reference:  # a record without the key follows its preset
+        found.append("scaled by keep" if reference else "not scaled by keep")
     return ", ".join(part.replace("_", " ") for part in found if part)
 
 

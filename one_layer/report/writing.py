@@ -113,11 +113,12 @@ def _page(pattern: str, records: list[Record], pictures: list[Picture], sections
 def _cells(point: Point) -> dict[str, Any]:
     """A point as a row of a CSV file."""
     size = point.bytes
-    names = ("weights", "keep", "d_model", "ffn", "encoder_layers", "decoder_layers", "init_scheme")
+    names = ("weights", "keep", "d_model", "ffn", "encoder_layers", "decoder_layers")
     return {
         **{name: getattr(point.bench, name) for name in ("task", "test", "measure", "signature", "content")},
         **{name: point.config.get(f"model.{name}", "") for name in names},
         "embeddings": naming.embeddings(point.config),
+        "initialisation": naming.initialisation(point.config),
         "checkpoint": point.checkpoint,
         "search": point.search,
         "mean": "" if point.mean is None else point.mean,

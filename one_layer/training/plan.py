@@ -13,9 +13,9 @@ from one_layer.runs.settings import RunConfig, TrainConfig, with_values
 def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
     """The run with a value for every open key, and lines for people that say the length of the run and what was chosen.
 
-    - `optim.lr` follows from the model's width: for masks 1e-3 up to width 128 and 5e-4 above, for a dense model 0.512 / width (4e-3 at
-      width 128, 1e-3 at 512). docs/results.md and configs/multi30k.py have the measurements. The length of the run has no part in it:
-      with masks of width 128, 1e-3 was right for 600 updates and for 2,400.
+    - `optim.lr` follows from the model's width: for masks 2e-3 up to width 128 and 1e-3 above, for a dense model 0.512 / width (4e-3 at
+      width 128, 1e-3 at 512). docs/results.md has the measurements, for random weights of the scale that `configs/text.py` gives them.
+      The length of the run has no part in it.
     - `optim.warmup` is a twentieth of the updates, but at most 4,000.
     - `train.evaluate_every` is an epoch, but a run is evaluated at least 10 times and at most 20 times.
 
@@ -25,7 +25,7 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
     dense, narrow = run.model["weights"] == "dense", width <= 128
     rules: dict[str, tuple[float, str]] = {
         "optim.lr": (
-            round(0.512 / width, 6) if dense else (1e-3 if narrow else 5e-4),
+            round(0.512 / width, 6) if dense else (2e-3 if narrow else 1e-3),
             f"{'dense' if dense else 'masks'}, width {width}",
         ),
         "optim.warmup": (min(4000, max(1, updates // 20)), "a twentieth of the updates, at most 4,000"),

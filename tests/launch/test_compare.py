@@ -74,6 +74,12 @@ def test_runs_of_unlike_configs_are_refused_and_devices_do_not_count(tmp_path):
         compare(tmp_path / "first", tmp_path / "second")
 
 
+def test_a_key_that_one_of_two_versions_lacks_refuses_nothing(tmp_path):
+    for name, model in (("first", {"keep": 0.5}), ("second", {"keep": 0.5, "newer": ""})):
+        write(tmp_path / name / "run", None, 1.0, 1.0, model=model)
+    assert [pair.name for pair in compare(tmp_path / "first", tmp_path / "second")] == ["run"]
+
+
 def test_runs_on_other_text_and_results_of_something_else_are_refused(tmp_path):
     for name, size in (("first", 12), ("second", 14)):
         write(tmp_path / name / "run", tiny_tickets.ticket_of(tiny_tickets.TINY.replace(source_vocab=size)), 1.0, 1.0)

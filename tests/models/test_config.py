@@ -37,7 +37,7 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"dtype": "float16"}, "model.dtype is 'float16'.*bfloat16"),
         ({"init_preset": "fairseq"}, "model.init_preset is 'fairseq'.*reference"),
         ({"init_scheme": "orthogonal"}, "model.init_scheme is 'orthogonal'.*kaiming_uniform"),
-        ({"init_embedding": "orthogonal"}, "model.init_embedding is 'orthogonal'.*scheme"),
+        ({"init_embedding": "orthogonal"}, "model.init_embedding is 'orthogonal'.*kaiming_uniform"),
         ({"weights": "dense", "embedding": "masked"}, "model.embedding is 'masked' in a dense model"),
         ({"shared_embedding": True}, "model.shared_embedding.*11.*13"),
         ({"encoder_layers": 0}, "model.encoder_layers is 0"),
