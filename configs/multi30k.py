@@ -32,8 +32,8 @@ Masked models have separate vocabularies and embeddings for source and target, a
 and a learning rate that ends at 0. The scale of the random weights decides how fast masks learn. The paper's text draws everything by
 Kaiming's rule and divides by √keep; its code draws attention by Xavier's rule, with a gain of 1/√2 for query, key and value. That is
 far better, and Xavier's smaller weights help in the feed-forward blocks too. Tables are another matter, because Xavier's rule divides
-by the size of the vocabulary: with it for everything, the nll was 5.95 at 5e-4. Validation nll after 400 updates of `cpu` (lr 1e-3, but 5e-4
-in the first row, where 1e-3 was worse; cosine to 400):
+by the size of the vocabulary: with it for everything, the nll was 5.95 at lr 5e-4. Validation nll after 400 updates of `cpu` (lr 1e-3,
+but 5e-4 in the first row, where 1e-3 was worse; cosine to 400):
 
 | layers | attention | tables | nll |
 |---|---|---|---|
