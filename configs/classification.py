@@ -59,7 +59,7 @@ def _from_nothing(config: ConfigDict) -> None:
     data.bpe_merges, data.max_length, data.max_tokens = 8000, 64, 2048
     optim.lr, optim.warmup, optim.schedule = 1e-3, 200, "cosine"
     if model.weights != "dense":
-        model.init_scheme = "signed_constant"
+        common.set_random_weights(model)
 
 
 def _roberta(config: ConfigDict, folder: str) -> None:

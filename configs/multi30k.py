@@ -189,7 +189,7 @@ def _dense(config: ConfigDict, cpu: bool) -> None:
 def _masked(config: ConfigDict, cpu: bool) -> None:
     model, data, optim = config.model, config.data, config.optim
     model.dropout = 0.0
-    model.init_scheme, model.init_attention, model.init_embedding = "xavier_uniform", "xavier", "signed_constant"
+    common.set_random_weights(model)
     optim.lr, optim.warmup, optim.schedule = 5e-4, 300, "cosine"
     if cpu:
         model.d_model, model.ffn, model.encoder_layers, model.decoder_layers = 256, 512, 3, 3

@@ -57,7 +57,7 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
         model.shared_embedding = data.joined_vocabulary = True
     else:
         model.dropout = 0.0
-        model.init_scheme, model.init_attention, model.init_embedding = "xavier_uniform", "xavier", "signed_constant"
+        common.set_random_weights(model)
     data.source, data.tokenize = "text", True
     data.source_language = data.target_language = ""  # to be given
     train.epochs = 40
