@@ -34,7 +34,7 @@ def get_config() -> ConfigDict:
 
 def set_random_weights(model: ConfigDict) -> None:
     """Sets the random weights under which masks learned fastest; configs/multi30k.py has the measurements."""
-    model.init_scheme, model.init_attention, model.init_embedding = "xavier_uniform", "xavier", "signed_constant"
+    model.update(init_scheme="xavier_uniform", init_attention="xavier", init_embedding="signed_constant")
 
 
 def _model() -> ConfigDict:

@@ -41,10 +41,10 @@ def _judged(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
         if one in lines and other in lines:
             yield from _pair(claim, lines[one], lines[other], judge)
     if comparison.kind == "figure5":
-        for one in comparison.lines:
-            for other in comparison.lines:
-                if _differ_in_scheme(one, other, "kaiming_uniform", "xavier_uniform"):
-                    yield from _pair("Kaiming uniform is above Xavier uniform", one, other, _above)
+        for kaiming in comparison.lines:
+            for xavier in comparison.lines:
+                if _differ_in_scheme(kaiming, xavier, "kaiming_uniform", "xavier_uniform"):
+                    yield from _pair("Kaiming uniform is above Xavier uniform", kaiming, xavier, _above)
     if comparison.kind == "figure4":
         for wide in comparison.lines:
             for base in comparison.lines:

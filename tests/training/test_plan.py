@@ -73,7 +73,7 @@ def test_a_resumed_run_has_what_it_began_with(tmp_path) -> None:
     assert (
         planned(folder.filled(run), 41)[0] == resumed
     )  # what is in the folder counts, not a rule that gives something else
-    with pytest.raises(UserError, match=r"optim.lr: 0.001 there, 0.5 here"):
+    with pytest.raises(UserError, match=r"optim.lr: 0.002 there, 0.5 here"):
         folder.claim(a_run(changes={"optim.lr": 0.5}))
 
 
