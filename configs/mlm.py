@@ -54,6 +54,8 @@ def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
     evaluation.max_tokens, evaluation.valid_tokens = max(4096, data.max_tokens // 8), 100_000
     train.select, config.optim.label_smoothing = "nll", 0.0
     leave_open(config)
+    if size == "base" and weights != "dense":
+        config.optim.lr = 5e-4  # not measured
     if size != "base":
         model.norm_position, data.mask_share, config.optim.lr = "pre", 0.3, 1e-3
         if weights != "dense":
