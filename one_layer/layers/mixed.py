@@ -17,8 +17,8 @@ Two things happen in training alone, that is, when the stack has a random stream
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,30 @@ Path = tuple[str, ...]
 Made = dict[str, Variables]  # new values of mutable collections, by collection and group
 
 
+class _Segment(NamedTuple):
+    """A unit of layers that is repeated. Each layer is its letter, and the paths of its variables that are frozen."""
+
+    unit: list[tuple[str, frozenset[Path]]]
+    repetitions: int
+    before: Counter[str]  # the layers of each letter that come before the segment
+
+    @property
+    def letters(self) -> Counter[str]:
+        """The layers of each letter in the unit."""
+        return Counter(letter for letter, _ in self.unit)
+
+    def own(self, letter: str, variables: Variables) -> Variables:
+        """The `variables` of all layers of `letter`, with the axes [repetition, layer of the unit] in the place of the layer axis."""
+        first, inside = self.before[letter], self.letters[letter]
+        end, axes = first + self.repetitions * inside, (self.repetitions, inside)
+        return jax.tree.map(lambda leaf: leaf[first:end].reshape(*axes, *leaf.shape[1:]), variables)
+
+    def keys(self, keys: Array | None) -> Array | None:
+        """The `keys` of all layers of the stack, with the axes [repetition, place in the unit]; None without keys."""
+        first, count = self.before.total(), self.repetitions * len(self.unit)
+        return None if keys is None else keys[first : first + count].reshape(self.repetitions, -1)
+
+
 def run_mixed(
     layer: type[Layer],
     settings: StackSettings,
@@ -51,49 +75,18 @@ def run_mixed(
     """
     counts = Counter(settings.pattern)
     parts = {letter: group_variables(variables, settings.group(letter), count) for letter, count in counts.items()}
+    frozen = [_frozen(settings, number, letter, parts[letter][1]) for number, letter in _numbered(settings)]
     keys = None if key is None else jax.random.split(key, len(settings.pattern))
-    depth: Counter[str] = Counter()
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 
-    frozen = [_frozen(settings, number, letter, parts[letter][1]) for number, letter in _numbered(settings)]
-    kinds = {kind: chr(place) for place, kind in enumerate(dict.fromkeys(zip(settings.pattern, frozen, strict=True)))}
-    marks = {mark: kind for kind, mark in kinds.items()}
+    def call(letter: str, own: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
+        function = _call(layer, settings, settings.group(letter), rest, mutable, variables.get("backskip", {}))
+        return function({**parts[letter][0], **own}, x, key)
 
-    for marked, repetitions in segments("".join(kinds[kind] for kind in zip(settings.pattern, frozen, strict=True))):
-        unit = [marks[mark] for mark in marked]
-        inside = Counter(letter for letter, _ in unit)
-
-        def of_segment(
-            letter: str, leaf: Array, inside: Counter[str] = inside, repetitions: int = repetitions
-        ) -> Array:
-            first, number = depth[letter], repetitions * inside[letter]
-            return leaf[first : first + number].reshape(repetitions, inside[letter], *leaf.shape[1:])
-
-        own = {
-            letter: jax.tree.map(lambda leaf, letter=letter: of_segment(letter, leaf), parts[letter][1])
-            for letter in inside
-        }
-        start = depth.total()
-        items = own, None if keys is None else keys[start : start + repetitions * len(unit)].reshape(repetitions, -1)
-
-        def body(
-            x: Array, item: tuple[Any, Array | None], unit: list[tuple[str, frozenset[Path]]] = unit
-        ) -> tuple[Array, dict[str, Variables]]:
-            own, keys = item
-            seen: Counter[str] = Counter()
-            written: dict[str, list[Variables]] = {letter: [] for letter in own}
-            for place, (letter, held) in enumerate(unit):
-                of_layer = jax.tree.map(lambda leaf, number=seen[letter]: leaf[number], own[letter])
-                of_layer = _with_frozen(of_layer, held)
-                call = _call(layer, settings, settings.group(letter), rest, mutable, variables.get("backskip", {}))
-                x, changed = call({**parts[letter][0], **of_layer}, x, None if keys is None else keys[place])
-                written[letter].append(changed)
-                seen[letter] += 1
-            return x, {
-                letter: jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for letter, each in written.items()
-            }
-
-        if repetitions == 1 and settings.freezing.by_layer:
+    for segment in _segments(list(zip(settings.pattern, frozen, strict=True))):
+        items = {letter: segment.own(letter, parts[letter][1]) for letter in segment.letters}, segment.keys(keys)
+        body = _unit(segment, call)
+        if segment.repetitions == 1 and settings.freezing.by_layer:
             # A scan would compute the gradient of its first input if any of its layers is trained, even with only frozen layers below.
             x, one = body(x, jax.tree.map(lambda leaf: leaf[0], items))
             written = jax.tree.map(lambda leaf: leaf[None], one)
@@ -101,13 +94,38 @@ def run_mixed(
             x, written = jax.lax.scan(body, x, items)
         for letter, tree in written.items():
             made[letter].append(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree))
-            depth[letter] += repetitions * inside[letter]
 
     whole = {letter: jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees) for letter, trees in made.items()}
     return x, {
         name: {settings.group(letter).name: tree[name] for letter, tree in whole.items() if name in tree}
         for name in mutable
     }
+
+
+def _segments(layers: Sequence[tuple[str, frozenset[Path]]]) -> Iterator[_Segment]:
+    """The segments of the stack's `layers`."""
+    kinds = list(dict.fromkeys(layers))
+    before: Counter[str] = Counter()
+    for marks, repetitions in segments("".join(chr(kinds.index(each)) for each in layers)):
+        segment = _Segment([kinds[ord(mark)] for mark in marks], repetitions, before.copy())
+        yield segment
+        before.update({letter: repetitions * count for letter, count in segment.letters.items()})
+
+
+def _unit(segment: _Segment, call: Callable[..., tuple[Array, Variables]]) -> Callable[..., tuple[Array, Variables]]:
+    """The function of one repetition: (x, (variables of its layers by letter, keys)) -> (output, what the layers wrote, by letter)."""
+
+    def body(x: Array, item: tuple[dict[str, Variables], Array | None]) -> tuple[Array, dict[str, Variables]]:
+        own, keys = item
+        written: dict[str, list[Variables]] = {letter: [] for letter in own}
+        for place, (letter, held) in enumerate(segment.unit):
+            number = len(written[letter])  # of the layers of this letter in the unit
+            of_layer = jax.tree.map(lambda leaf, number=number: leaf[number], own[letter])
+            x, changed = call(letter, _with_frozen(of_layer, held), x, None if keys is None else keys[place])
+            written[letter].append(changed)
+        return x, {letter: jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for letter, each in written.items()}
+
+    return body
 
 
 def _numbered(settings: StackSettings) -> list[tuple[int, str]]:
