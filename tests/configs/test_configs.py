@@ -100,6 +100,18 @@ def test_the_configs_for_own_text(arg):
     assert arg.startswith(run.model_config(30, 30).weights) and run.data.languages == ("en", "fr")
 
 
+@pytest.mark.parametrize("size", ["mini", "cpu", "tiny"])
+def test_the_best_recipe_for_own_text_fits_the_dense_model_that_it_begins_with(size):
+    best, dense = text.get_config(f"best_{size}"), text.get_config(f"dense_{size}")
+    best.data.directory, best.data.source_language, best.data.target_language = "somewhere", "en", "fr"
+    for key in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "shared_embedding"):
+        assert best.model[key] == dense.model[key]
+    assert best.train.init_from == "runs/dense" and not best.data.bpe_merges
+    run = resolve(best.to_dict())
+    model = run.model_config(30, 30)
+    assert model.weights == "one_layer" and model.embedding == "trained" and run.optim.lr is None
+
+
 def test_an_unknown_text_argument_is_refused():
     with pytest.raises(ValueError, match=r"text.py:tiny is unknown; give dense_, .* one of mini, cpu, tiny, small"):
         text.get_config("tiny")
