@@ -77,20 +77,7 @@ def update(
         sums = task.loss(model, variables, batch, smoothing, {"dropout": key})
         return sums["loss"], sums
 
-    def gradient(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
-        """The gradient and the sums, added over the micro-batches one at a time."""
-        one = jax.grad(loss, has_aux=True)
-        micro_batches = len(batch["source"])
-        if micro_batches == 1:
-            return one(trained, fixed, {name: array[0] for name, array in batch.items()}, key)
-
-        def add(total: Tree, item: tuple[dict[str, Array], Int[Array, ""]]) -> tuple[Tree, None]:
-            micro_batch, index = item
-            return jax.tree.map(jnp.add, total, one(trained, fixed, micro_batch, jax.random.fold_in(key, index))), None
-
-        shapes = jax.eval_shape(one, trained, fixed, {name: array[0] for name, array in batch.items()}, key)
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
+    gradient = jax.grad(loss, has_aux=True)
 
     def apply(gradients: Tree, told: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
         changes, moments = optimizer.update(gradients, moments, params, **told)
@@ -115,7 +102,7 @@ def update(
         trained, pull_back, rest = jax.vjp(select, parts.pick(params), has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
         reservoirs = probes(config, moments, skips)
-        gradients, sums = gradient({**trained, **reservoirs}, rest, batch, key)
+        gradients, sums = over_micro_batches(gradient, {**trained, **reservoirs}, rest, batch, key)
         told = {name: gradients.pop(name) for name in reservoirs}
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
@@ -127,3 +114,26 @@ def update(
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     return step
+
+
+def over_micro_batches(
+    gradient: Callable[[Tree, Tree, dict[str, Array], Array], tuple[Tree, dict[str, Array]]],
+    trained: Tree,
+    fixed: Tree,
+    batch: dict[str, Shaped[Array, "micro_batches rows *length"]],
+    key: Array,
+) -> tuple[Tree, dict[str, Array]]:
+    """The sum of `gradient`, which returns a gradient and sums, over the micro-batches, one at a time."""
+    first = {name: array[0] for name, array in batch.items()}
+    micro_batches = len(batch["source"])
+    if micro_batches == 1:
+        return gradient(trained, fixed, first, key)
+
+    def add(total: Tree, item: tuple[dict[str, Array], Int[Array, ""]]) -> tuple[Tree, None]:
+        micro_batch, index = item
+        more = gradient(trained, fixed, micro_batch, jax.random.fold_in(key, index))
+        return jax.tree.map(jnp.add, total, more), None
+
+    shapes = jax.eval_shape(gradient, trained, fixed, first, key)
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.scan(add, zeros, (batch, jnp.arange(micro_batches)))[0]
