@@ -106,6 +106,10 @@ class TicketReader:
         (rows, columns), scheme, scale = entry["shape"], entry["scheme"], entry["scale"]
         key = int.from_bytes(hashlib.blake2b(f"{self.seed}/{role}".encode(), digest_size=16).digest(), "little")
         words = np.random.Philox(key=key).random_raw(3 * rows * columns).astype("<u8")
+        if scheme == "orthogonal":
+            sums = words.view("<u2").astype(np.int64).reshape(-1, 12).sum(axis=1) - 6 * 2**16
+            q = self._orthogonal(sums, max(rows, columns), min(rows, columns))
+            return (q.T if rows < columns else q) * np.float32(scale)
         inputs = entry["fan_in"] or rows
         outputs = rows * columns // inputs
         numerator, denominator = (
@@ -130,3 +134,19 @@ class TicketReader:
             assert scheme == "unsigned_constant"
             drawn = np.full(rows * columns, deviation)
         return drawn.reshape(rows, columns)
+
+    def _orthogonal(self, sums: np.ndarray, rows: int, columns: int) -> np.ndarray:
+        vectors, signs = [], []
+        for k in range(columns):
+            drawn, sums = sums[: rows - k], sums[rows - k :]
+            x = np.rint(drawn * 2.0**-6)
+            signs.append(1.0 if x[0] < 0 else -1.0)
+            x[0] -= signs[k] * np.rint(np.sqrt(np.sum(x * x)))
+            vectors.append(x if x.any() else np.eye(rows - k)[0])
+        q = np.zeros((rows, columns))
+        for k in range(columns - 1, -1, -1):
+            q[k, k] = 2.0**34
+            v, corner = vectors[k], q[k:, k:]
+            corner -= np.rint(np.outer(v, (v @ corner) * (2 / (v @ v))))
+            corner[:, 0] *= signs[k]
+        return (q * 2.0**-34).astype(np.float32)

@@ -110,6 +110,33 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     assert reader.model == model
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": "dense", "encoder_layers": "LRL", "decoder_layers": "RLR", "reservoir": "gru", "bias": True},
+        {"encoder_layers": "SRS", "decoder_layers": "SRLS", "reservoir": "conv"},
+        {"encoder_layers": "SRRS", "decoder_layers": "SrSR", "reservoir": "ffn", "norm": "affine"},
+        {"norm_position": "pre", "norm": "affine", "encoder_layers": "SR"},
+        {"norm_position": "pre", "block": "modern", "heads": 3},
+    ],
+    ids=lambda changes: changes.get("reservoir") or changes.get("block", "pre"),
+)
+def test_another_program_reads_reservoirs_and_layers_of_several_kinds(changes, tmp_path):
+    """By the roles that docs/ticket-format.md gives: the main kind's without a word, the others' with the word of their kind."""
+    config = TINY.replace(**({"embedding": None, "norm": None, "bias": None} | changes))
+    variables = trained(config)
+    tickets.save(tmp_path / "ticket.safetensors", ticket_of(config, variables=variables))
+    reader = TicketReader(tmp_path / "ticket.safetensors")
+    drawn = 0
+    for module, recipe in recipes(config).items():
+        if {"reservoir", "trained"} & set(module):
+            assert recipe.role.startswith("/".join(module[:2]))
+        if (weights := flat(variables).get("/".join(("random", *module, "kernel")))) is not None:
+            np.testing.assert_array_equal(reader.weights[recipe.role], weights)
+            drawn += 1
+    assert drawn == len(reader.weights) > 0
+
+
 @pytest.mark.parametrize("name", ["signs", "scaled"])
 def test_logits_are_the_checkpoint_s_bit_for_bit(name, tmp_path):
     config = TINY.replace(**CASES[name])
