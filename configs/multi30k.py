@@ -81,7 +81,16 @@ def _table1(small: str, wide: str) -> Sweep:
 
 
 _ONE, _MANY, _DENSE = vary("config", "one_layer_cpu", "multi_layer_cpu", "dense_cpu")
-_EQUAL: Overrides = {"model.d_model": 256, "model.ffn": 512, "model.encoder_layers": 3, "model.decoder_layers": 3}
+_EQUAL: Overrides = (
+    _DENSE
+    | {  # a dense model of the shape of one_layer_cpu, with the rate of `table`, which is as wide
+        "model.d_model": 256,
+        "model.ffn": 512,
+        "model.encoder_layers": 3,
+        "model.decoder_layers": 3,
+        "optim.lr": 2e-3,
+    }
+)
 _WIDE: Overrides = {"model.d_model": 512, "model.ffn": 1024}
 _DEEP: Overrides = {"model.encoder_layers": 6, "model.decoder_layers": 6}
 _SMALL = _sweeps(
@@ -95,10 +104,10 @@ _SMALL = _sweeps(
 _CPU = _sweeps(
     _ONE,
     _MANY,
-    _DENSE | _EQUAL,
+    _EQUAL,
     _ONE | _WIDE,
     _ONE | _DEEP,
-    table="{sweep}/dense_cpu,d_model=256,decoder_layers=3,encoder_layers=3,ffn=512",
+    table="{sweep}/dense_cpu,d_model=256,decoder_layers=3,encoder_layers=3,ffn=512,lr=0.002",
 )
 SWEEPS = {
     **_SMALL,
@@ -125,7 +134,7 @@ SWEEPS["ablation"] = [
     {"config": "best", "train.init_from": "", "model.embedding": "masked"},
     *product([_BEST], vary("model.keep", 0.3, 0.7)),
     _BEST | {"model.weights": "multi_layer"},
-    _DENSE | _EQUAL,
+    _EQUAL,
     _BEST | {"model.selection": "score"},
     _BEST
     | {"model.selection": "signed_threshold", "model.threshold": 0.03},  # about half of the scores begin beyond it
