@@ -1,4 +1,4 @@
-"""Shared parts of `qqp`, `mnli` and `sst2`: encoder sizes, embeddings and arguments (paper A, arXiv 2109.03939, section 4)."""
+"""Shared parts of `qqp`, `mnli`, `sst2` and `labelled`: encoder sizes, embeddings and arguments (paper A, arXiv 2109.03939, section 4)."""
 
 from ml_collections import ConfigDict
 

@@ -10,7 +10,7 @@ is dense, one_layer or multi_layer and SIZE is one of these:
 
 | SIZE | layers, width, feed-forward, heads | context | updates, bytes in each | what for |
 |---|---|---|---|---|
-| mini | 4, 128, 512, 4 | 256 | 1,200 of 2,048 | a quarter of an hour on two busy cores, see docs/language-models.md |
+| mini | 4, 128, 512, 4 | 256 | 1,200 of 2,048 | five minutes on one core, see docs/language-models.md |
 | enwik8 | 12, 512, 2048, 8 | 512 | 100,000 of 16,384 | the file enwik8 with its standard split; needs an accelerator; not trained yet |
 | artifact | 10, 1024, 4096, 16 | 1024 | 20,000 of 65,536 | what artifact16mb is |
 

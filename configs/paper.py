@@ -1,4 +1,4 @@
-"""Shared parts of `iwslt14` and `wmt14`: arguments that name a row of paper A (arXiv 2109.03939), and its figures as sweeps."""
+"""Arguments that name a row of paper A (arXiv 2109.03939), its figures as sweeps, and the controls; most configs share parts of it."""
 
 from collections.abc import Iterable
 

@@ -21,7 +21,7 @@ SWEEPS = {
         vary("config", "LLLL"),
         product(vary("config", "LLLL"), vary("model.layerdrop", 0.1)),
         vary("config", *(f"4L+3R_{kind}" for kind in ("transformer", "ffn", "gru", "conv"))),
-        product(vary("config", "4L+3R_ffn"), vary("train.backskip", "identity")),
+        product(vary("config", "4L+3R_ffn"), vary("train.backskip", "identity", "policy")),
     )
 }
 

@@ -22,7 +22,8 @@ A run ends after so many updates, or after 40 epochs if they are fewer; --config
 learning rate, the warm-up and the interval of evaluations follow from the model and the size of the corpus (`one_layer/training/plan.py`
 has the rules); the first lines of the log say which were chosen.
 
-Masked models have the random weights of configs/multi30k.py, which says why, no dropout, and a learning rate that ends at 0.
+Masked models have the random weights of configs/multi30k.py, which says why. All learning rates end at 0. `one_layer` and `multi_layer`
+have no dropout.
 The text is tokenised as Moses does, keeps its case, and is split by a BPE that both languages share.
 
 `best` is one random layer with trained embeddings, which begin with those of the dense model of the same size. Its vocabulary and BPE
