@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.errors import UserError
@@ -52,7 +53,8 @@ class Checkpoints:
     """The folder `checkpoints/` of a run. Each checkpoint has a folder in it, named after its update.
 
     A checkpoint saved at an evaluation has the score of that evaluation. One saved because training was interrupted has no score, and
-    is deleted when the next one is written.
+    is deleted when the next one is written. If its evaluation follows, it is replaced by one with a score; until that one is complete, the
+    old one stays as `unscored-STEP`.
     """
 
     def __init__(
@@ -61,7 +63,8 @@ class Checkpoints:
         """Keeps the `keep_last` newest, the `keep_best` with the highest scores, and those whose update is a multiple of `keep_every`."""
         self.folder = folder.resolve()
         if not read_only:
-            self._set_aside_damaged_scores()
+            _by_one_process(self._finish_replacing)
+            _by_one_process(self._set_aside_damaged_scores)
         self._kept = _Kept(keep_last, keep_every, keep_best)
         options = ocp.CheckpointManagerOptions(
             preservation_policy=self._kept,
@@ -84,11 +87,16 @@ class Checkpoints:
     ) -> None:
         """Starts to write a checkpoint. The arrays are copied before this returns, so their buffers may be donated.
 
-        Raises: UserError if this checkpoint, or the one before it, cannot be written.
+        It replaces the checkpoint of this step, if that one was saved before its evaluation. Raises: UserError if this checkpoint, or the
+        one before it, cannot be written.
         """
         digests = {"params": _digest(params), "optimizer": _digest(optimizer), "progress": _digest_of_text(progress)}
         with self._writing():
-            self._manager.save(
+            if step in self.steps():
+                self._manager.wait_until_finished()
+                _by_one_process(lambda: self._rename(step, f"unscored-{step}"))
+                self._manager.reload()
+            saved = self._manager.save(
                 step,
                 args=ocp.args.Composite(
                     params=ocp.args.StandardSave(params),
@@ -98,11 +106,14 @@ class Checkpoints:
                 ),
                 metrics=None if score is None else {"score": score},
             )
+            if not saved:  # Orbax writes no step before its latest one
+                raise RuntimeError(f"Orbax has not saved step {step}; the latest is {self.last()}")
 
     def wait(self) -> None:
         """Waits until everything is written. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
+            _by_one_process(self._finish_replacing)
 
     def last(self) -> int | None:
         """The step of the newest checkpoint; None if there is none."""
@@ -130,25 +141,35 @@ class Checkpoints:
 
     def set_aside(self, step: int) -> Path:
         """Renames the folder of a damaged checkpoint, so that its update can be saved again. Returns the new path."""
-        aside = self._rename(step)
+        name = f"damaged-{step}"
+        _by_one_process(lambda: self._rename(step, name))
         self._manager.reload()
-        return aside
+        return self.folder / name
 
-    def _rename(self, step: int) -> Path:
-        aside = self.folder / f"damaged-{step}"
-        shutil.rmtree(aside, ignore_errors=True)
-        (self.folder / str(step)).rename(aside)
-        return aside
+    def _rename(self, step: int, name: str) -> None:
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        (self.folder / str(step)).rename(self.folder / name)
+
+    def _finish_replacing(self) -> None:
+        """Removes the checkpoints that have been replaced by one with a score, and takes the others back: a killed process left them."""
+        for aside in self.folder.glob("unscored-*"):
+            step = self.folder / aside.name.removeprefix("unscored-")
+            if step.exists():  # Orbax gives a folder its name when it is complete
+                shutil.rmtree(aside)
+            else:
+                aside.rename(step)
 
     def _set_aside_damaged_scores(self) -> None:
         """Sets checkpoints aside whose score cannot be read, unless no other is left. Orbax reads all scores before anything else."""
         steps = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
         damaged = [step for step in steps if not _readable(self.folder / str(step) / "metrics" / "metrics")]
         for step in damaged if len(damaged) < len(steps) else ():
+            name = f"damaged-{step}"
+            self._rename(step, name)
             log.warning(
                 "the score of the checkpoint %s is damaged; it is kept as %s",
                 self.folder / str(step),
-                self._rename(step),
+                self.folder / name,
             )
 
     def steps(self) -> list[int]:
@@ -196,6 +217,7 @@ class Checkpoints:
         """Waits until everything is written, and closes the folder. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
+            _by_one_process(self._finish_replacing)
             self._manager.close()
 
     @contextmanager
@@ -221,6 +243,14 @@ class Checkpoints:
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
             reason = str(error).strip().split("\n")[0][:300]
             raise self._damaged(step, f"{type(error).__name__}: {reason}") from None
+
+
+def _by_one_process(change: Callable[[], None]) -> None:
+    """Lets the first of the processes that train together change the folder, while the others wait."""
+    if jax.process_index() == 0:
+        change()
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices("checkpoints")
 
 
 def _score(metrics: dict[str, float]) -> float:

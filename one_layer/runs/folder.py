@@ -99,10 +99,16 @@ class RunFolder(RunPaths):
         return locked(self.path, "trains in it") if self.writes else nullcontext()
 
     @_if_it_writes
-    def begin(self, assets: TextAssets, fixed: Variables, text: Mapping[str, str]) -> None:
-        """Writes the files of a new run except config.json: text assets, fixed arrays by collection, and the text's fingerprints."""
+    def begin(
+        self, assets: TextAssets, fixed: Variables, text: Mapping[str, str], start: Variables | None = None
+    ) -> None:
+        """Writes the files of a new run except config.json: text assets, `fixed` arrays by collection, and the text's fingerprints.
+
+        A fine-tuned run also has the trained arrays that it begins with, so that it needs the other run's folder no more: `start`.
+        """
         save_text_assets(assets, self.path)
         frozen.write_frozen(self.frozen_file, fixed)
+        frozen.write_frozen(self.start_file, {"params": start or {}})
         began = {**self.identity(assets), "text": dict(text)}
         write_atomically(self.identity_file, json.dumps(began, indent=1) + "\n")
 
@@ -150,19 +156,17 @@ class RunFolder(RunPaths):
         """`variables` with the folder's fixed arrays in place of the initial ones. Raises: UserError for a file that does not fit."""
         return frozen.with_frozen(self.frozen_file, variables)
 
-    @_if_it_writes
-    def write_start(self, params: Variables) -> None:
-        """Writes the trained arrays that a fine-tuned run begins with, so that it needs the other run's folder no more."""
-        frozen.write_frozen(self.start_file, {"params": params})
-
     def with_start(self, variables: Variables, fine_tuned: bool) -> Variables:
         """`variables` as the run begins: with its fixed arrays and, if it is `fine_tuned`, with the arrays that it took over.
 
         Raises: UserError for a file that is missing or does not fit.
         """
-        if fine_tuned and not self.start_file.exists():
+        begun = self.with_frozen(variables)
+        if not fine_tuned:
+            return begun
+        if not self.start_file.exists():
             raise UserError(f"{self.start_file} is missing; restore it, or train in a new --workdir")
-        return frozen.with_frozen(self.start_file, self.with_frozen(variables))
+        return frozen.with_frozen(self.start_file, begun)
 
     def identity(self, assets: TextAssets) -> dict[str, Any]:
         """Fingerprints of the vocabularies and the fixed arrays. Checkpoints store them, to recognise their folder."""

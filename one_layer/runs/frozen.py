@@ -24,12 +24,14 @@ Variables = dict[str, Any]
 
 
 def write_frozen(path: Path, variables: Variables) -> None:
-    """Writes the arrays of these collections. Writes no file if there are no arrays."""
+    """Writes the arrays of these collections. If there are none, there is no file afterwards."""
     arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in _named(variables)}
-    if arrays:
-        content = io.BytesIO()
-        np.savez(content, **arrays)
-        write_atomically(path, content.getvalue())
+    if not arrays:
+        path.unlink(missing_ok=True)
+        return
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    write_atomically(path, content.getvalue())
 
 
 def with_frozen(path: Path, variables: Variables) -> Variables:

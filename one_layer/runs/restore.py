@@ -39,7 +39,7 @@ def restore_run(
     config = run.model_config(*map(len, assets.vocabularies))
     variables = folder.with_frozen(initialize(config, run.seed, _devices(run, mesh)))
     with closing(folder.checkpoints()) as checkpoints:
-        steps = _steps(checkpoints, checkpoint, run.train.keep_last)
+        steps = _steps(checkpoints, checkpoint, run.train.keep_last, run.train.keep_best)
         folder.check_identity(checkpoints.progress(steps[-1]), assets)
         params = _average(checkpoints, steps, variables["params"])
     return run.task.model(
@@ -69,7 +69,7 @@ def _devices(run: RunConfig, mesh: dict[str, int] | None) -> Devices:
         return Devices.arranged()
 
 
-def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
+def _steps(checkpoints: Checkpoints, name: str, keep_last: int, keep_best: int) -> list[int]:
     """The updates of the checkpoints that `name` means, in ascending order."""
     steps = checkpoints.steps()
     if not steps:
@@ -84,16 +84,15 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int) -> list[int]:
         raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N, average-best:N or a step")
     if not kind:
         return [int(number)]
-    choice, key = (
-        (checkpoints.ranked(), "keep_best")
-        if kind == "average-best"
-        else (
+    if kind == "average":
+        choice, which, key = (
             _last_evaluations(checkpoints, keep_last),
+            "of the latest consecutive evaluations",
             "keep_last",
         )
-    )
+    else:
+        choice, which, key = _best(checkpoints, keep_best), "known to be among the best", "keep_best"
     if not 1 <= int(number) <= len(choice):
-        which = "of the latest consecutive evaluations" if key == "keep_last" else "with a score"
         held = "1 checkpoint" if len(choice) == 1 else f"{len(choice)} checkpoints"
         fewer = f"give N from 1 to {len(choice)}, or " if len(choice) > 1 else ""
         raise UserError(
@@ -115,6 +114,17 @@ def _last_evaluations(checkpoints: Checkpoints, keep_last: int) -> list[int]:
         return scored[-keep_last:]
     missing = [place for place, step in enumerate(evaluated) if step not in scored]
     return evaluated[missing[-1] + 1 if missing else 0 :]
+
+
+def _best(checkpoints: Checkpoints, keep_best: int) -> list[int]:
+    """The updates of the checkpoints that are the best of the whole run, from the lowest score to the highest.
+
+    Others have scores too: those that are kept as the last ones or as every N-th. Between them and the best, checkpoints may be missing.
+    """
+    ranked = checkpoints.ranked()
+    evaluated = checkpoints.progress(max(ranked)).get("evaluated") if ranked else None
+    complete = evaluated is not None and set(evaluated) <= set(ranked)
+    return ranked if complete else ranked[-keep_best:]
 
 
 def _average(checkpoints: Checkpoints, steps: list[int], like: Any) -> Any:

@@ -17,7 +17,7 @@ from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, everywhere_alike
 from one_layer.tasks.model import TrainedModel
-from one_layer.training import processes
+from one_layer.training import continuing, processes
 from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
@@ -70,6 +70,8 @@ def opened(
         for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
             log.info(line)
         check_memory(run, model, corpus, members)
+        if resumed and (began := folder.began()):
+            continuing.check(began, folder, corpus, run.data)  # before config.json is written with what may change
         with processes.leader_first("folder"):
             if not resumed:
                 begin(run, model, corpus, folder, source, batches.batches_per_epoch)
@@ -107,8 +109,7 @@ def begin(
         for line in begun.report:
             log.info(line)
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
-        folder.write_start(begun.params)
-    folder.begin(corpus, fixed, corpus.fingerprints())
+    folder.begin(corpus, fixed, corpus.fingerprints(), start=None if begun is None else begun.params)
 
 
 def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:

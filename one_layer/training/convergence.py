@@ -88,11 +88,12 @@ def curve(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
 def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
     """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`.
 
-    An axis that an earlier version did not record is left out.
+    An axis that an earlier version did not record is left out, and so are all if the metrics have been removed.
     """
     found = {}
+    evaluations = [line for line in metrics if f"valid/{score}" in line]
     for axis, name in AXES.items():
-        if any(name not in line for line in metrics if f"valid/{score}" in line):
+        if not evaluations or any(name not in line for line in evaluations):
             continue
         each = curve(metrics, score, axis)
         until = each.x[-1]

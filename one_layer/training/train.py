@@ -88,8 +88,6 @@ class Trainer:
 
     def restore(self) -> None:
         """Continues from the newest checkpoint that can be read, if there is one, as `continuing.newest` does."""
-        if began := self.folder.began():
-            continuing.check(began, self.folder, self.corpus, self.run.data)
         found = continuing.newest(self.checkpoints, self.params, self.moments, self._check_progress)
         if found is not None:
             self.progress, self.params, self.moments = found
@@ -119,7 +117,7 @@ class Trainer:
         self.validator = self._new_validator()
         mask = self.model.supermask
         self._pack = jax.jit(partial(metrics.packed_masks, mask=mask, selecting=self.devices.selecting(mask)))
-        self.masks = self._packed(self._params_of_last_evaluation())
+        self.masks = self._masks_of_last_evaluation()
         self.line, self._saved = ProgressLine(self.updates, self.evaluate_every), time.perf_counter()
         log.info(
             "curves: %s, or pip install tensorboard && tensorboard --logdir=%s", self.folder.curves_file, self.folder
@@ -143,14 +141,21 @@ class Trainer:
     def _new_validator(self) -> Validator:
         return self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
 
-    def _params_of_last_evaluation(self) -> Any:
-        """The parameters that `mask/flips` compares with: those at the last evaluation, or before the first update."""
+    def _masks_of_last_evaluation(self) -> metrics.Masks:
+        """The masks that `mask/flips` compares with: those at the last evaluation, or before the first update.
+
+        None if the checkpoint of that evaluation cannot be read: a metric is no reason to end a run.
+        """
         step, evaluated = self.progress.step, self.progress.evaluated
-        if step in (0, *evaluated[-1:]):
-            return self.params
-        if evaluated:
-            return self.checkpoints.restore(evaluated[-1], params=self.params)["params"]
-        return self._begun()["params"]
+        if not self.model.masked or step in (0, *evaluated[-1:]):
+            return self._packed(self.params)
+        if not evaluated:
+            return self._packed(self._begun()["params"])
+        try:
+            return self._packed(self.checkpoints.restore(evaluated[-1], params=self.params)["params"])
+        except UserError as error:
+            log.warning("the next evaluation has no mask/flips: %s", error)
+            return {}
 
     def _over(self) -> bool:
         return self._at_an_end() and not self._unevaluated()
@@ -188,8 +193,7 @@ class Trainer:
             progress.flops += batch_flops(counted, placed)
             self.flops_after[step + 1] = progress.flops
             pending.append((step + 1, self.sums))
-            unread = 1 if meter.in_a_row + 1 < most else 0
-            while len(pending) > unread:
+            while len(pending) > (1 if meter.in_a_row + 1 < most else 0):
                 finished, its_sums = pending.pop(0)
                 self._read(meter, finished, its_sums)
                 watch.finished(finished)
@@ -242,10 +246,10 @@ class Trainer:
             raise UserError(
                 f"the validation loss is {nll} at update {progress.step}: {MEND}. The checkpoints before that update are good"
             )
+        masks = self._packed(self.params)
         if self.masks:
-            masks = self._packed(self.params)
             values["mask/flips"] = metrics.flipped_share(self.masks, masks)
-            self.masks = masks
+        self.masks = masks
         values["train/flops"] = progress.flops
         select = self.run.train.select
         score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]

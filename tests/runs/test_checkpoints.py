@@ -89,6 +89,32 @@ def test_one_without_a_score_stays_until_the_next(tmp_path):
             assert not (tmp_path / "checkpoints" / "3").exists()
 
 
+def test_one_without_a_score_is_replaced_by_the_same_step_with_one(tmp_path):
+    """An evaluation that was interrupted is done when the run goes on."""
+    save(tmp_path, {1: 0.9, 2: None})
+    save(tmp_path, {2: 1.5})
+    checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
+    assert checkpoints.ranked() == [1, 2] and checkpoints.progress(2)["score"] == 1.5
+    checkpoints.close()
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["1", "2"]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_process_that_is_killed_while_it_replaces_a_checkpoint_loses_nothing(tmp_path, complete):
+    """The old one stays until the new one is complete."""
+    save(tmp_path, {1: 0.9, 2: 0.5 if complete else None}, keep_last=2)
+    folder = tmp_path / "checkpoints"
+    if complete:
+        shutil.copytree(folder / "1", folder / "unscored-2")
+    else:
+        (folder / "2").rename(folder / "unscored-2")
+    checkpoints = Checkpoints(folder, keep_last=2)
+    assert checkpoints.steps() == [1, 2] and checkpoints.ranked() == [2, 1][not complete :]
+    assert checkpoints.progress(2)["step"] == 2
+    checkpoints.close()
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "2"]
+
+
 def test_what_a_killed_process_had_still_to_remove_is_removed(tmp_path):
     save(tmp_path, SCORES | {4: None}, keep_last=7)
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep_last=2, keep_every=3)

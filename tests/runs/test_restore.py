@@ -16,6 +16,7 @@ from one_layer.errors import UserError
 from one_layer.models import build, initialize
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import with_values
 from tests import numpy_transformer, tiny
 from tests.compiling import jit
 
@@ -131,7 +132,7 @@ def kept(scores, keep):
         ("average:9", r"give N from 1 to 5, or train with train\.keep_last of at least N"),
         (
             "average-best:6",
-            r"holds 5 checkpoints with a score; give N from 1 to 5, or train with train\.keep_best of at least N",
+            r"holds 5 checkpoints known to be among the best; give N from 1 to 5, or train with train\.keep_best of at least N",
         ),
         ("7", "there is no checkpoint of step 7 in .* available steps: 4, 8, 12, 16, 20"),
     ],
@@ -154,12 +155,22 @@ def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_pa
         restore_run(tmp_path / "run", mesh={"data": 4})
 
 
+def test_what_a_run_that_never_began_left_behind_is_no_part_of_the_next(corpus, tmp_path):
+    """A process was killed before it wrote config.json; the next run in the folder takes nothing over."""
+    folder, array = RunFolder(tmp_path), np.ones(3, np.float32)
+    folder.begin(corpus, {"frozen": {"table": array}}, {}, start={"head": array})
+    assert folder.start_file.exists() and folder.frozen_file.exists()
+    folder.begin(corpus, {}, {})
+    assert not folder.start_file.exists() and not folder.frozen_file.exists()
+
+
 def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
     """Survivors of keep_best and keep_every are no part of it: between them and the last, checkpoints are missing."""
     folder = RunFolder(tmp_path)
     folder.begin(corpus, {}, {})
-    folder.write_config(RUN)
-    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=2, keep_best=2))
+    train = dataclasses.replace(RUN.train, keep_last=2, keep_best=2)
+    folder.write_config(with_values(RUN, {"train.keep_last": 2, "train.keep_best": 2}))
+    checkpoints = folder.checkpoints(train)
     evaluated = list(range(4, 36, 4))
     for place, step in enumerate(evaluated):
         progress = {**folder.identity(corpus), "evaluated": evaluated[: place + 1]}
@@ -168,6 +179,9 @@ def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
     assert checkpoints.steps() == [4, 8, 28, 32]
     checkpoints.close()
     assert restore_run(folder, "average:2").step == 32
+    assert restore_run(folder, "average-best:2").step == 8
+    with pytest.raises(UserError, match="holds 2 checkpoints known to be among the best; give N from 1 to 2"):
+        restore_run(folder, "average-best:3")  # 12 would be the third, and not 28
     for number in (3, 4):
         with pytest.raises(
             UserError, match=r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"

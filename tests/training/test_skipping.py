@@ -70,6 +70,23 @@ def test_too_many_in_a_row_end_the_run_at_the_state_that_repeats_them(tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_update_follows_too_many_in_a_row(tmp_path, monkeypatch, most):
+    """Also where the row ends in the middle of an interval, and the next update would be finite again."""
+    done = []
+
+    def bad(count):
+        done.append(count)
+        return 5 <= count < 5 + most
+
+    monkeypatch.setattr(training, "train_step", disturbed(bad))
+    run = tiny.run({"train.max_nonfinite": most, "train.evaluate_every": tiny.UPDATES})
+    with pytest.raises(Diverged, match=r"The checkpoint of update 5 is kept"):
+        train(run, tmp_path, [])
+    assert done == list(range(5 + most)) and kept_steps(tmp_path) == [5]
+
+
+@pytest.mark.slow
 def test_a_row_that_began_before_an_evaluation_is_one_row(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train_step", disturbed(lambda count: count >= 6))
     with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
