@@ -92,7 +92,7 @@ def test_one_without_a_score_stays_until_the_next(tmp_path):
 def test_one_without_a_score_is_replaced_by_the_same_step_with_one(tmp_path):
     """An evaluation that was interrupted is done when the run goes on."""
     save(tmp_path, {1: 0.9, 2: None})
-    save(tmp_path, {2: 1.5})
+    save(tmp_path, {2: 1.5}, keep_last=2)
     checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
     assert checkpoints.ranked() == [1, 2] and checkpoints.progress(2)["score"] == 1.5
     checkpoints.close()

@@ -206,6 +206,7 @@ def test_a_signal_during_an_evaluation_and_another_one_after_it(workdir, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what Orbax leaves where it gives up
 @pytest.mark.parametrize("weights", ["one_layer", "dense"])
 def test_a_run_goes_on_without_the_checkpoint_of_its_last_evaluation(tmp_path, monkeypatch, caplog, weights):
     """It serves a metric alone, which the next evaluation then lacks."""
