@@ -114,7 +114,7 @@ def describe_ticket(config: ModelConfig) -> list[str]:
     between = (
         f"{most} bytes" if fewest == most else f"at least {fewest} bytes (the entropy of its masks), at most {most}"
     )
-    return [f"the ticket will take {between}, and a few thousand for the vocabulary and the settings"]
+    return [f"the weights in the ticket will take {between}; its vocabularies, BPE codes and settings come on top"]
 
 
 def describe(accounts: Mapping[str, Account]) -> str:
