@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -291,6 +292,14 @@ def _parse(argv: list[str]) -> list[str]:
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         raise UserError(command.sentence(str(error))) from None
+    except Exception as error:
+        raise command.unloadable(_config_in(argv), error) from None
+
+
+def _config_in(argv: list[str]) -> str:
+    """The value of --config on a command line, for a message: the flag itself has none if the file cannot be loaded."""
+    found = re.search(r"^--?config[= \n](.*)$", "\n".join(argv), re.MULTILINE)
+    return found[1] if found else ""
 
 
 if __name__ == "__main__":

@@ -140,6 +140,22 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
 
 
 @pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def get_config(:", "SyntaxError: invalid syntax (own.py, line 1)"),
+        ("1/0", "ZeroDivisionError: division by zero"),
+        ("def get_config():\n    raise RuntimeError('a\\nb')", "RuntimeError: a b"),
+    ],
+)
+def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message):
+    """`--config FILE` and `--config=FILE` are the same flag."""
+    path = tmp_path / "own.py"
+    path.write_text(f"{source}\n")
+    for words in ([f"--config={path}"], ["--config", path]):
+        assert refused(*words, "--mode=keys") == f"error: the config {path} cannot be loaded: {message}"
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
