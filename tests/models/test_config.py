@@ -42,6 +42,9 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"shared_embedding": True}, "model.shared_embedding.*11.*13"),
         ({"encoder_layers": 0}, "model.encoder_layers is 0"),
         ({"decoder_layers": -1}, "model.decoder_layers is -1"),
+        ({"encoder_layers": 4097}, "model.encoder_layers is 4097; it must be at most 4096"),
+        ({"encoder_layers": 4097 * "S"}, "model.encoder_layers has 4097 letters; it must have at most 4096"),
+        ({"decoder_layers": "4000S+97R"}, "model.decoder_layers has 4097 letters; it must have at most 4096"),
         ({"ffn": 0}, "model.ffn is 0"),
         ({"heads": 0}, "model.heads is 0"),
         ({"source_vocab": 3}, "model.source_vocab is 3"),
@@ -65,6 +68,11 @@ def test_what_is_left_open_follows_from_the_weights():
     chosen = ModelConfig(11, 13, weights="dense", embedding="frozen", norm="plain", bias=False)
     assert (chosen.embedding, chosen.norm, chosen.bias) == ("frozen", "plain", False)
     assert ModelConfig(11, 13, keep=1) == ModelConfig(11, 13, keep=1.0)
+
+
+def test_the_deepest_stacks_are_taken():
+    config = ModelConfig(11, 13, encoder_layers=4096, decoder_layers=4096 * "S")
+    assert config.depth("encoder") == config.depth("decoder") == 4096
 
 
 def test_a_config_is_a_frozen_value():
