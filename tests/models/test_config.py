@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 from configs.common import SIZES
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, build
+from one_layer.models.families import FAMILIES
 
 # One layer of each stack and both embeddings of IWSLT14's vocabularies, times keep 0.5, in millions (paper A, table 1).
 PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
@@ -68,6 +70,10 @@ def test_what_is_left_open_follows_from_the_weights():
     chosen = ModelConfig(11, 13, weights="dense", embedding="frozen", norm="plain", bias=False)
     assert (chosen.embedding, chosen.norm, chosen.bias) == ("frozen", "plain", False)
     assert ModelConfig(11, 13, keep=1) == ModelConfig(11, 13, keep=1.0)
+
+
+def test_build_says_what_every_family_takes_and_gives():
+    assert set(re.findall(r"- `(\w+)`: `apply", str(build.__doc__))) == set(FAMILIES)
 
 
 def test_the_deepest_stacks_are_taken():
