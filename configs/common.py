@@ -71,7 +71,8 @@ def _model() -> ConfigDict:
     model.head_dropout = 0.0  # of a classifier: before both layers of its head, as in RoBERTa
     model.dtype = "float32"  # for the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
     model.remat = False  # recompute a layer's inner values in the backward pass instead of storing them
-    # paper: as in the paper's text; reference: as in the paper's code; corrected. It decides the keys below that are none.
+    # paper: as in the paper's text; reference: as in the paper's code; corrected. It decides the keys below that are none,
+    # and the scale of the rows of embedding_path.
     model.init_preset = "paper"
     model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant, unsigned_constant
     model.init_attention = placeholder(str)  # scheme: init_scheme for the attention matrices too; xavier: always Xavier

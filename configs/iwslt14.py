@@ -39,9 +39,9 @@ The punctuation of new lines is then normalised (data.normalize). That of the co
 
 The original code differs in these points:
 - It draws q, k, v and the attention's output from Xavier uniform, whatever its --init says; it does not multiply Kaiming uniform
-  weights by √(1/keep); it has a zero row at pad. --config.model.init_preset=reference does all three. The first
-  of them made masks learn far faster on Multi30k and the toy language (docs/paper-and-code.md).
-- It multiplies loaded embeddings by √(1/(1 - keep)).
+  weights by √(1/keep); it has a zero row at pad; it multiplies loaded embeddings by √(1/(1 - keep)).
+  --config.model.init_preset=reference does all four. The first of them made masks learn far faster on Multi30k and
+  the toy language (docs/paper-and-code.md).
 - It uses float16, in which thousands of scores are equal.
 - It has no Xavier uniform that would give Fig. 5.
 """

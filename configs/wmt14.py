@@ -38,9 +38,9 @@ but not the table: about 41,000 types and one table per side give every number o
 
 The original code differs in these points:
 - It draws q, k, v and the attention's output from Xavier uniform, whatever its --init says; it does not multiply Kaiming uniform
-  weights by √(1/keep); it has a zero row at pad. --config.model.init_preset=reference does all three. The first
-  of them made masks learn far faster on Multi30k and the toy language (docs/paper-and-code.md).
-- It multiplies loaded embeddings by √(1/(1 - keep)).
+  weights by √(1/keep); it has a zero row at pad; it multiplies loaded embeddings by √(1/(1 - keep)).
+  --config.model.init_preset=reference does all four. The first of them made masks learn far faster on Multi30k and
+  the toy language (docs/paper-and-code.md).
 - It uses float16, in which thousands of scores are equal.
 - Its architecture called `..._big` has width 1536, while the paper's wider has 1024.
 """

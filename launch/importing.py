@@ -9,6 +9,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from configs import common
+from one_layer.command import sentence
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
@@ -29,7 +30,7 @@ def config_overrides(program: str, arguments: list[str]) -> dict[str, Any]:
         rest = parsed(argv)[1:]
         values = config_flags.get_override_values(parsed["config"])
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{str(error).strip()}; configs/common.py declares the keys of --config") from None
+        raise UserError(sentence(str(error))) from None
     if rest:
         raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
     return values

@@ -11,19 +11,30 @@ if TYPE_CHECKING:
     from one_layer.tasks.model import TrainedModel
 
 
-def load(path: str | Path, checkpoint: str = "best", packed: bool = False) -> TrainedModel:
+def load(path: str | Path, checkpoint: str | None = None, packed: bool = False) -> TrainedModel:
     """The trained model in a ticket, or in the folder of a run.
 
     A translation model has `translate(lines)`, a classifier `classify(texts)`, a causal language model `generate(prompts)`, a masked
-    one `fill(lines)`. Of a folder, `checkpoint` is `best`, `last`, `average:N`, `average-best:N` or an update. Of a ticket, `packed` keeps
-    the masks as bits: less memory, the same numbers.
+    one `fill(lines)`. Of a folder, `checkpoint` is `best` (by default), `last`, `average:N`, `average-best:N` or an update. Of a ticket,
+    `packed` keeps the masks as bits: less memory, the same numbers.
 
-    Raises: UserError for a path without a model, and for one that is damaged.
+    Raises: UserError for a path without a model, one that is damaged, and an argument that has no effect on such a path.
     """
+    from one_layer.errors import UserError
+
     if Path(path).is_dir():
         from one_layer.runs.restore import restore_run
 
-        return restore_run(path, checkpoint)
+        if packed:
+            raise UserError(
+                f"packed=True is for tickets, but {path} is a folder; load its ticket.safetensors, or leave packed out"
+            )
+        return restore_run(path, checkpoint or "best")
     from one_layer.tickets import restore_ticket
+
+    if checkpoint is not None:
+        raise UserError(
+            f"checkpoint={checkpoint!r:.60} is for the folders of runs, but {path} is none; leave checkpoint out"
+        )
 
     return restore_ticket(path, packed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -27,8 +28,19 @@ if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-# The tasks add theirs for raw lines: translate, classify, generate and fill.
-_MODES = ("train", "evaluate", "export", "inspect", "report", "keys")
+_TOGETHER = ("distributed", "processes", "process")
+# The flags that each mode uses.
+_MODES = {
+    "train": ("config", "workdir", *_TOGETHER),
+    "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
+    "export": ("config", "workdir", "checkpoint", "precision"),
+    "inspect": ("workdir", "ticket"),
+    "report": ("workdir", "runs"),
+    "keys": ("config",),
+}
+# Those of the modes for raw lines, which the tasks add: translate, classify, generate and fill.
+_OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "input", "output")
+_FLAGS = sorted({*_OF_LINES, *(name for names in _MODES.values() for name in names)})
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
 _MODE = flags.DEFINE_string(
@@ -88,6 +100,7 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
     command.set_up()
+    _check_flags(_MODE.value, [name for name in _FLAGS if flags.FLAGS[name].present])
     _join()
     if _MODE.value == "train":
         _train()
@@ -107,7 +120,6 @@ def main(argv: list[str]) -> None:
     else:
         from one_layer.data.text.streams import read_input, write_output
 
-        _check_verb(_MODE.value)
         model = _restored()
         model.check_verb(_MODE.value)  # before stdin is waited for
         write_output(_OUTPUT.value, model.lines(read_input(_INPUT.value)))
@@ -124,13 +136,27 @@ def _join() -> None:
             f"--distributed={_DISTRIBUTED.value} needs --processes, the number of processes (2 or more), and --process, the number of this "
             "one from 0"
         )
-    if _MODE.value not in ("train", "evaluate"):
-        raise UserError(f"--mode={_MODE.value} runs in one process; leave out --distributed")
     from one_layer.training import processes
 
     processes.join(_DISTRIBUTED.value, _PROCESSES.value, _PROCESS.value)
     if not processes.leads():
         logging.getLogger().setLevel(logging.WARNING)
+
+
+def _check_flags(mode: str, given: list[str]) -> None:
+    """Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others."""
+    if mode not in _MODES:
+        _check_verb(mode)
+    for name in given:
+        if name not in _MODES.get(mode, _OF_LINES):
+            raise UserError(f"--mode={mode} has no use for --{name}; leave it out")
+    if "ticket" not in given:
+        if "ticket_mode" in given:
+            raise UserError("--ticket_mode needs --ticket; of a run's folder, masks are always materialized")
+        return
+    for name in ("checkpoint",) if mode == "evaluate" else ("checkpoint", "workdir"):  # evaluate writes into --workdir
+        if name in given:
+            raise UserError(f"--{name} has no effect beside --ticket, which is the whole model; leave one of them out")
 
 
 def _check_verb(mode: str) -> None:
@@ -227,6 +253,10 @@ def _restored() -> TrainedModel:
     if _TICKET.value:
         from one_layer.tickets import restore_ticket
 
+        for name in _mesh():
+            raise UserError(
+                f"--config.mesh.{name} has no effect beside --ticket, whose model is on one device; leave it out"
+            )
         model = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
     else:
         from one_layer.runs.restore import restore_run
@@ -262,6 +292,14 @@ def _parse(argv: list[str]) -> list[str]:
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         raise UserError(command.sentence(str(error))) from None
+    except Exception as error:
+        raise command.unloadable(_config_in(argv), error) from None
+
+
+def _config_in(argv: list[str]) -> str:
+    """The value of --config on a command line, for a message: the flag itself has none if the file cannot be loaded."""
+    found = re.search(r"^--?config[= \n](.*)$", "\n".join(argv), re.MULTILINE)
+    return found[1] if found else ""
 
 
 if __name__ == "__main__":

@@ -70,6 +70,11 @@ def ended(command: Callable[[], None]) -> None:
         sys.exit(say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
 
 
+def unloadable(config: str, error: Exception) -> UserError:
+    """The user's mistake behind an error of any kind that a config file raised: what a config raises is its writer's mistake."""
+    return UserError(f"the config {config} cannot be loaded: {type(error).__name__}: {' '.join(str(error).split())}")
+
+
 def sentence(text: str) -> str:
     """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
     text = text.replace("\\n", "\n").replace("\\'", "'").strip()

@@ -13,12 +13,17 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from absl import flags
 from absl.testing import flagsaver
 
 import main
+import one_layer
+from one_layer import __main__ as command
+from one_layer.errors import UserError
 from one_layer.training import train as training
 from one_layer.training.step import train_step
 from tests import ROOT, tiny
+from tests.test_docs import each_command
 
 TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
 FILES = {"train.de": "ein\nzwei\ndrei\n", "train.en": "one\ntwo\nthree\n", "valid.de": "ein\n", "valid.en": "one\n"}
@@ -111,7 +116,6 @@ def refused(cli, tmp_path):
             [TOY, "--config.model.embedding_path=nowhere.txt", *(f"--config.data.toy_{part}=9" for part in PARTS)],
             "nowhere.txt does not exist",
         ),
-        (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         (["--mode=evaluate"], "holds no run: there is no config.json"),
         (["--mode=report"], "--runs is missing; give the folders of runs, as a pattern"),
         ([TOY, "--process=1"], "--processes and --process need --distributed=HOST:PORT"),
@@ -126,13 +130,78 @@ def test_what_cannot_be_asked_for(refused, tmp_path, arguments, message):
     ("arguments", "message"),
     [
         ([], "needs --processes, the number of processes (2 or more)"),
-        (["--processes=2", "--mode=translate"], "--mode=translate runs in one process; leave out --distributed"),
+        (["--processes=2", "--mode=translate"], "--mode=translate has no use for --distributed; leave it out"),
     ],
 )
 def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, arguments, message):
     monkeypatch.setattr(os, "_exit", sys.exit)  # the test's process goes on, and so does its log
     monkeypatch.setattr(logging, "shutdown", lambda: None)
     assert message in refused(f"--workdir={tmp_path / 'new'}", TOY, "--distributed=localhost:1", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def get_config(:", "SyntaxError: invalid syntax (own.py, line 1)"),
+        ("1/0", "ZeroDivisionError: division by zero"),
+        ("def get_config():\n    raise RuntimeError('a\\nb')", "RuntimeError: a b"),
+    ],
+)
+def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message):
+    """`--config FILE` and `--config=FILE` are the same flag."""
+    path = tmp_path / "own.py"
+    path.write_text(f"{source}\n")
+    for words in ([f"--config={path}"], ["--config", path]):
+        assert refused(*words, "--mode=keys") == f"error: the config {path} cannot be loaded: {message}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
+        ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
+        (["--mode=export", "--ticket=x"], "--mode=export has no use for --ticket; leave it out"),
+        (["--mode=keys", "--runs=x"], "--mode=keys has no use for --runs; leave it out"),
+        (
+            ["--mode=classify", "--ticket=x", "--precision=int4"],
+            "--mode=classify has no use for --precision; leave it out",
+        ),
+        (["--mode=translate", "--ticket=x", "--split=test"], "--mode=translate has no use for --split; leave it out"),
+        (["--mode=translate", "--ticket=x", "--checkpoint=best"], "--checkpoint has no effect beside --ticket"),
+        (["--mode=inspect", "--ticket=x", "--workdir=x"], "--workdir has no effect beside --ticket"),
+        (["--mode=translate", "--workdir=x", "--ticket_mode=packed"], "--ticket_mode needs --ticket"),
+        (
+            ["--mode=evaluate", "--ticket=x", TOY, "--config.mesh.model=3"],
+            "--config.mesh.model has no effect beside --ticket",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused(refused, arguments, message):
+    assert message in refused(*arguments)
+
+
+def test_every_flag_is_used_by_a_mode():
+    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.__main__"]} - {"mode"}
+    assert own - {name for name in own if name.startswith("config.")} == set(command._FLAGS)
+
+
+def test_no_command_of_the_documents_has_an_option_without_effect():
+    for words in each_command():
+        if any(word.endswith(("main.py", "one_layer")) for word in words):
+            given = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
+            command._check_flags(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ticket.safetensors", {"checkpoint": "best"}, "checkpoint='best' is for the folders of runs"),
+        ("", {"packed": True}, "packed=True is for tickets"),
+    ],
+)
+def test_an_argument_of_load_without_effect_is_refused(finished, name, arguments, message):
+    with pytest.raises(UserError, match=message):
+        one_layer.load(finished / name, **arguments)
 
 
 def test_a_folder_is_needed(refused, tmp_path):

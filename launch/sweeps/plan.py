@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
+from one_layer.command import sentence, unloadable
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
@@ -110,7 +111,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
     _check_distinct(runs)
     names = {str(run.folder): run.name for run in runs}
-    shared = _parsed(module.get_config(argument) if argument else module.get_config(), shared_words)[1]
+    shared = _parsed(_called(file, module.get_config, argument), shared_words)[1]
     return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
 
 
@@ -124,8 +125,8 @@ def _load(file: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever a config raises is its writer's mistake
-        raise UserError(f"the config {file} cannot be loaded: {error}") from None
+    except Exception as error:
+        raise unloadable(file, error) from None
     for name in ("get_config", "sweep"):
         if not callable(getattr(module, name, None)):
             raise UserError(f"{file} has no function {name}(); configs/toy.py shows how a sweep is written")
@@ -133,13 +134,20 @@ def _load(file: str) -> ModuleType:
 
 
 def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
-    try:
-        runs = module.sweep(sweep) if sweep else module.sweep()
-    except (TypeError, ValueError) as error:
-        raise UserError(str(error)) from None
+    runs = _called(file, module.sweep, sweep)
     if not runs:
         raise UserError(f"the sweep {sweep or 'of ' + file} has no runs")
     return list(runs)
+
+
+def _called(file: str, function: Callable[..., Any], argument: str) -> Any:
+    """What `get_config` or `sweep` of a config file returns. Raises: UserError for whatever it raises."""
+    try:
+        return function(argument) if argument else function()
+    except ValueError as error:  # a sentence for users
+        raise UserError(str(error)) from None
+    except Exception as error:
+        raise unloadable(file, error) from None
 
 
 def _default_sweep(module: ModuleType) -> str:
@@ -150,10 +158,7 @@ def _default_sweep(module: ModuleType) -> str:
 def _run(
     module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
 ) -> Run:
-    try:
-        plain = module.get_config(argument) if argument else module.get_config()
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    plain = _called(file, module.get_config, argument)
     varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
     refuse_unknown("", varied, set(flatten(plain.to_dict())))
     for key in varied:
@@ -185,7 +190,7 @@ def _parsed(config: ConfigDict, words: list[str]) -> tuple[ConfigDict, dict[str,
         rest = parsed(argv)[1:]
         values = dict(config_flags.get_override_values(parsed["config"]))
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{str(error).strip()}; configs/common.py declares the keys and their types") from None
+        raise UserError(sentence(str(error))) from None
     if rest:
         raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
     return config, values

@@ -98,7 +98,8 @@ def _positions(model: ModelConfig) -> Float32[np.ndarray, "positions d"]:
 def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
     """The embedding tables of a run's model (trained, fixed, or W ⊙ M): those of the source and of the target.
 
-    A classifier has only the source's table. A table that both sides share is returned twice.
+    A classifier and a masked language model have only the source's table, a causal language model only the target's. A table that both
+    sides of a translation model share is returned twice.
     """
     tables = {
         collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
@@ -156,7 +157,7 @@ def _restore(path: str) -> _Trained:
     except UserError as error:
         raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
     tables = run_tables(restored)
-    languages = restored.assets.languages[: len(tables)]  # a classifier has only the language of its texts
+    languages = restored.assets.languages[: len(tables)]  # a model with one table has one language
     return _Trained(tables, restored.assets.vocabularies, languages, restored.step)
 
 

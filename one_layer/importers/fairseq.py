@@ -59,7 +59,7 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
 
     Raises: UserError that names every parameter that is unknown, missing, of the wrong shape, or different from its shared copy.
     """
-    _check_translates(model_config)
+    check_translates(model_config)
     leaves = list(_leaves(shapes(model_config), model_config))
     problems = _problems(state_dict, leaves, _constants(leaves, model_config))
     if problems:
@@ -76,9 +76,10 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
 def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
     """Returns fairseq's float32 state dict of a model: the inverse of `convert`, with every entry that fairseq's loader needs.
 
-    Copies of a shared tensor are the same array object, as they are one tensor in fairseq. Raises: UserError for a classifier.
+    Copies of a shared tensor are the same array object, as they are one tensor in fairseq. Raises: UserError for a model that
+    fairseq cannot build.
     """
-    _check_translates(model_config)
+    check_translates(model_config)
     named = jax.tree_util.tree_leaves_with_path(variables)
     arrays = {tuple(key.key for key in keys): np.asarray(array, np.float32) for keys, array in named}
     leaves = list(_leaves({path: array.shape for path, array in arrays.items()}, model_config))
@@ -91,7 +92,8 @@ def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[
     return state
 
 
-def _check_translates(config: ModelConfig) -> None:
+def check_translates(config: ModelConfig) -> None:
+    """Raises: UserError for a model that neither fairseq nor the paper's fork of it can build."""
     if config.family != "translation":
         raise UserError(
             f"this model is of the family {config.family}; only translation models can be converted from and to fairseq"
@@ -101,6 +103,12 @@ def _check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"this model has the layers {config.encoder_layers} and {config.decoder_layers}, with model.norm_position="
             f"{config.norm_position}; only post-LN models whose layers are alike can be converted from and to fairseq"
+        )
+    norms = ("plain", "affine", "frozen") if config.masked else ("affine",)
+    if config.norm not in norms or not (config.masked or config.bias):
+        raise UserError(
+            f"this model has model.norm={config.norm} and model.bias={config.bias}; fairseq's dense models have affine norms and "
+            "biases, and the masked ones of the paper's code plain, affine or frozen norms"
         )
 
 

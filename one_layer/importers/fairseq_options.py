@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from one_layer.errors import UserError
-from one_layer.importers.fairseq import StateDict
+from one_layer.importers.fairseq import StateDict, check_translates
 from one_layer.models.config import ModelConfig
 from one_layer.supermask import Supermask
 
@@ -97,6 +97,7 @@ def read_supermask(options: Mapping[str, Any]) -> Supermask | None:
 
 def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
     """Returns the options with which fairseq, or the paper's fork of it, builds this model. Raises: UserError if neither can."""
+    check_translates(config)
     if config.masked and config.dynamic_scale:
         raise UserError(
             "model.dynamic_scale is True, which cannot be exported: the paper's code scales only the masks of tables; export a "
@@ -107,7 +108,7 @@ def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, 
         options[f"{stack}_embed_dim"] = config.d_model
         options[f"{stack}_ffn_embed_dim"] = config.ffn
         options[f"{stack}_attention_heads"] = config.heads
-        options[f"{stack}_layers"] = getattr(config, f"{stack}_layers")
+        options[f"{stack}_layers"] = config.depth(stack)
         options[f"{stack}_normalize_before"] = options[f"{stack}_learned_pos"] = False
     options |= {theirs: getattr(config, ours) for theirs, ours in _SAME.items()}
     options |= {

@@ -21,14 +21,19 @@ _Types = tuple[str, str]
 def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
     """The einsum of two arrays, cast to `dtype` first. Returns float32.
 
-    The gradient of each array has the array's own type. Every letter of one array must be in the other or in the result, and `x` must have
-    dots if `y` has.
+    The gradient of each array has the array's own type. Every letter of one array must be in the other or in the result. If `y` has dots,
+    `x` must have them too, for the same number of axes: nothing is broadcast.
     """
-    if jnp.dtype(dtype) != jnp.bfloat16:
-        return jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32)
     factors, result = subscripts.split("->")
     first, second = factors.split(",")
-    axes = string.ascii_uppercase[: x.ndim - len(first) + len("...")]
+    dotted = x.ndim - len(first) + len("...")  # axes that the dots stand for
+    if "..." in second:
+        assert y.ndim - len(second) + len("...") == dotted, (
+            f"{subscripts}: {x.shape} and {y.shape} differ in their first axes"
+        )
+    if jnp.dtype(dtype) != jnp.bfloat16:
+        return jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32)
+    axes = string.ascii_uppercase[:dotted]
     first, second, result = (each.replace("...", axes) for each in (first, second, result))
     return _rounded((first, second, result), (x.dtype.name, y.dtype.name), x, y)
 

@@ -126,12 +126,14 @@ class Convolution(nn.Module):
         gated = nn.glu(project(2 * x.shape[-1], name="in")(x)) * real[..., None]
         if self.convolution == "dynamic":
             kernels = project(self.heads * self.width, name="kernels")(gated).reshape(*x.shape[:2], self.heads, -1)
+            subscripts = "...khc,...hk->...hc"
         else:
             kernels = Kernel((self.heads, self.width), self.kind, self.mask, name="kernels")()
+            subscripts = "...khc,hk->...hc"
         weights = jax.nn.softmax(kernels.astype(jnp.float32)).astype(self.dtype)
         window = self._step(gated) if stepping else self._windows(gated)
         window = window.reshape(*window.shape[:-1], self.heads, -1)
-        mixed = product("...khc,...hk->...hc", window, weights, self.dtype)
+        mixed = product(subscripts, window, weights, self.dtype)
         return project(x.shape[-1], name="out")(mixed.reshape(x.shape))
 
     def _windows(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length width d"]:

@@ -1,7 +1,7 @@
 """Whole networks: `ModelConfig` describes one, `build` makes its Flax module and `initialize` its variables.
 
-Every network belongs to a family (`one_layer.models.families`): a translation model (encoder and decoder), or a classifier (encoder
-and head).
+Every network belongs to a family (`one_layer.models.families`): a translation model (encoder and decoder), a classifier (encoder and
+head), a causal language model (decoder alone), or a masked language model (encoder, and a head for the masked tokens).
 """
 
 from typing import Any
@@ -27,9 +27,11 @@ __all__ = [
 
 
 def build(config: ModelConfig) -> Any:
-    """The Flax module of the config's family.
+    """The Flax module of the config's family. `build(config).apply(variables, ...)` gives logits, float32.
 
-    For a translation model, `build(config).apply(variables, source, target_in)` gives logits [batch, target length, target vocab]. For
-    a classifier, `apply(variables, source)` gives logits [batch, labels].
+    - `translation`: `apply(variables, source, target_in)` gives [batch, target length, target vocab].
+    - `classifier`: `apply(variables, source)` gives [batch, labels].
+    - `decoder`: `apply(variables, tokens)` gives [batch, length, target vocab], for the token after each token.
+    - `masked_lm`: `apply(variables, source, places)` gives [batch, places, source vocab], for the tokens at these places.
     """
     return config.network_family.network(config)

@@ -114,7 +114,7 @@ def describe_ticket(config: ModelConfig) -> list[str]:
     between = (
         f"{most} bytes" if fewest == most else f"at least {fewest} bytes (the entropy of its masks), at most {most}"
     )
-    return [f"the ticket will take {between}, and a few thousand for the vocabulary and the settings"]
+    return [f"the weights in the ticket will take {between}; its vocabularies, BPE codes and settings come on top"]
 
 
 def describe(accounts: Mapping[str, Account]) -> str:
@@ -169,13 +169,14 @@ def _size(shapes: Mapping[Path, Shape]) -> int:
 
 def _dense(config: ModelConfig) -> ModelConfig:
     """A dense model of the same shape: every layer has matrices of its own, biases and affine norms."""
-    names = ("source_vocab", "target_vocab", "d_model", "ffn", "heads", "shared_embedding")
+    names = (
+        *("source_vocab", "target_vocab", "d_model", "ffn", "heads", "shared_embedding"),
+        *("block", "norm_position", "embedding_norm"),
+    )
     shape: dict[str, Any] = {name: getattr(config, name) for name in names}
     shape |= {f"{stack}_layers": config.depth(stack) for stack in ("encoder", "decoder")}
     if config.positions == "learned":
         shape |= {"positions": config.positions, "max_positions": config.max_positions}
-    if config.modern:
-        shape |= {"block": config.block, "norm_position": config.norm_position}
     return ModelConfig(**shape, weights="dense", family=config.family)
 
 

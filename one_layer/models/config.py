@@ -142,6 +142,9 @@ class ModelConfig:
                 "model.embedding is 'masked' in a dense model; use 'trained' or 'frozen', or mask the layers too"
             )
         _ = self.masks, self.initialization, self.embeddings, self.reservoirs, self.layers  # each checks itself
+        for stack, string in self.layers.strings.items():
+            if len(string) > _DEEPEST:
+                raise UserError(f"model.{stack}_layers has {len(string)} letters; it must have at most {_DEEPEST}")
         self.network_family.check(self)
 
     def _check_modern(self) -> None:

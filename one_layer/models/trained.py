@@ -113,9 +113,20 @@ def _check_names(config: ModelConfig, every: dict[Path, tuple[int, ...]]) -> Non
     for key in ("train_only", "freeze"):
         for name in getattr(config, key).split(","):
             if name.strip() and not any(set(name.strip().split(".")) <= each for each in known):
-                here = {word for each in known for word in each}
-                named = ", ".join(word for word in WORDS if word in here)
                 raise UserError(
                     f"optim.{key} is {getattr(config, key)!r:.200}, but no trained part of this model is {name.strip()!r:.60}; known are "
-                    f"{named}, a layer such as encoder.2, and words joined by dots such as encoder.2.ffn"
+                    f"{_describe(known)}"
                 )
+
+
+def _describe(known: set[frozenset[str]]) -> str:
+    """The names that parts with these words have, with examples for layers, if some arrays belong to one, and for joined words."""
+    named = [word for word in WORDS if any(word in each for each in known)]
+    stack = next((stack for stack in STACKS if any({stack, "ffn"} <= each for each in known)), None)
+    if stack is not None:
+        numbers = [int(word) for each in known if {stack, "ffn"} <= each for word in each if word.isdecimal()]
+        if numbers:
+            stack = f"{stack}.{max(numbers)}"
+            named.append(f"a layer such as {stack}")
+        named.append(f"words joined by dots such as {stack}.ffn")
+    return ", ".join(named)

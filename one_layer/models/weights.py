@@ -49,14 +49,13 @@ def random_collection(config: ModelConfig, seed: int) -> Variables:
 def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np.ndarray, "vocab d"]]) -> Variables:
     """The tables of `embedding_path`, for the collection `frozen`. `rows` has them by table name, with NaN rows for tokens not found.
 
-    A row that was not found is drawn, as it would be without the path. Under masks with `scale_by_keep`, the rows that were found are
-    multiplied by √(1/keep), as drawn rows are (the reference multiplies by √(1/(1-keep)), which is the same only at keep 0.5). Positions,
-    under `position_embedding`, are not changed.
+    A row that was not found is drawn, as it would be without the path. Under masks, the rows that were found are multiplied by
+    `_found_scale`. Positions, under `position_embedding`, are not changed.
     """
     found = {}
     for (name, *_), recipe in recipes(config).items():
         if name in rows:
-            scale = np.float32(recipe.scale)
+            scale = np.float32(_found_scale(config))
             found[name] = {"kernel": np.where(np.isnan(rows[name]), recipe.draw(seed), rows[name] * scale)}
     if "position_embedding" in rows:
         found["position_embedding"] = {"kernel": rows["position_embedding"]}
@@ -184,6 +183,19 @@ def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
 
 def _keep_scale(config: ModelConfig) -> float:
     return math.sqrt(1 / config.keep) if config.scale_by_keep else 1.0
+
+
+def _found_scale(config: ModelConfig) -> float:
+    """The factor of pre-trained rows: under masks that of drawn rows, or in preset `reference` √(1/(1-keep)), as in the paper's code.
+
+    The code means the fraction that is dropped where it has the one that is kept; both factors are equal at keep 0.5 alone. At keep 1 the
+    code's would be infinite; here nothing is masked then, and rows are not scaled.
+    """
+    if config.embedding != "masked":
+        return 1.0
+    if config.init_preset == "reference":
+        return math.sqrt(1 / (1 - config.keep)) if config.keep < 1.0 else 1.0
+    return _keep_scale(config)
 
 
 def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Constant:

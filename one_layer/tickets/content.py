@@ -20,11 +20,11 @@ from jaxtyping import Array, Float32, UInt8
 from one_layer.data.text.assets import TextAssets
 from one_layer.errors import UserError
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
-from one_layer.models import ModelConfig, roles, shapes
+from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.supermask import kept_count
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
-from one_layer.tickets.limits import check_work
+from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.settings import Settings, read_json, read_settings, read_text, write_settings, write_text
 
 Path = tuple[str, ...]
@@ -104,7 +104,8 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     config, known = settings.config, shapes(settings.config)
     _check_size(known, file)
     names = roles(config)
-    found = _read_recipes(file, names, known)
+    found = _read_recipes(file, config, names)
+    check_drawing(recipe for recipe, _ in found.values())
     assets, used = read_text(file, config)
     masks: dict[Path, np.ndarray] = {}
     arrays: dict[Path, np.ndarray] = {}
@@ -153,8 +154,9 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
     return bits
 
 
-def _read_recipes(file: TicketFile, names: dict[Path, str], known: dict[Path, Shape]) -> dict[Path, tuple[Recipe, str]]:
+def _read_recipes(file: TicketFile, config: ModelConfig, names: dict[Path, str]) -> dict[Path, tuple[Recipe, str]]:
     """The recipes and checksums of the random matrices that the seed gives, by the paths of their modules."""
+    known, own = shapes(config), recipes(config)
     modules = {names[path[1:-1]]: path[1:-1] for path in known if path[0] == "random"}
     entries = read_json(file.metadata, "random")
     found = {}
@@ -166,6 +168,8 @@ def _read_recipes(file: TicketFile, names: dict[Path, str], known: dict[Path, Sh
         if recipe.whole_shape != known["random", *module, "kernel"]:
             wanted = list(known["random", *module, "kernel"])
             raise damaged(f"its recipe makes {recipe.role} {list(recipe.whole_shape)}, but its model has {wanted}")
+        if ORTHOGONAL == recipe.scheme != own[module].scheme:
+            raise damaged(f"its recipe of {recipe.role} has the scheme {ORTHOGONAL}, which is one of reservoirs")
         found[module] = recipe, checksum
     return found
 

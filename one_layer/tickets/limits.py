@@ -6,7 +6,11 @@ Limits that depend on the size of the file are in `one_layer.tickets.content`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 from one_layer.errors import UserError
+from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.tickets.settings import Settings
 
 _MOST_LAYERS = 256  # in a stack: each layer may have random matrices of its own, and a cache
@@ -15,6 +19,16 @@ _LONG_LINE, _SHORT_LINE = 256, 16  # tokens
 # Of a long line; and of as many short lines as a batch has, which the user must give.
 _MOST_BYTES = {"line": 2**31, "batch": 2**39}
 _MOST_OPERATIONS = 2**43  # of a long line
+_MOST_ORTHOGONAL = 2**37  # multiplications; ten layers of RoBERTa_large (d 1024, ffn 4096) take less
+
+
+def check_drawing(recipes: Iterable[Recipe]) -> None:
+    """Raises: UserError for orthogonal matrices that would take long to draw: the time grows with rows · columns²."""
+    work = sum(math.prod(recipe.whole_shape) * min(recipe.shape) for recipe in recipes if recipe.scheme == ORTHOGONAL)
+    if work > _MOST_ORTHOGONAL:
+        raise UserError(
+            f"its orthogonal matrices would take {work:,} multiplications to draw; a ticket's may take at most {_MOST_ORTHOGONAL:,}"
+        )
 
 
 def check_work(settings: Settings) -> None:

@@ -122,6 +122,40 @@ def test_layers_that_fairseq_does_not_have_are_refused(changes):
         convert({}, TINY.replace(**changes))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "rms"},
+        {"norm": "rms_plain"},
+        {"weights": "dense", "norm": "plain"},
+        {"weights": "dense", "norm": "frozen"},
+        {"weights": "dense", "norm": "rms"},
+        {"weights": "dense", "bias": False},
+    ],
+    ids=str,
+)
+def test_norms_that_fairseq_does_not_have_are_refused(changes):
+    config = TINY.replace(**changes)
+    for convert_it in (
+        lambda: convert({}, config),
+        lambda: export(drawn(config), config),
+        lambda: write_options(config, ("de", "en")),
+    ):
+        with pytest.raises(
+            UserError, match=rf"model\.norm={config.norm} and model\.bias={config.bias}; fairseq's dense"
+        ):
+            convert_it()
+
+
+@pytest.mark.parametrize("layers", ["LL", "LlL"])
+def test_the_options_have_the_number_of_layers_of_a_string(layers):
+    config = of("dense").replace(encoder_layers=layers, decoder_layers=f"{layers}L")
+    options = write_options(config, ("de", "en"))
+    assert (options["encoder_layers"], options["decoder_layers"]) == (2, 3)
+    found = read_options(options, export(drawn(config), config))
+    assert (found["encoder_layers"], found["decoder_layers"]) == (2, 3)
+
+
 def test_the_names_and_shapes_are_those_of_fairseq():
     state = export(drawn(of("biases and affine norms")), of("biases and affine norms"))
     linear = [f"{a}.{p}_proj" for a in ("self_attn", "encoder_attn") for p in ("q", "k", "v", "out")] + ["fc1", "fc2"]

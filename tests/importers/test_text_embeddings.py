@@ -82,11 +82,21 @@ def test_errors_name_the_file_and_the_line(tmp_path, text, message):
         read_embeddings(tmp_path / "emb.txt", WORDS, 4)
 
 
-@pytest.mark.parametrize(("embedding", "factor"), [("frozen", 1.0), ("masked", 2.0)])
-def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(embedding, factor):
-    config = ModelConfig(
-        9, 9, d_model=4, ffn=4, heads=1, encoder_layers=1, decoder_layers=1, keep=0.25, embedding=embedding
-    )
+@pytest.mark.parametrize(
+    ("changes", "factor"),
+    [
+        ({"keep": 0.25, "embedding": "frozen"}, 1.0),
+        ({"keep": 0.25}, 2.0),
+        ({"keep": 0.25, "scale_by_keep": False}, 1.0),
+        ({"keep": 0.75, "init_preset": "reference"}, 2.0),
+        ({"keep": 0.75, "init_preset": "reference", "embedding": "frozen"}, 1.0),
+        ({"keep": 1.0, "init_preset": "reference"}, 1.0),
+    ],
+    ids=str,
+)
+def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(changes, factor):
+    """By √(1/keep), and by √(1/(1 - keep)) as in the paper's code."""
+    config = ModelConfig(9, 9, d_model=4, ffn=4, heads=1, encoder_layers=1, decoder_layers=1, **changes)
     rows = np.full((9, 4), np.nan, np.float32)
     rows[[2, 5]] = np.arange(8).reshape(2, 4)
     table = pretrained_tables(config, 3, {"target_embedding": rows})["target_embedding"]["kernel"]

@@ -142,6 +142,7 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
         ("small", ["--config.model.kep=0.3"], r"unknown key model\.kep in the config"),
         ("small", ["--config.train.updates=many"], "many"),
         ("mistyped", [], "half"),
+        ("missing", [], r"the config .*small\.py cannot be loaded: KeyError: 'missing'"),
         ("small", ["--config.seed=3"], "the sweep varies it; leave this option out"),
         ("small", ["--confg=3"], "confg"),
         ("twice", [], "two runs of the sweep have the same folder"),
@@ -153,6 +154,17 @@ def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
     with pytest.raises(UserError, match=message):
         planned(name, *shared)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("get_config", "message"),
+    [("def get_config():\n    return 1", "TypeError: get_config.. takes 0 positional"), ("1/0", "ZeroDivisionError")],
+)
+def test_a_config_that_cannot_be_loaded(config, tmp_path, get_config, message):
+    """The first one does not take the argument that its sweep gives."""
+    config.write_text(f"{get_config}\n\ndef sweep():\n    return [{{'config': 'dense'}}]\n")
+    with pytest.raises(UserError, match=rf"the config .*small\.py cannot be loaded: {message}"):
+        plans.make(str(config), "", [], tmp_path / "runs")
 
 
 def test_an_argument_is_given_once(config, tmp_path):

@@ -18,6 +18,7 @@ FORMS = {
     "bhqk,bkhd->bqhd": ((2, 2, 3, 300), (2, 300, 2, 5)),
     "...i,gij->...gj": ((3, 300), (3, 300, 4)),
     "...khc,...hk->...hc": ((2, 3, 300, 2, 4), (2, 3, 2, 300)),
+    "...khc,hk->...hc": ((2, 3, 300, 2, 4), (2, 300)),
     "bld,vd->blv": ((2, 3, 300), (7, 300)),
 }
 
@@ -60,6 +61,13 @@ def test_float32_products_are_plain(form):
 
     plain = operations(lambda x, y: jnp.einsum(form, x, y, preferred_element_type=jnp.float32))
     assert operations(lambda x, y: product(form, x, y, "float32")) == plain
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_nothing_is_broadcast(dtype):
+    """The gradient of a broadcast array would need a sum over the axes that it lacks."""
+    with pytest.raises(AssertionError, match=r"\(2, 3, 300, 2, 4\) and \(2, 300\) differ in their first axes"):
+        product("...khc,...hk->...hc", jnp.ones((2, 3, 300, 2, 4)), jnp.ones((2, 300)), dtype)
 
 
 def test_the_backend_computes_attention_and_its_gradients():

@@ -119,6 +119,26 @@ def test_the_dense_model_has_every_matrix_of_every_layer_with_biases_and_norms_a
     assert account(dense)["bytes"]["ticket"] == expected, "it has no masks: all of it is trained"
 
 
+FAMILIES = {
+    "translation": {},
+    "classifier": {"decoder_layers": 0, "embedding_norm": True},
+    "decoder": {"encoder_layers": 0},
+    "masked_lm": {"decoder_layers": 0, "embedding_norm": True},
+}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"norm_position": "pre"}, {"norm_position": "pre", "block": "modern"}], ids=str
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_dense_model_is_the_dense_model_of_its_shape(family, changes):
+    dense = TINY.replace(family=family, weights="dense", **FAMILIES[family], **changes)
+    found = account(dense)["parameters"]
+    assert found["dense"] == found["trained"]
+    for masked in (dense.replace(weights="one_layer"), dense.replace(weights="multi_layer", norm="plain")):
+        assert account(masked)["parameters"]["dense"] == found["trained"]
+
+
 def test_independent_masks_of_shared_weights_together_use_nearly_all_of_them():
     keep = 0.3
     config = TINY.replace(d_model=32, ffn=48, keep=keep, encoder_layers=6, decoder_layers=6)

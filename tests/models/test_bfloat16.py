@@ -17,6 +17,7 @@ from one_layer.tasks.model import prepared
 from one_layer.tasks.translation.generate import search
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
+from tests.models.test_layer_strings import KINDS
 
 # No two dimensions are alike, so a shape tells what an array is.
 ROWS, LENGTH, VOCAB, D, FFN, BEAM = 5, 7, 29, 16, 24, 3
@@ -122,6 +123,16 @@ def assert_no_matrix_is_cast_in_a_loop(program: Any) -> None:
     of_matrices = [(aval, inside) for aval, inside in casts if aval.shape[-2:] in KERNELS and aval.dtype == FLOAT32]
     assert of_matrices, "no matrix is cast at all"
     assert not [aval.str_short() for aval, inside in of_matrices if "while" in inside]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_reservoir_multiplies_in_bfloat16(kind):
+    """In the gradient and, for the states of decoding, in a search."""
+    chosen = config(weights="dense", encoder_layers="RL", decoder_layers="RL", **kind)
+    variables = jax.eval_shape(lambda: initialize(chosen, 0))
+    gradient = jax.grad(lambda variables: jnp.sum(build(chosen).apply(variables, tokens(), tokens())))
+    assert not products_in_other_types(jax.make_jaxpr(gradient)(variables))
+    assert not products_in_other_types(searching(chosen, variables))
 
 
 def test_prepared_matrices_of_layers_are_in_the_computing_type():

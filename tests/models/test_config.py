@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 from configs.common import SIZES
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, build
+from one_layer.models.families import FAMILIES
 
 # One layer of each stack and both embeddings of IWSLT14's vocabularies, times keep 0.5, in millions (paper A, table 1).
 PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
@@ -42,6 +44,8 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"shared_embedding": True}, "model.shared_embedding.*11.*13"),
         ({"encoder_layers": 0}, "model.encoder_layers is 0"),
         ({"decoder_layers": -1}, "model.decoder_layers is -1"),
+        ({"encoder_layers": 4097}, "model.encoder_layers is 4097; it must be at most 4096"),
+        ({"decoder_layers": "4000S+97R"}, "model.decoder_layers has 4097 letters; it must have at most 4096"),
         ({"ffn": 0}, "model.ffn is 0"),
         ({"heads": 0}, "model.heads is 0"),
         ({"source_vocab": 3}, "model.source_vocab is 3"),
@@ -65,6 +69,17 @@ def test_what_is_left_open_follows_from_the_weights():
     chosen = ModelConfig(11, 13, weights="dense", embedding="frozen", norm="plain", bias=False)
     assert (chosen.embedding, chosen.norm, chosen.bias) == ("frozen", "plain", False)
     assert ModelConfig(11, 13, keep=1) == ModelConfig(11, 13, keep=1.0)
+
+
+def test_build_says_what_every_family_takes_and_gives():
+    assert set(re.findall(r"- `(\w+)`: `apply", str(build.__doc__))) == set(FAMILIES)
+
+
+def test_the_deepest_stacks_are_taken():
+    config = ModelConfig(11, 13, encoder_layers=4096, decoder_layers=4096 * "S")
+    assert config.depth("encoder") == config.depth("decoder") == 4096
+    with pytest.raises(UserError, match=r"model.decoder_layers has 4097 letters; it must have at most 4096"):
+        config.replace(decoder_layers=4097 * "S")
 
 
 def test_a_config_is_a_frozen_value():

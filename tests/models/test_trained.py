@@ -69,6 +69,18 @@ def test_names_select_parts():
         ({"train_only": "masks"}, "no trained part of this model is 'masks'"),
         ({"freeze": "encoder.1,embeddings.ffn"}, r"is 'embeddings\.ffn'"),
         ({"train_only": "encoder", "freeze": "encoder"}, "leave nothing to train"),
+        (
+            {"freeze": "x"},
+            r"embeddings, all, a layer such as encoder\.3, words joined by dots such as encoder\.3\.ffn$",
+        ),
+        (
+            {"freeze": "encoder.2", "weights": "multi_layer", "sharing": "masks"},  # no array is of one layer
+            r"masks, embeddings, all, words joined by dots such as encoder\.ffn$",
+        ),
+        (
+            {"freeze": "encoder.2", "family": "decoder", "encoder_layers": 0},
+            r"a layer such as decoder\.1, words joined by dots such as decoder\.1\.ffn$",
+        ),
     ],
 )
 def test_a_name_without_a_part_is_refused(changes, message):

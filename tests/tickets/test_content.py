@@ -14,6 +14,7 @@ from one_layer.initializers import SCHEMES, Recipe
 from one_layer.supermask import kept_count
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets import limits
 from one_layer.tickets.content import checksum, from_file, to_bytes
 from one_layer.tickets.file import TicketFile
 from tests.random_tickets import CONFIG, DICE, masks_of, packed, ticket_of
@@ -141,15 +142,35 @@ WIDER = {**RECIPES[0], "shape": [RECIPES[0]["shape"][0], 99]}
         ([1], "its metadata 'random' are not a list of recipes"),
         ([{**RECIPES[0], "role": "x"}], "'x' twice, or its model has no such matrix"),
         ([RECIPES[0], RECIPES[0]], "twice, or its model has no such matrix"),
+        (
+            [{**RECIPES[0], "scheme": "orthogonal"}],
+            r"its recipe of .* has the scheme orthogonal, which is one of reservoirs",
+        ),
         ([WIDER], r"its recipe makes .*, 99\], but its model has \["),
         (RECIPES[1:], "it lacks the tensor 'random/"),
     ],
-    ids=["no list", "no recipe", "unknown", "twice", "wider", "too few"],
+    ids=["no list", "no recipe", "unknown", "twice", "orthogonal", "wider", "too few"],
 )
 def test_recipes_are_of_the_model_s_random_matrices(entries, message):
     file = ticket_file.from_bytes(CONTENT)
     with pytest.raises(UserError, match=message):
         from_file(dataclasses.replace(file, metadata={**file.metadata, "random": json.dumps(entries)}), DRAWN)
+
+
+def test_orthogonal_matrices_of_reservoirs_are_read_within_a_limit_of_time(monkeypatch):
+    """Two layers of a GRU, whose matrices are drawn for reservoirs alone."""
+    config = CONFIG.replace(encoder_layers="SRR", reservoir="gru")
+    ticket = ticket_of(config)
+    drawn = {(1, each.recipe): each for each in ticket.drawn.values()}
+    file = ticket_file.from_bytes(to_bytes(ticket)[0])
+    by_hand = 2 * 2 * 3 * (6 * 3**2 + 3 * 3**2)  # layers, directions, gates, and the input's and the state's matrices
+    monkeypatch.setattr(limits, "_MOST_ORTHOGONAL", by_hand)
+    assert from_file(file, drawn).drawn.keys() == ticket.drawn.keys()
+    monkeypatch.setattr(limits, "_MOST_ORTHOGONAL", by_hand - 1)
+    with pytest.raises(
+        UserError, match=f"orthogonal matrices would take {by_hand} multiplications.* at most {by_hand - 1}$"
+    ):
+        from_file(file, drawn)
 
 
 RECIPE = {"role": "r", "shape": [3, 4], "scheme": SCHEMES[0], "scale": 1.0}

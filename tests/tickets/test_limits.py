@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import pytest
 
 from configs import common
 from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
+from one_layer.initializers import Recipe
 from one_layer.layers.attention import empty_cache
 from one_layer.models import ModelConfig
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.work import Work
-from one_layer.tickets.limits import check_work
+from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.settings import Settings
 
 SMALL = ModelConfig(1000, 1000, d_model=64, ffn=128, heads=4, encoder_layers=2, decoder_layers=2)
@@ -91,6 +94,18 @@ def test_each_limit_is_of_a_long_line_or_of_a_batch_of_short_ones(monkeypatch, l
     work = most
     with pytest.raises(UserError, match=what):
         check(SMALL, max_tokens=512)
+
+
+def test_matrices_that_take_hours_to_draw_are_refused():
+    """Two orthogonal matrices of 8,192² hold no more weights than any file may describe. Other schemes draw each entry by itself."""
+    wide = Recipe("r", (2**13, 2**13), "orthogonal")
+    for refused in ([wide, wide], [Recipe("r", (2**10, 2**12), "orthogonal", layers=33)]):
+        with pytest.raises(
+            UserError, match=r"would take [0-9,]+ multiplications to draw; a ticket's may take at most 137,438"
+        ):
+            check_drawing(refused)
+        check_drawing([dataclasses.replace(each, scheme="normal") for each in refused])
+    check_drawing([Recipe("r", (2**10, 2**12), "orthogonal", layers=32)])
 
 
 def test_a_batch_has_a_line_at_least(monkeypatch):

@@ -9,6 +9,8 @@ import pytest
 
 import one_layer
 from one_layer import tickets
+from one_layer.models.accounting import describe_ticket, ticket_size
+from one_layer.tickets.inspection import inspect
 from tests import ROOT
 
 SHIPPED = sorted((ROOT / "tickets").glob("*.safetensors"))
@@ -38,6 +40,19 @@ def test_it_names_no_folder_of_the_machine_that_trained_it(path: Path):
     assert not Path(tickets.load(path).data.directory).is_absolute()
     header = path.read_bytes()[:100_000].decode("latin-1")
     assert not re.search(r'"/\w+/|\\"/\w+/', header)
+
+
+@by_ticket
+def test_the_log_before_training_promises_the_size_of_the_weights_alone(path: Path):
+    """Vocabularies, codes and the header may take tens of thousands of bytes more."""
+    found = inspect(path)
+    weights = sum(each.stored for each in found.matrices) + found.arrays
+    fewest, most = ticket_size(found.config)
+    assert weights <= most
+    if not found.arrays:  # which may be stored in fewer bits
+        assert fewest <= weights and most < path.stat().st_size, "so the line must not speak of the whole file"
+    (line,) = describe_ticket(found.config)
+    assert line.startswith("the weights in the ticket") and line.endswith("settings come on top")
 
 
 @pytest.mark.slow
