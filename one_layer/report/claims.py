@@ -53,12 +53,13 @@ def _judged(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
 
 
 def _best_keep(line: Line) -> tuple[str, str] | None:
-    means = {point.keep: point.mean for point in line.points if point.mean is not None}
-    if len(means) < 3:
+    points = sorted((point for point in line.points if point.mean is not None), key=lambda point: point.merit or 0.0)
+    if len(points) < 3:
         return None
-    best, worst = max(means, key=lambda keep: means[keep]), min(means, key=lambda keep: means[keep])
-    holds = 0.4 <= best <= 0.6 and worst in (min(means), max(means))
-    return _verdict(holds), f"best at {best:g} ({means[best]:.4g}), worst at {worst:g} ({means[worst]:.4g})"
+    worst, *_, best = points
+    keeps = [point.keep for point in points]
+    holds = 0.4 <= best.keep <= 0.6 and worst.keep in (min(keeps), max(keeps))
+    return _verdict(holds), f"best at {best.keep:g} ({best.mean:.4g}), worst at {worst.keep:g} ({worst.mean:.4g})"
 
 
 def _pair(claim: str, one: Line, other: Line, judge: Callable[[Point, Point], bool]) -> Iterator[tuple[str, str, str]]:
@@ -84,7 +85,7 @@ def _equal(one: Point, other: Point) -> bool:
 
 
 def _above(one: Point, other: Point) -> bool:
-    return (one.mean or 0.0) > (other.mean or 0.0)
+    return (one.merit or 0.0) > (other.merit or 0.0)
 
 
 def _is_wider(one: Line, other: Line) -> bool:

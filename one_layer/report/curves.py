@@ -64,7 +64,7 @@ def score_against_bytes(points: list[Point], number: int) -> Picture | None:
     if len(sizes) < 2:
         return None
     bench = points[0].bench
-    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure])
+    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
     _log_of_bytes(axes, sizes)
     groups: dict[str, list[tuple[Point, tuple[int, bool]]]] = {}
     for (point, size), name in zip(sized, naming.distinct([point.config for point, _ in sized]), strict=True):

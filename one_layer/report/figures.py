@@ -96,7 +96,7 @@ def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimensi
 def draw(comparison: Comparison, number: int) -> Picture:
     """Score against keep, a line for each model, with one standard deviation as error bars."""
     first = comparison.lines[0].points[0]
-    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure])
+    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure].name)
     for place, line in enumerate(comparison.lines):
         _line(axes, line, COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
     for place, point in enumerate(comparison.dense):

@@ -11,16 +11,24 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from one_layer.report.reading import Record
 
-# The measure that figures show, for each task: its key in the scores, and its name for people.
+
+class Measure(NamedTuple):
+    """A measure: its name for people, and whether less of it is better."""
+
+    name: str
+    less_is_better: bool = False
+
+
+# The measures that figures show, by their keys in the scores. Of several, a figure shows the first.
 MEASURES = {
-    "bleu_tokenized": "tokenised BLEU",
-    "accuracy": "accuracy",
-    "matthews": "Matthews' correlation",
-    "nll": "nll",
+    "bleu_tokenized": Measure("tokenised BLEU"),
+    "accuracy": Measure("accuracy"),
+    "matthews": Measure("Matthews' correlation"),
+    "nll": Measure("nll", less_is_better=True),
 }
 # Keys that change no score. Where the text lies does not count if a fingerprint says what it is.
 _WITHOUT_EFFECT = ("data.store", "data.tests", "train.log_every", "train.stall_minutes", "train.keep_last")
@@ -42,7 +50,7 @@ class Bench:
     @property
     def title(self) -> str:
         """A name for people."""
-        return f"{self.test}, {MEASURES.get(self.measure, self.measure)}"
+        return f"{self.test}, {MEASURES[self.measure].name}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,11 @@ class Point:
     def mean(self) -> float | None:
         """The mean of the values; None without any."""
         return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def merit(self) -> float | None:
+        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
+        return -self.mean if self.mean is not None and MEASURES[self.bench.measure].less_is_better else self.mean
 
     @property
     def deviation(self) -> float | None:

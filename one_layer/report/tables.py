@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
-from one_layer.report.points import Bench, Point
+from one_layer.report.points import MEASURES, Bench, Point
 from one_layer.report.reading import Record
 
 
@@ -96,8 +96,10 @@ def statements() -> Table:
 
 
 def all_points(bench: Bench, points: list[Point]) -> Table:
-    """Every point of a bench, with its bytes and its share of the best fully weighted model."""
+    """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
     dense = [point.mean for point in points if not point.masked and point.mean is not None]
+    if MEASURES[bench.measure].less_is_better:
+        dense = []  # a model of which twice as much is worse has no share
     rows = []
     for point in points:
         size = point.bytes
@@ -144,7 +146,7 @@ def examples(points: list[Point]) -> Table:
     best: dict[str, Point] = {}
     for point in points:
         kind, known = naming.weights(point.config), point.mean is not None and point.checkpoint == "best"
-        if known and _examples(point) and (kind not in best or (point.mean or 0.0) > (best[kind].mean or 0.0)):
+        if known and _examples(point) and (kind not in best or (point.merit or 0.0) > (best[kind].merit or 0.0)):
             best[kind] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):

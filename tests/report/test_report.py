@@ -21,7 +21,7 @@ from one_layer.report.curves import convergence
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import areas, methods, table_1
+from one_layer.report.tables import all_points, areas, examples, methods, table_1
 from tests import ROOT
 from tests.report.made_runs import KEEPS, config, score, write_figures, write_run
 
@@ -180,6 +180,28 @@ def test_claims_follow_the_points(runs, tmp_path):
     assert rows["one layer about equals L layers"][2] == "does not hold"
     assert rows["one layer about equals L layers"][3].endswith("not at keep 0.1, 0.5, 0.9")
     assert rows["one layer: best around keep 0.5, worst near 0 and 1"][2] == "does not hold"
+
+
+def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
+    def write(changes, nll):
+        line = {"source": "a", "reference": "b", "hypothesis": str(nll)}
+        write_run(tmp_path / str(nll), changes, 0.0, test={"test": {"nll": nll}}, examples={"test": [line]})
+
+    pretrained, many = {"model.embedding_path": "runs/dense"}, {"model.weights": "multi_layer", "model.sharing": "none"}
+    for keep, nll in ((0.1, 2.0), (0.5, 1.5), (0.9, 1.9)):
+        for changes, more in ((pretrained, 0.0), ({}, 0.01), (many, 0.02)):
+            write({**changes, "model.keep": keep}, nll + more)
+    for nll in (1.2, 3.0):
+        write({"model.weights": "dense", "optim.lr": nll}, nll)
+    every = found(tmp_path)
+    bench = every[0].bench
+    judged = {row[1]: row[2:] for row in claims({bench: comparisons(every)}).rows}
+    best = next(verdict for claim, verdict in judged.items() if claim.startswith("one layer: best"))
+    assert best == ["holds", "best at 0.5 (1.51), worst at 0.1 (2.01)"]
+    assert judged["pre-trained embeddings help"][0] == "holds"
+    assert sorted(examples(every).rows[0][2:]) == ["1.2", "1.5", "1.52"]
+    table = all_points(bench, every)
+    assert {row[table.columns.index("of the best fully weighted")] for row in table.rows} == {""}
 
 
 def test_methods_say_how_to_make_a_run_again(tmp_path):
