@@ -204,6 +204,28 @@ def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
     assert {row[table.columns.index("of the best fully weighted")] for row in table.rows} == {""}
 
 
+@pytest.mark.parametrize(
+    ("task", "measure", "verdicts"),
+    [
+        ("translation", "bleu_tokenized", ["holds", "does not hold"]),
+        ("classification", "accuracy", ["does not hold", "holds"]),
+        ("causal_lm", "nll", []),
+        ("masked_lm", "accuracy", []),
+    ],
+)
+def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure, verdicts):
+    """Of two models, one is best at keep 0.5 and the other at 0.7."""
+    for rate, best in ((0.1, 0.5), (0.2, 0.7)):
+        for keep in KEEPS:
+            values = {"test": {measure: 0.9 - abs(keep - best)}}
+            write_run(
+                tmp_path / f"{best},{keep}", {"task": task, "model.keep": keep, "optim.lr": rate}, 0.0, test=values
+            )
+    every = found(tmp_path)
+    rows = claims({every[0].bench: comparisons(every)}).rows
+    assert [row[2] for row in rows] == verdicts
+
+
 def test_methods_say_how_to_make_a_run_again(tmp_path):
     write_run(tmp_path / "a", {"model.keep": 0.3}, 30.0)
     table = methods(read_runs(str(tmp_path / "*")))
