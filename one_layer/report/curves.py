@@ -50,7 +50,7 @@ def _central(points: list[Point]) -> list[Point]:
     """Fully weighted models, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
     for point in points:
-        if point.checkpoint == "best" and point.values:
+        if point.whole and point.values:
             key = point.without(["model.keep"])
             if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
                 best[key] = point
@@ -69,7 +69,7 @@ def score_against_bytes(points: list[Point], number: int) -> Picture | None:
     groups: dict[str, list[tuple[Point, tuple[int, bool]]]] = {}
     for (point, size), name in zip(sized, naming.distinct([point.config for point, _ in sized]), strict=True):
         if size:
-            file = f", {point.checkpoint}" if point.checkpoint != "best" else ""
+            file = "" if point.whole else f", {point.scored}"
             groups.setdefault(name + file, []).append((point, size))
     for place, (name, members) in enumerate(groups.items()):
         colour = COLOURS[place % len(COLOURS)]

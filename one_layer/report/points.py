@@ -10,7 +10,6 @@ import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.report.reading import Record
@@ -53,15 +52,20 @@ class Bench:
         return f"{self.test}, {MEASURES[self.measure].name}"
 
 
+_Key = tuple[Bench, str, str, str, Setting]  # what makes a point: bench, checkpoint, layers, search and setting
+
+
 @dataclass(frozen=True)
 class Point:
     """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
 
-    `checkpoint` says which checkpoint was scored, `search` how. `config` is that of one of the runs.
+    `checkpoint` says which checkpoint was scored, `layers` which of its layers, if some were left out, and `search` how. `config` is that
+    of one of the runs.
     """
 
     bench: Bench
     checkpoint: str
+    layers: str
     search: str
     setting: Setting
     config: dict[str, Any]
@@ -85,6 +89,16 @@ class Point:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
+    def whole(self) -> bool:
+        """Whether this is the best checkpoint with all its layers, which figures show."""
+        return _is_whole(self.checkpoint, self.layers)
+
+    @property
+    def scored(self) -> str:
+        """What was scored, for people: the checkpoint, and the layers that stay if some were left out."""
+        return f"{self.checkpoint}, {self.layers}" if self.layers else self.checkpoint
+
+    @property
     def masked(self) -> bool:
         """Whether the model has masks."""
         return self.config.get("model.weights") != "dense"
@@ -104,9 +118,9 @@ class Point:
         """The bytes of the model, and whether a file was measured. If a dense model has no file, its bytes are counted."""
         for record in self.records:
             for values in record.evaluations:
-                if "file_bytes" in values and _checkpoint(values) == self.checkpoint:
+                if "file_bytes" in values and (values["checkpoint"], _layers(values)) == (self.checkpoint, self.layers):
                     return int(values["file_bytes"]), True
-            if self.checkpoint != "best":
+            if not self.whole:
                 continue
             counted = record.result.get("bytes", {})
             if self.masked and "ticket_file" in counted:
@@ -118,31 +132,35 @@ class Point:
 
 def points(records: list[Record]) -> list[Point]:
     """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
-    found: dict[tuple[Bench, str, str, Setting], list[tuple[Record, float]]] = {}
+    found: dict[_Key, list[tuple[Record, float]]] = {}
     for record in records:
-        for bench, checkpoint, search, value in _scores(record):
-            known = found.setdefault((bench, checkpoint, search, setting(record)), [])
+        for bench, checkpoint, layers, search, value in _scores(record):
+            known = found.setdefault((bench, checkpoint, layers, search, setting(record)), [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
     missing = [record for record in records if not record.result]
     for record in missing:
-        for bench, checkpoint, search in {key[:3] for key in found if _beside(record, key[0], found)}:
-            if checkpoint == "best":
-                found.setdefault((bench, checkpoint, search, setting(record)), [])
+        for bench, checkpoint, layers, search in {key[:4] for key in found if _beside(record, key[0], found)}:
+            if _is_whole(checkpoint, layers):
+                found.setdefault((bench, checkpoint, layers, search, setting(record)), [])
     return [_point(key, scored, missing) for key, scored in sorted(found.items(), key=lambda item: _order(item[0]))]
 
 
-def _point(key: tuple[Bench, str, str, Setting], scored: list[tuple[Record, float]], missing: list[Record]) -> Point:
-    bench, checkpoint, search, each = key
-    absent = tuple(record for record in missing if setting(record) == each) if checkpoint == "best" else ()
+def _is_whole(checkpoint: str, layers: str) -> bool:
+    return checkpoint == "best" and not layers
+
+
+def _point(key: _Key, scored: list[tuple[Record, float]], missing: list[Record]) -> Point:
+    bench, checkpoint, layers, search, each = key
+    absent = tuple(record for record in missing if setting(record) == each) if _is_whole(checkpoint, layers) else ()
     config = (scored[0][0] if scored else absent[0]).config
     values, records = tuple(value for _, value in scored), tuple(record for record, _ in scored)
-    return Point(bench, checkpoint, search, each, config, values, records, absent)
+    return Point(bench, checkpoint, layers, search, each, config, values, records, absent)
 
 
-def _order(key: tuple[Bench, str, str, Setting]) -> tuple[Any, ...]:
-    values = dict(key[3])
-    return (key[0], values.get("model.weights", ""), key[3], key[1], key[2])
+def _order(key: _Key) -> tuple[Any, ...]:
+    bench, *scored, each = key
+    return (bench, dict(each).get("model.weights", ""), each, *scored)
 
 
 def _beside(record: Record, bench: Bench, found: dict[Any, list[tuple[Record, float]]]) -> bool:
@@ -170,26 +188,25 @@ def setting(record: Record) -> Setting:
     return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()) if value)
 
 
-def _scores(record: Record) -> list[tuple[Bench, str, str, float]]:
-    """(bench, checkpoint, search, value) of every score of a run."""
+def _scores(record: Record) -> list[tuple[Bench, str, str, str, float]]:
+    """(bench, checkpoint, layers, search, value) of every score of a run."""
     found = []
     own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
-    scored = [(test, "best", own, values) for test, values in record.result.get("test", {}).items()]
-    for values in record.evaluations:
-        scored.append((str(values.get("split")), _checkpoint(values), values, values))
-    for test, checkpoint, search, values in scored:
+    scored = [(test, {"checkpoint": "best", **own, **values}) for test, values in record.result.get("test", {}).items()]
+    scored += [(str(values.get("split")), values) for values in record.evaluations]
+    for test, values in scored:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue
-        content = record.result.get("data", {}).get(test) or _described(record, values)
+        content = values.get("fingerprint") or record.result.get("data", {}).get(test) or _described(record, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append((bench, checkpoint, _search(search), float(values[measure])))
+        found.append((bench, values["checkpoint"], _layers(values), _search(values), float(values[measure])))
     return found
 
 
-def _checkpoint(values: dict[str, Any]) -> str:
-    """Which checkpoint was evaluated, or the name of the ticket's file."""
-    return Path(str(values.get("checkpoint", "best"))).name
+def _layers(values: dict[str, Any]) -> str:
+    """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
+    return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())
 
 
 def _search(values: dict[str, Any]) -> str:

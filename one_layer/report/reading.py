@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 import shlex
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -12,6 +13,10 @@ from typing import Any
 from one_layer.errors import UserError
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
+
+# What a file of scores has in its name: layers that stay, and then another place of the text.
+_LAYERS = re.compile(r"-(encoder|decoder)-(\d+(?:\.\d+)*)")
+_DIRECTORY, _TEXT = re.compile(r"\bdirectory-.+"), re.compile(r"\b(directory|valid)-.+")
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,27 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
         read_object(paths.config_file) if paths.config_file.is_file() else planned.get("config", {})
     )
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
-    evaluations = [read_object(path) for path in sorted(folder.glob("evaluation-*.json"))]
+    evaluations = [_evaluation(path) for path in sorted(folder.glob("evaluation-*.json"))]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     return Record(folder, flatten(config), result, read_metrics(paths.metrics_file), evaluations, command)
+
+
+def _evaluation(path: Path) -> dict[str, Any]:
+    """The scores of one split, with the name of their `checkpoint` and the `layers` that stay.
+
+    In files of earlier versions, only the names say which layers are left out, and whether the text is another one than the run's.
+    """
+    values = read_object(path)
+    checkpoint = Path(str(values.get("checkpoint", "best"))).name
+    if "layers" not in values:
+        name = path.stem.removeprefix(f"evaluation-{values.get('split')}-").removeprefix(_in_names(checkpoint))
+        text = (_TEXT if values.get("split") == "valid" else _DIRECTORY).search(name)
+        values["layers"] = dict(_LAYERS.findall(name[: text.start()] if text else name))
+        if text:
+            values["fingerprint"] = f"another text: {text[0]}"
+    return {**values, "checkpoint": checkpoint}
+
+
+def _in_names(words: str) -> str:
+    """Words as names of files have them (`one_layer.runs.folder`)."""
+    return re.sub(r"[^\w.]+", "-", words).strip("-.")

@@ -52,7 +52,7 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
 
 
 def _matching(kind: str, points: list[Point]) -> list[str]:
-    half = [point for point in points if point.checkpoint == "best" and (not point.masked or point.keep == 0.5)]
+    half = [point for point in points if point.whole and (not point.masked or point.keep == 0.5)]
     one = [point for point in half if point.config.get("model.weights") == "one_layer"]
     plain = [point for point in one if naming.embeddings(point.config) == "random, masked"]
     shapes = Counter(naming.shape(point.config) for point in plain or one for _ in (*point.values, *point.missing))
@@ -106,7 +106,7 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
         kept = f"{point.keep:g}" if point.masked else ""
-        rows.append([naming.model(point.config), kept, point.checkpoint, score(point), share, weight])
+        rows.append([naming.model(point.config), kept, point.scored, score(point), share, weight])
     columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
@@ -118,7 +118,7 @@ def masks(points: list[Point]) -> Table:
     rows = []
     for point in points:
         counted = next((record.result["parameters"] for record in point.records if record.result), None)
-        if not point.masked or point.checkpoint != "best" or not counted:
+        if not point.masked or not point.whole or not counted:
             continue
         shared, used = counted.get("shared"), counted.get("shared_used")
         flips = [line["mask/flips"] for record in point.records for line in record.metrics[-2:] if "mask/flips" in line]
@@ -145,7 +145,7 @@ def examples(points: list[Point]) -> Table:
     """Lines of a test set with their references, and what the best model of each kind of weights made of them."""
     best: dict[str, Point] = {}
     for point in points:
-        kind, known = naming.weights(point.config), point.mean is not None and point.checkpoint == "best"
+        kind, known = naming.weights(point.config), point.mean is not None and point.whole
         if known and _examples(point) and (kind not in best or (point.merit or 0.0) > (best[kind].merit or 0.0)):
             best[kind] = point
     rows: dict[tuple[str, str], list[str]] = {}

@@ -91,6 +91,41 @@ def test_other_checkpoints_are_points_of_their_own(tmp_path):
     assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
 
 
+SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["recorded", "in the names of files alone"])
+def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path, older):
+    """The test set of the run is `cccc3333`."""
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    for split, name, layers, text, value in (
+        ("test", "", {}, "cccc3333", 30.0),
+        ("test", "-best-encoder-1.3-decoder-2", {"encoder": "1.3", "decoder": "2"}, "cccc3333", 13.0),
+        ("test", "-best-directory-data-decoder-2", {}, "dddd", 14.0),
+        ("test", "-best-valid-newer", {}, "cccc3333", 30.0),
+        ("valid", "", {}, "bbbb2222", 70.0),
+        ("valid", "-best-encoder-1.3-valid_beam-2", {"encoder": "1.3"}, "bbbb2222", 33.0),
+        ("valid", "-best-valid-newer", {}, "eeee", 50.0),
+        ("valid", "-ticket-encoder-2.safetensors-encoder-2", {"encoder": "2"}, "bbbb2222", 22.0),
+    ):
+        known = {} if older else {"layers": layers, "fingerprint": text}
+        checkpoint = "ticket-encoder-2.safetensors" if "ticket" in name else "best"
+        values = {"split": split, "checkpoint": checkpoint, **SEARCH, **known, "bleu_tokenized": value}
+        values |= {"signature": "tok:13a|version:2.6.0"} if split == "test" else {}
+        (folder / f"evaluation-{split}{name}.json").write_text(json.dumps(values))
+    every = found(tmp_path)
+    contents = {value: point.bench.content for point in every for value in point.values}
+    assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
+    assert {point.values: point.scored for point in every if point.layers} == {
+        (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
+        (33.0,): "best, layers 1.3 of the encoder",
+        (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
+    }
+    assert contents[13.0] == contents[30.0] == "cccc3333" != contents[14.0]
+    assert contents[22.0] == contents[33.0] == contents[70.0] == "bbbb2222" != contents[50.0]
+    assert {point.values for point in every if point.bytes} == {(14.0,), (30.0,), (50.0,), (70.0,)}
+
+
 def test_missing_runs_of_a_sweep_are_missing_points(runs):
     every = points(read_runs(str(runs)))
     lost = [point for point in every if point.missing]
