@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from one_layer.report.figures import Comparison, Line
-from one_layer.report.naming import INITIALISATION
+from one_layer.report.naming import INITIALISATION, depths
 from one_layer.report.points import Bench, Point
 from one_layer.report.tables import Table
 
@@ -109,8 +109,7 @@ def _above(one: Point, other: Point) -> bool:
 
 def _is_wider(one: Line, other: Line) -> bool:
     first, second = one.points[0].config, other.points[0].config
-    layers = ("model.encoder_layers", "model.decoder_layers")
-    return first["model.d_model"] > second["model.d_model"] and all(first[name] == second[name] for name in layers)
+    return first["model.d_model"] > second["model.d_model"] and depths(first) == depths(second)
 
 
 def _differ_in_scheme(one: Line, other: Line, *schemes: str) -> bool:

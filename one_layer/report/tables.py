@@ -68,23 +68,25 @@ def _matching(kind: str, points: list[Point]) -> list[str]:
 def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
     """For each kind of row, whether a point belongs there."""
 
-    def same(point: Point, *names: str) -> bool:
-        return all(point.config.get(f"model.{name}") == base.config.get(f"model.{name}") for name in names)
+    def width(point: Point) -> tuple[int, int]:
+        return point.config.get("model.d_model", 0), point.config.get("model.ffn", 0)
 
-    def more(point: Point, name: str) -> bool:
-        return point.config.get(f"model.{name}", 0) > base.config.get(f"model.{name}", 0)
+    def depth(point: Point) -> tuple[int, int]:
+        return naming.depths(point.config)
+
+    def alike(point: Point) -> bool:
+        return width(point) == width(base) and depth(point) == depth(base)
 
     def one(point: Point, pretrained: bool) -> bool:
         is_one = point.config.get("model.weights") == "one_layer"
         return is_one and bool(point.config.get("model.embedding_path")) == pretrained
 
-    width, depth = ("d_model", "ffn"), ("encoder_layers", "decoder_layers")
     return {
-        published.DENSE: lambda p: not p.masked and same(p, *width, *depth),
-        published.RANDOM: lambda p: one(p, False) and same(p, *width, *depth),
-        published.PRETRAINED: lambda p: one(p, True) and same(p, *width, *depth),
-        published.WIDE: lambda p: one(p, True) and more(p, "d_model") and same(p, *depth),
-        published.DEEP: lambda p: one(p, True) and more(p, "encoder_layers") and same(p, *width),
+        published.DENSE: lambda p: not p.masked and alike(p),
+        published.RANDOM: lambda p: one(p, False) and alike(p),
+        published.PRETRAINED: lambda p: one(p, True) and alike(p),
+        published.WIDE: lambda p: one(p, True) and width(p)[0] > width(base)[0] and depth(p) == depth(base),
+        published.DEEP: lambda p: one(p, True) and depth(p)[0] > depth(base)[0] and width(p) == width(base),
     }
 
 

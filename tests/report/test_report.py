@@ -200,6 +200,27 @@ def test_the_papers_numbers_stand_beside_ours(runs):
     assert "90.00" in rows["one random layer, random embeddings"][-1]
 
 
+def test_layer_strings_and_numbers_of_layers_are_compared_by_depth(tmp_path):
+    pretrained = {"model.embedding_path": "runs/dense", "model.embedding_source": "run"}
+    models = [
+        ({}, 10.0),
+        ({"model.weights": "dense", "model.encoder_layers": "LL", "model.decoder_layers": "LL"}, 20.0),
+        ({**pretrained, "model.encoder_layers": "SS"}, 30.0),
+        ({**pretrained, "model.d_model": 256, "model.decoder_layers": "2S+0R"}, 40.0),
+        ({**pretrained, "model.encoder_layers": "SSSS", "model.decoder_layers": "SSSS"}, 50.0),
+    ]
+    for changes, value in models:
+        write_run(tmp_path / str(value), changes, value)
+    every = found(tmp_path)
+    assert [row[-1].split()[0] for row in table_1({every[0].bench: every}).rows] == [
+        "20.00",
+        "10.00",
+        "30.00",
+        "40.00",
+        "50.00",
+    ]
+
+
 def test_claims_follow_the_points(runs, tmp_path):
     every = points(read_runs(str(runs)))
     verdicts = {row[1]: row[2] for row in claims({every[0].bench: comparisons(every)}).rows}
