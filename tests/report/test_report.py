@@ -132,6 +132,12 @@ def test_missing_runs_of_a_sweep_are_missing_points(runs):
     assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
 
 
+@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
+def test_missing_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
+    monkeypatch.chdir(runs.parent)
+    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))
+
+
 def test_a_figure_compares_models_that_differ_in_one_thing(runs):
     each = {comparison.kind: comparison for comparison in comparisons(points(read_runs(str(runs))))}
     assert each.keys() == {"figure2", "figure3", "figure4", "figure5"}
