@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from one_layer.report.reading import Record
+from one_layer.runs.records import changes_scores
 
 
 class Measure(NamedTuple):
@@ -29,8 +30,6 @@ MEASURES = {
     "matthews": Measure("Matthews' correlation"),
     "nll": Measure("nll", less_is_better=True),
 }
-# Keys that change no score. Where the text lies does not count if a fingerprint says what it is.
-_WITHOUT_EFFECT = ("data.store", "data.tests", "train.log_every", "train.stall_minutes", "train.keep_last")
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b")
 
 Setting = tuple[tuple[str, str], ...]
@@ -179,11 +178,13 @@ def setting(record: Record) -> Setting:
     A key that a later version of the program added is missing in older runs, where what it does was off.
     """
     data = record.result.get("data", {})
-    left_out = {"seed", *_WITHOUT_EFFECT} | (
-        {"data.directory"} if data or record.get("data.source") == "toy" else set()
-    )
+    left_out = {"seed", "data.tests"}
+    if data or record.get("data.source") == "toy":  # a fingerprint says what the text is, wherever it lies
+        left_out.add("data.directory")
     values = {
-        name: value for name, value in record.config.items() if name not in left_out and "evaluation." not in name
+        name: value
+        for name, value in record.config.items()
+        if name not in left_out and changes_scores(name) and "evaluation." not in name
     }
     return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()) if value)
 

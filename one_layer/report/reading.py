@@ -58,9 +58,9 @@ def read_runs(pattern: str) -> list[Record]:
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
     folders = {path for path in matched if _holds_anything(path)}
     folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}
-    planned = {path: run for sweep in sweeps for path, run in _planned(sweep).items()}
+    planned = {path: run for sweep in sweeps for path, run in planned_runs(sweep).items()}
     for sweep in {path.parent for path in folders if (path.parent / SWEEP_FILE).is_file()} - sweeps:
-        planned |= {path: run for path, run in _planned(sweep).items() if fnmatch(str(path), pattern)}
+        planned |= {path: run for path, run in planned_runs(sweep).items() if fnmatch(str(path), pattern)}
     if not folders and not planned:
         raise UserError(
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
@@ -73,7 +73,7 @@ def _holds_anything(path: Path) -> bool:
     return paths.result_file.is_file() or paths.config_file.is_file()
 
 
-def _planned(sweep: Path) -> dict[Path, dict[str, Any]]:
+def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:
     """The runs of a sweep, by folder."""
     return {sweep / name: run for name, run in read_object(sweep / SWEEP_FILE).get("runs", {}).items()}
 
