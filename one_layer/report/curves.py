@@ -10,7 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from one_layer.report import naming
 from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.points import MEASURES, Point
+from one_layer.report.measures import MEASURES
+from one_layer.report.points import Point
 from one_layer.report.reading import Record
 
 _MOST = len(COLOURS)  # lines in one picture

@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 
 from one_layer.report import naming
 from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
+from one_layer.report.measures import MEASURES
 from one_layer.report.naming import Dimension
-from one_layer.report.points import MEASURES, Point, Setting
+from one_layer.report.points import Point, Setting
 
 _KEEP = "model.keep"
 

@@ -10,26 +10,12 @@ import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from one_layer.report.measures import MEASURES
 from one_layer.report.reading import Record
 from one_layer.runs.records import changes_scores
 
-
-class Measure(NamedTuple):
-    """A measure: its name for people, and whether less of it is better."""
-
-    name: str
-    less_is_better: bool = False
-
-
-# The measures that figures show, by their keys in the scores. Of several, a figure shows the first.
-MEASURES = {
-    "bleu_tokenized": Measure("tokenised BLEU"),
-    "accuracy": Measure("accuracy"),
-    "matthews": Measure("Matthews' correlation"),
-    "nll": Measure("nll", less_is_better=True),
-}
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b")
 
 Setting = tuple[tuple[str, str], ...]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.errors import UserError
+from one_layer.report import shapes
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
 
@@ -74,20 +75,38 @@ def _holds_anything(path: Path) -> bool:
 
 
 def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:
-    """The runs of a sweep, by folder."""
-    return {sweep / name: run for name, run in read_object(sweep / SWEEP_FILE).get("runs", {}).items()}
+    """The runs of a sweep, by folder. Raises: UserError for a damaged file."""
+    found = _read(sweep / SWEEP_FILE, shapes.SWEEP)
+    return {sweep / name: run for name, run in found.get("runs", {}).items()}
 
 
 def _record(folder: Path, planned: dict[str, Any]) -> Record:
     paths = RunPaths(folder)
-    result = read_object(paths.result_file) if paths.result_file.is_file() else {}
+    result = _read(paths.result_file, shapes.RESULT) if paths.result_file.is_file() else {}
     config = result.get("config") or (
-        read_object(paths.config_file) if paths.config_file.is_file() else planned.get("config", {})
+        _read(paths.config_file, shapes.CONFIG) if paths.config_file.is_file() else planned.get("config", {})
     )
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
     evaluations = [_evaluation(path) for path in sorted(folder.glob("evaluation-*.json"))]
     command = shlex.join(["python", "main.py", *words]) if words else ""
-    return Record(folder, flatten(config), result, read_metrics(paths.metrics_file), evaluations, command)
+    return Record(folder, flatten(config), result, _metrics(paths.metrics_file), evaluations, command)
+
+
+def _read(path: Path, shape: Any) -> dict[str, Any]:
+    """The JSON object in a file. Raises: UserError for a file that is damaged or has another shape."""
+    values = read_object(path)
+    shapes.check(path, values, shape)
+    return values
+
+
+def _metrics(path: Path) -> list[dict[str, Any]]:
+    """The metrics of a run. Numbers that are not finite, which JSON does not have, are strings in the file."""
+    strings = ("nan", "inf", "-inf")
+    lines = [{name: float(v) if v in strings else v for name, v in line.items()} for line in read_metrics(path)]
+    for number, line in enumerate(lines, 1):
+        if "valid/nll" in line:
+            shapes.check(f"{path}, line {number}", line, shapes.VALIDATED)
+    return lines
 
 
 def _evaluation(path: Path) -> dict[str, Any]:
@@ -95,7 +114,7 @@ def _evaluation(path: Path) -> dict[str, Any]:
 
     In files of earlier versions, only the names say which layers are left out, and whether the text is another one than the run's.
     """
-    values = read_object(path)
+    values = _read(path, shapes.EVALUATION)
     checkpoint = Path(str(values.get("checkpoint", "best"))).name
     if "layers" not in values:
         name = path.stem.removeprefix(f"evaluation-{values.get('split')}-").removeprefix(_in_names(checkpoint))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
-from one_layer.report.points import MEASURES, Bench, Point
+from one_layer.report.measures import MEASURES
+from one_layer.report.points import Bench, Point
 from one_layer.report.reading import Record
 
 
@@ -119,7 +120,7 @@ def masks(points: list[Point]) -> Table:
     """What masks keep, and how much they still changed at the end of training."""
     rows = []
     for point in points:
-        counted = next((record.result["parameters"] for record in point.records if record.result), None)
+        counted = next((known for record in point.records if (known := record.result.get("parameters"))), None)
         if not point.masked or not point.whole or not counted:
             continue
         shared, used = counted.get("shared"), counted.get("shared_used")

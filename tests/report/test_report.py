@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -381,6 +382,55 @@ def test_a_report_needs_runs_and_a_folder_of_its_own(runs, tmp_path):
     with pytest.raises(UserError, match=r"result\.json cannot be read"):
         writing.report(str(tmp_path / "*"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+RUN = {"config": config({})}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("result.json", {**RUN, "test": None}, "test is None, but must be an object"),
+        ("result.json", {**RUN, "valid": None}, "valid is None, but must be an object"),
+        (
+            "result.json",
+            {**RUN, "test": {"test": {"bleu_tokenized": None}}},
+            "test.test.bleu_tokenized is None, but must be a number",
+        ),
+        ("result.json", {**RUN, "test": {"test": {"nll": "low"}}}, "test.test.nll is 'low', but must be a number"),
+        ("result.json", {**RUN, "examples": {"test": [{"source": "a"}]}}, "lacks examples.test[0].reference"),
+        ("result.json", {**RUN, "parameters": {"random": 1}}, "lacks parameters.trained"),
+        ("result.json", {**RUN, "overrides": 1}, "overrides is 1, but must be a list"),
+        ("result.json", {"config": config({"seed": "one"})}, "config.seed is 'one', but must be a whole number"),
+        ("config.json", config({"model.keep": None}), "model.keep is None, but must be a number"),
+        ("evaluation-test.json", {"split": "test", "accuracy": None}, "accuracy is None, but must be a number"),
+        ("metrics.jsonl", {"step": 1, "valid/nll": 2.0}, "line 1 lacks seconds"),
+        (
+            "metrics.jsonl",
+            {"step": 1, "seconds": 1.0, "valid/nll": "low"},
+            "line 1: valid/nll is 'low', but must be a number",
+        ),
+        ("../sweep.json", {"runs": []}, "runs is [], but must be an object"),
+        ("../sweep.json", {"runs": {"a": 5}}, "runs.a is 5, but must be an object"),
+    ],
+)
+def test_a_file_with_other_content_is_named_in_one_sentence(tmp_path, file, content, said):
+    folder = write_run(tmp_path / "runs" / "a", {}, 30.0)
+    if file == "config.json":
+        (folder / "result.json").unlink()
+    (folder / file).write_text(json.dumps(content) + "\n")
+    with pytest.raises(UserError) as raised:
+        writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    assert str(raised.value).startswith(str((folder / file).parent.resolve() / Path(file).name))
+    assert said in str(raised.value) and "leave the run out" in str(raised.value)
+
+
+def test_what_older_versions_did_not_write_is_left_out_of_the_page(tmp_path):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    (folder / "result.json").write_text(json.dumps({**RUN, "test": {"test": {"bleu_tokenized": 30.0}}}))
+    (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "valid/nll": "nan"}\n')
+    writing.report(str(folder), tmp_path / "out")
+    assert "1 finished runs" in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_unfinished_runs_alone_still_give_a_page(tmp_path):
