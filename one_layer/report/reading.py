@@ -87,6 +87,8 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
         _read(paths.config_file, shapes.CONFIG) if paths.config_file.is_file() else planned.get("config", {})
     )
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
+    if words and not any(word.startswith("--workdir=") for word in words):
+        words = [*words, f"--workdir={folder}"]  # outside a sweep, a run's result does not say where it lies
     evaluations = [_evaluation(path) for path in sorted(folder.glob("evaluation-*.json"))]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     return Record(folder, flatten(config), result, _metrics(paths.metrics_file), evaluations, command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -292,12 +293,19 @@ def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure,
 
 
 def test_methods_say_how_to_make_a_run_again(tmp_path):
-    write_run(tmp_path / "a", {"model.keep": 0.3}, 30.0)
+    folder = write_run(tmp_path / "a b", {"model.keep": 0.3}, 30.0)
     table = methods(read_runs(str(tmp_path / "*")))
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert row["command"] == "python main.py --config=configs/toy.py --config.model.keep=0.3"
+    words = ["--config=configs/toy.py", "--config.model.keep=0.3", f"--workdir={folder}"]
+    assert shlex.split(row["command"]) == ["python", "main.py", *words]
     assert row["search"] == "beam 5, length penalty 1" and row["commit"] == "012345678" and row["seed"] == "1"
     assert "cccc3333" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
+
+
+def test_the_command_of_a_run_of_a_sweep_is_the_sweep_s(runs):
+    planned = json.loads((runs / "sweep.json").read_text())["runs"]
+    commands = {record.folder.name: shlex.split(record.command)[2:] for record in read_runs(str(runs / "one,*"))}
+    assert commands and commands == {name: planned[name]["words"] for name in commands}
 
 
 def test_areas_are_shown_for_the_runs_that_have_them(tmp_path):
