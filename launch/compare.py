@@ -3,7 +3,8 @@
     python launch/compare.py runs/short runs/short-vmap
 
 Runs belong together by the names of their folders. So a sweep can be compared with the same sweep by --vmap, on another machine, or with
-another version of this program.
+another version of this program. The two runs of a name have one config, but for keys that change no score, for the folder of the sweep
+in the paths of other runs, and for places of the text if its fingerprints are the same.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import numpy as np
 from launch import command
 from launch.sweeps.progress import first_score
 from one_layer.errors import UserError
-from one_layer.runs.paths import RunPaths, read_object
-from one_layer.runs.records import flatten
+from one_layer.report.reading import planned_runs
+from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
+from one_layer.runs.records import changes_scores, flatten
 
-_FREE = ("mesh.", "train.checkpoint_minutes", "train.log_every")  # keys that change no number of a run
+_PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary")
+_PLACES_OF_RUNS = ("model.embedding_path", "model.embedding_vocabulary", "train.init_from")
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,48 @@ def compare(first: Path, second: Path) -> list[Pair]:
     names = sorted(_ended(first) & _ended(second))
     if not names:
         raise UserError(f"no run of {first} has ended in {second} too; give two folders of the same sweep")
-    return [_pair(name, RunPaths(first / name), RunPaths(second / name)) for name in names]
+    homes = [(folder, *_homes(folder)) for folder in (first, second)]
+    return [_pair(name, (RunPaths(first / name), RunPaths(second / name)), homes) for name in names]
 
 
 def _ended(folder: Path) -> set[str]:
     return {path.parent.name for path in folder.glob("*/result.json")}
 
 
-def _pair(name: str, *runs: RunPaths) -> Pair:
+def _homes(folder: Path) -> set[Path]:
+    """Where the sweep in `folder` lay when it was made, perhaps on another machine."""
+    planned = planned_runs(folder) if (folder / SWEEP_FILE).is_file() else {}
+    words = [word for run in planned.values() for word in run.get("words", [])]
+    return {Path(word.partition("=")[2]).parent for word in words if word.startswith("--workdir=")}
+
+
+def _pair(name: str, runs: tuple[RunPaths, RunPaths], homes: list[tuple[Path, ...]]) -> Pair:
     results = [_result(run) for run in runs]
-    one, other = (flatten(result["config"]) for result in results)
+    one, other = (_in_sweep(flatten(result["config"]), each) for result, each in zip(results, homes, strict=True))
     # A key that only one of them has came with another version of the program, where it has its default value.
-    differing = [key for key in sorted(one.keys() & other.keys()) if one[key] != other[key]]
-    if differing := [key for key in differing if not key.startswith(_FREE)]:
+    differing = [key for key in sorted(one.keys() & other.keys()) if one[key] != other[key] and changes_scores(key)]
+    texts = [result.get("data") for result in results]
+    if texts[0] and texts[0] == texts[1]:
+        differing = [key for key in differing if key not in _PLACES_OF_TEXT]
+    if differing:
         raise UserError(
-            f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config"
+            f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config, on the same text"
         )
     scores, valid, seconds = zip(
         *((first_score(r), r["valid"]["score"], r["train_seconds"]) for r in results), strict=True
     )
     return Pair(name, scores, valid, seconds, _common(*runs))
+
+
+def _in_sweep(config: dict[str, Any], homes: tuple[Path, ...]) -> dict[str, Any]:
+    """A config by dotted names, in which paths of runs of the same sweep begin with `{sweep}`."""
+    found = dict(config)
+    for key in _PLACES_OF_RUNS:
+        path = Path(config.get(key) or "").resolve()
+        inside = [path.relative_to(home.resolve()) for home in homes if path.is_relative_to(home.resolve())]
+        if config.get(key) and inside:
+            found[key] = f"{{sweep}}/{inside[0]}"
+    return found
 
 
 def _result(run: RunPaths) -> dict[str, Any]:

@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from launch import command
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.training.convergence import AXES, Curve, compare, curve, read
+from one_layer.runs.paths import read_metrics
+from one_layer.training.convergence import AXES, Curve, compare, curve
 
 _UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
 
@@ -48,7 +49,7 @@ def main() -> None:
         path = folder / "metrics.jsonl"
         if not path.is_file():
             raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
-        lines = read(path.read_text("utf-8"))
+        lines = read_metrics(path)
         if folder != arguments.baseline and not any(f"valid/{arguments.score}" in line for line in lines):
             print(f"{folder} is left out: it has no validation score {arguments.score!r} yet", file=sys.stderr)
             continue

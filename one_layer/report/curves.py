@@ -10,7 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from one_layer.report import naming
 from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.points import MEASURES, Point
+from one_layer.report.measures import MEASURES
+from one_layer.report.points import Point
 from one_layer.report.reading import Record
 
 _MOST = len(COLOURS)  # lines in one picture
@@ -50,7 +51,7 @@ def _central(points: list[Point]) -> list[Point]:
     """Fully weighted models, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
     for point in points:
-        if point.checkpoint == "best" and point.values:
+        if point.whole and point.values:
             key = point.without(["model.keep"])
             if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
                 best[key] = point
@@ -64,12 +65,12 @@ def score_against_bytes(points: list[Point], number: int) -> Picture | None:
     if len(sizes) < 2:
         return None
     bench = points[0].bench
-    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure])
+    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
     _log_of_bytes(axes, sizes)
     groups: dict[str, list[tuple[Point, tuple[int, bool]]]] = {}
     for (point, size), name in zip(sized, naming.distinct([point.config for point, _ in sized]), strict=True):
         if size:
-            file = f", {point.checkpoint}" if point.checkpoint != "best" else ""
+            file = "" if point.whole else f", {point.scored}"
             groups.setdefault(name + file, []).append((point, size))
     for place, (name, members) in enumerate(groups.items()):
         colour = COLOURS[place % len(COLOURS)]

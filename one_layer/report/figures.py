@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 
 from one_layer.report import naming
 from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
+from one_layer.report.measures import MEASURES
 from one_layer.report.naming import Dimension
-from one_layer.report.points import MEASURES, Point, Setting
+from one_layer.report.points import Point, Setting
 
 _KEEP = "model.keep"
 
@@ -63,7 +64,7 @@ KINDS = (
 
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
     """All comparisons of one bench. Lines that no figure compares come last, as comparisons of kind `keep`."""
-    every = [point for point in points if point.checkpoint == "best"]
+    every = [point for point in points if point.whole]
     masked, dense = [p for p in every if p.masked], [p for p in every if not p.masked]
     found: list[Comparison] = []
     used: set[Setting] = set()
@@ -96,7 +97,7 @@ def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimensi
 def draw(comparison: Comparison, number: int) -> Picture:
     """Score against keep, a line for each model, with one standard deviation as error bars."""
     first = comparison.lines[0].points[0]
-    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure])
+    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure].name)
     for place, line in enumerate(comparison.lines):
         _line(axes, line, COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
     for place, point in enumerate(comparison.dense):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from one_layer.layers.pattern import expand
+
 Config = dict[str, Any]
 
 
@@ -31,6 +33,13 @@ def embeddings(config: Config) -> str:
     kind = config.get("model.embedding") or ("trained" if config.get("model.weights") == "dense" else "masked")
     source = "pre-trained" if config.get("model.embedding_path") else "random"
     return "trained" if kind == "trained" else f"{source}, {kind}"
+
+
+def depths(config: Config) -> tuple[int, int]:
+    """How many layers the encoder and the decoder have, whether config says it by numbers or by layer strings; 2 and LL are the same."""
+    strings = (expand(key, config.get(f"model.{key}") or 0, "L") for key in ("encoder_layers", "decoder_layers"))
+    encoder, decoder = (sum(map(str.isupper, string)) for string in strings)
+    return encoder, decoder
 
 
 def shape(config: Config) -> str:

@@ -10,20 +10,12 @@ import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from one_layer.report.measures import MEASURES
 from one_layer.report.reading import Record
+from one_layer.runs.records import changes_scores
 
-# The measure that figures show, for each task: its key in the scores, and its name for people.
-MEASURES = {
-    "bleu_tokenized": "tokenised BLEU",
-    "accuracy": "accuracy",
-    "matthews": "Matthews' correlation",
-    "nll": "nll",
-}
-# Keys that change no score. Where the text lies does not count if a fingerprint says what it is.
-_WITHOUT_EFFECT = ("data.store", "data.tests", "train.log_every", "train.stall_minutes", "train.keep_last")
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b")
 
 Setting = tuple[tuple[str, str], ...]
@@ -42,18 +34,23 @@ class Bench:
     @property
     def title(self) -> str:
         """A name for people."""
-        return f"{self.test}, {MEASURES.get(self.measure, self.measure)}"
+        return f"{self.test}, {MEASURES[self.measure].name}"
+
+
+_Key = tuple[Bench, str, str, str, Setting]  # what makes a point: bench, checkpoint, layers, search and setting
 
 
 @dataclass(frozen=True)
 class Point:
     """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
 
-    `checkpoint` says which checkpoint was scored, `search` how. `config` is that of one of the runs.
+    `checkpoint` says which checkpoint was scored, `layers` which of its layers, if some were left out, and `search` how. `config` is that
+    of one of the runs.
     """
 
     bench: Bench
     checkpoint: str
+    layers: str
     search: str
     setting: Setting
     config: dict[str, Any]
@@ -67,9 +64,24 @@ class Point:
         return statistics.fmean(self.values) if self.values else None
 
     @property
+    def merit(self) -> float | None:
+        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
+        return -self.mean if self.mean is not None and MEASURES[self.bench.measure].less_is_better else self.mean
+
+    @property
     def deviation(self) -> float | None:
         """The sample standard deviation; None for fewer than two values."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the best checkpoint with all its layers, which figures show."""
+        return _is_whole(self.checkpoint, self.layers)
+
+    @property
+    def scored(self) -> str:
+        """What was scored, for people: the checkpoint, and the layers that stay if some were left out."""
+        return f"{self.checkpoint}, {self.layers}" if self.layers else self.checkpoint
 
     @property
     def masked(self) -> bool:
@@ -91,9 +103,9 @@ class Point:
         """The bytes of the model, and whether a file was measured. If a dense model has no file, its bytes are counted."""
         for record in self.records:
             for values in record.evaluations:
-                if "file_bytes" in values and _checkpoint(values) == self.checkpoint:
+                if "file_bytes" in values and (values["checkpoint"], _layers(values)) == (self.checkpoint, self.layers):
                     return int(values["file_bytes"]), True
-            if self.checkpoint != "best":
+            if not self.whole:
                 continue
             counted = record.result.get("bytes", {})
             if self.masked and "ticket_file" in counted:
@@ -105,31 +117,35 @@ class Point:
 
 def points(records: list[Record]) -> list[Point]:
     """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
-    found: dict[tuple[Bench, str, str, Setting], list[tuple[Record, float]]] = {}
+    found: dict[_Key, list[tuple[Record, float]]] = {}
     for record in records:
-        for bench, checkpoint, search, value in _scores(record):
-            known = found.setdefault((bench, checkpoint, search, setting(record)), [])
+        for bench, checkpoint, layers, search, value in _scores(record):
+            known = found.setdefault((bench, checkpoint, layers, search, setting(record)), [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
     missing = [record for record in records if not record.result]
     for record in missing:
-        for bench, checkpoint, search in {key[:3] for key in found if _beside(record, key[0], found)}:
-            if checkpoint == "best":
-                found.setdefault((bench, checkpoint, search, setting(record)), [])
+        for bench, checkpoint, layers, search in {key[:4] for key in found if _beside(record, key[0], found)}:
+            if _is_whole(checkpoint, layers):
+                found.setdefault((bench, checkpoint, layers, search, setting(record)), [])
     return [_point(key, scored, missing) for key, scored in sorted(found.items(), key=lambda item: _order(item[0]))]
 
 
-def _point(key: tuple[Bench, str, str, Setting], scored: list[tuple[Record, float]], missing: list[Record]) -> Point:
-    bench, checkpoint, search, each = key
-    absent = tuple(record for record in missing if setting(record) == each) if checkpoint == "best" else ()
+def _is_whole(checkpoint: str, layers: str) -> bool:
+    return checkpoint == "best" and not layers
+
+
+def _point(key: _Key, scored: list[tuple[Record, float]], missing: list[Record]) -> Point:
+    bench, checkpoint, layers, search, each = key
+    absent = tuple(record for record in missing if setting(record) == each) if _is_whole(checkpoint, layers) else ()
     config = (scored[0][0] if scored else absent[0]).config
     values, records = tuple(value for _, value in scored), tuple(record for record, _ in scored)
-    return Point(bench, checkpoint, search, each, config, values, records, absent)
+    return Point(bench, checkpoint, layers, search, each, config, values, records, absent)
 
 
-def _order(key: tuple[Bench, str, str, Setting]) -> tuple[Any, ...]:
-    values = dict(key[3])
-    return (key[0], values.get("model.weights", ""), key[3], key[1], key[2])
+def _order(key: _Key) -> tuple[Any, ...]:
+    bench, *scored, each = key
+    return (bench, dict(each).get("model.weights", ""), each, *scored)
 
 
 def _beside(record: Record, bench: Bench, found: dict[Any, list[tuple[Record, float]]]) -> bool:
@@ -148,35 +164,36 @@ def setting(record: Record) -> Setting:
     A key that a later version of the program added is missing in older runs, where what it does was off.
     """
     data = record.result.get("data", {})
-    left_out = {"seed", *_WITHOUT_EFFECT} | (
-        {"data.directory"} if data or record.get("data.source") == "toy" else set()
-    )
+    left_out = {"seed", "data.tests"}
+    if data or record.get("data.source") == "toy":  # a fingerprint says what the text is, wherever it lies
+        left_out.add("data.directory")
     values = {
-        name: value for name, value in record.config.items() if name not in left_out and "evaluation." not in name
+        name: value
+        for name, value in record.config.items()
+        if name not in left_out and changes_scores(name) and "evaluation." not in name
     }
     return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()) if value)
 
 
-def _scores(record: Record) -> list[tuple[Bench, str, str, float]]:
-    """(bench, checkpoint, search, value) of every score of a run."""
+def _scores(record: Record) -> list[tuple[Bench, str, str, str, float]]:
+    """(bench, checkpoint, layers, search, value) of every score of a run."""
     found = []
     own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
-    scored = [(test, "best", own, values) for test, values in record.result.get("test", {}).items()]
-    for values in record.evaluations:
-        scored.append((str(values.get("split")), _checkpoint(values), values, values))
-    for test, checkpoint, search, values in scored:
+    scored = [(test, {"checkpoint": "best", **own, **values}) for test, values in record.result.get("test", {}).items()]
+    scored += [(str(values.get("split")), values) for values in record.evaluations]
+    for test, values in scored:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue
-        content = record.result.get("data", {}).get(test) or _described(record, values)
+        content = values.get("fingerprint") or record.result.get("data", {}).get(test) or _described(record, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append((bench, checkpoint, _search(search), float(values[measure])))
+        found.append((bench, values["checkpoint"], _layers(values), _search(values), float(values[measure])))
     return found
 
 
-def _checkpoint(values: dict[str, Any]) -> str:
-    """Which checkpoint was evaluated, or the name of the ticket's file."""
-    return Path(str(values.get("checkpoint", "best"))).name
+def _layers(values: dict[str, Any]) -> str:
+    """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
+    return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())
 
 
 def _search(values: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 import shlex
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -10,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.errors import UserError
+from one_layer.report import shapes
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
+
+# What a file of scores has in its name: layers that stay, and then another place of the text.
+_LAYERS = re.compile(r"-(encoder|decoder)-(\d+(?:\.\d+)*)")
+_DIRECTORY, _TEXT = re.compile(r"\bdirectory-.+"), re.compile(r"\b(directory|valid)-.+")
 
 
 @dataclass(frozen=True)
@@ -48,13 +54,14 @@ def read_runs(pattern: str) -> list[Record]:
 
     A folder of a sweep stands for the folders of its runs. Raises: UserError if no run is found, or for a damaged file.
     """
+    pattern = str(Path(pattern))  # as paths are written: without ./ and slashes that mean nothing
     matched = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
     folders = {path for path in matched if _holds_anything(path)}
     folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}
-    planned = {path: run for sweep in sweeps for path, run in _planned(sweep).items()}
+    planned = {path: run for sweep in sweeps for path, run in planned_runs(sweep).items()}
     for sweep in {path.parent for path in folders if (path.parent / SWEEP_FILE).is_file()} - sweeps:
-        planned |= {path: run for path, run in _planned(sweep).items() if fnmatch(str(path), pattern)}
+        planned |= {path: run for path, run in planned_runs(sweep).items() if fnmatch(str(path), pattern)}
     if not folders and not planned:
         raise UserError(
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
@@ -67,18 +74,59 @@ def _holds_anything(path: Path) -> bool:
     return paths.result_file.is_file() or paths.config_file.is_file()
 
 
-def _planned(sweep: Path) -> dict[Path, dict[str, Any]]:
-    """The runs of a sweep, by folder."""
-    return {sweep / name: run for name, run in read_object(sweep / SWEEP_FILE).get("runs", {}).items()}
+def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:
+    """The runs of a sweep, by folder. Raises: UserError for a damaged file."""
+    found = _read(sweep / SWEEP_FILE, shapes.SWEEP)
+    return {sweep / name: run for name, run in found.get("runs", {}).items()}
 
 
 def _record(folder: Path, planned: dict[str, Any]) -> Record:
     paths = RunPaths(folder)
-    result = read_object(paths.result_file) if paths.result_file.is_file() else {}
+    result = _read(paths.result_file, shapes.RESULT) if paths.result_file.is_file() else {}
     config = result.get("config") or (
-        read_object(paths.config_file) if paths.config_file.is_file() else planned.get("config", {})
+        _read(paths.config_file, shapes.CONFIG) if paths.config_file.is_file() else planned.get("config", {})
     )
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
-    evaluations = [read_object(path) for path in sorted(folder.glob("evaluation-*.json"))]
+    if words and not any(word.startswith("--workdir=") for word in words):
+        words = [*words, f"--workdir={folder}"]  # outside a sweep, a run's result does not say where it lies
+    evaluations = [_evaluation(path) for path in sorted(folder.glob("evaluation-*.json"))]
     command = shlex.join(["python", "main.py", *words]) if words else ""
-    return Record(folder, flatten(config), result, read_metrics(paths.metrics_file), evaluations, command)
+    return Record(folder, flatten(config), result, _metrics(paths.metrics_file), evaluations, command)
+
+
+def _read(path: Path, shape: Any) -> dict[str, Any]:
+    """The JSON object in a file. Raises: UserError for a file that is damaged or has another shape."""
+    values = read_object(path)
+    shapes.check(path, values, shape)
+    return values
+
+
+def _metrics(path: Path) -> list[dict[str, Any]]:
+    """The metrics of a run. Numbers that are not finite, which JSON does not have, are strings in the file."""
+    strings = ("nan", "inf", "-inf")
+    lines = [{name: float(v) if v in strings else v for name, v in line.items()} for line in read_metrics(path)]
+    for number, line in enumerate(lines, 1):
+        if "valid/nll" in line:
+            shapes.check(f"{path}, line {number}", line, shapes.VALIDATED)
+    return lines
+
+
+def _evaluation(path: Path) -> dict[str, Any]:
+    """The scores of one split, with the name of their `checkpoint` and the `layers` that stay.
+
+    In files of earlier versions, only the names say which layers are left out, and whether the text is another one than the run's.
+    """
+    values = _read(path, shapes.EVALUATION)
+    checkpoint = Path(str(values.get("checkpoint", "best"))).name
+    if "layers" not in values:
+        name = path.stem.removeprefix(f"evaluation-{values.get('split')}-").removeprefix(_in_names(checkpoint))
+        text = (_TEXT if values.get("split") == "valid" else _DIRECTORY).search(name)
+        values["layers"] = dict(_LAYERS.findall(name[: text.start()] if text else name))
+        if text:
+            values["fingerprint"] = f"another text: {text[0]}"
+    return {**values, "checkpoint": checkpoint}
+
+
+def _in_names(words: str) -> str:
+    """Words as names of files have them (`one_layer.runs.folder`)."""
+    return re.sub(r"[^\w.]+", "-", words).strip("-.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
+from one_layer.report.measures import MEASURES
 from one_layer.report.points import Bench, Point
 from one_layer.report.reading import Record
 
@@ -52,7 +53,7 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
 
 
 def _matching(kind: str, points: list[Point]) -> list[str]:
-    half = [point for point in points if point.checkpoint == "best" and (not point.masked or point.keep == 0.5)]
+    half = [point for point in points if point.whole and (not point.masked or point.keep == 0.5)]
     one = [point for point in half if point.config.get("model.weights") == "one_layer"]
     plain = [point for point in one if naming.embeddings(point.config) == "random, masked"]
     shapes = Counter(naming.shape(point.config) for point in plain or one for _ in (*point.values, *point.missing))
@@ -68,23 +69,25 @@ def _matching(kind: str, points: list[Point]) -> list[str]:
 def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
     """For each kind of row, whether a point belongs there."""
 
-    def same(point: Point, *names: str) -> bool:
-        return all(point.config.get(f"model.{name}") == base.config.get(f"model.{name}") for name in names)
+    def width(point: Point) -> tuple[int, int]:
+        return point.config.get("model.d_model", 0), point.config.get("model.ffn", 0)
 
-    def more(point: Point, name: str) -> bool:
-        return point.config.get(f"model.{name}", 0) > base.config.get(f"model.{name}", 0)
+    def depth(point: Point) -> tuple[int, int]:
+        return naming.depths(point.config)
+
+    def alike(point: Point) -> bool:
+        return width(point) == width(base) and depth(point) == depth(base)
 
     def one(point: Point, pretrained: bool) -> bool:
         is_one = point.config.get("model.weights") == "one_layer"
         return is_one and bool(point.config.get("model.embedding_path")) == pretrained
 
-    width, depth = ("d_model", "ffn"), ("encoder_layers", "decoder_layers")
     return {
-        published.DENSE: lambda p: not p.masked and same(p, *width, *depth),
-        published.RANDOM: lambda p: one(p, False) and same(p, *width, *depth),
-        published.PRETRAINED: lambda p: one(p, True) and same(p, *width, *depth),
-        published.WIDE: lambda p: one(p, True) and more(p, "d_model") and same(p, *depth),
-        published.DEEP: lambda p: one(p, True) and more(p, "encoder_layers") and same(p, *width),
+        published.DENSE: lambda p: not p.masked and alike(p),
+        published.RANDOM: lambda p: one(p, False) and alike(p),
+        published.PRETRAINED: lambda p: one(p, True) and alike(p),
+        published.WIDE: lambda p: one(p, True) and width(p)[0] > width(base)[0] and depth(p) == depth(base),
+        published.DEEP: lambda p: one(p, True) and depth(p)[0] > depth(base)[0] and width(p) == width(base),
     }
 
 
@@ -96,15 +99,17 @@ def statements() -> Table:
 
 
 def all_points(bench: Bench, points: list[Point]) -> Table:
-    """Every point of a bench, with its bytes and its share of the best fully weighted model."""
+    """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
     dense = [point.mean for point in points if not point.masked and point.mean is not None]
+    if MEASURES[bench.measure].less_is_better:
+        dense = []  # a model of which twice as much is worse has no share
     rows = []
     for point in points:
         size = point.bytes
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
         kept = f"{point.keep:g}" if point.masked else ""
-        rows.append([naming.model(point.config), kept, point.checkpoint, score(point), share, weight])
+        rows.append([naming.model(point.config), kept, point.scored, score(point), share, weight])
     columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
@@ -115,8 +120,8 @@ def masks(points: list[Point]) -> Table:
     """What masks keep, and how much they still changed at the end of training."""
     rows = []
     for point in points:
-        counted = next((record.result["parameters"] for record in point.records if record.result), None)
-        if not point.masked or point.checkpoint != "best" or not counted:
+        counted = next((known for record in point.records if (known := record.result.get("parameters"))), None)
+        if not point.masked or not point.whole or not counted:
             continue
         shared, used = counted.get("shared"), counted.get("shared_used")
         flips = [line["mask/flips"] for record in point.records for line in record.metrics[-2:] if "mask/flips" in line]
@@ -143,8 +148,8 @@ def examples(points: list[Point]) -> Table:
     """Lines of a test set with their references, and what the best model of each kind of weights made of them."""
     best: dict[str, Point] = {}
     for point in points:
-        kind, known = naming.weights(point.config), point.mean is not None and point.checkpoint == "best"
-        if known and _examples(point) and (kind not in best or (point.mean or 0.0) > (best[kind].mean or 0.0)):
+        kind, known = naming.weights(point.config), point.mean is not None and point.whole
+        if known and _examples(point) and (kind not in best or (point.merit or 0.0) > (best[kind].merit or 0.0)):
             best[kind] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):

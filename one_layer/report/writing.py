@@ -120,6 +120,7 @@ def _cells(point: Point) -> dict[str, Any]:
         "embeddings": naming.embeddings(point.config),
         "initialisation": naming.initialisation(point.config),
         "checkpoint": point.checkpoint,
+        "layers": point.layers,
         "search": point.search,
         "mean": "" if point.mean is None else point.mean,
         "deviation": "" if point.deviation is None else point.deviation,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from pathlib import Path
 from typing import Any
 
+from one_layer.data.corpus import Corpus, Split
 from one_layer.models.accounting import account, describe
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
@@ -19,18 +21,26 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     """Scores a model on a split: `valid`, the name of a test set, or `test` for all test sets. Other splits are not read.
 
     If `folder` is given, writes `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised text, or labels) into it for every
-    split. Their names say what differs from the run's own evaluation: the checkpoint, settings, or another text. Raises: UserError for an
-    unknown split or missing files.
+    split. Their names say what differs from the run's own evaluation: the checkpoint, layers that are left out, settings, or another
+    text. The scores say so too: `layers` has the layers that stay, by stack, if some are left out, and `fingerprint` is that of the text.
+    Raises: UserError for an unknown split or missing files.
     """
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         stored = account(model.config, model.variables)
         log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
     corpus = model.task.scored_corpus(model.data, model.assets, split_name)
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
-    found = {}
+    found, prints, layers = {}, fingerprints(corpus), kept_layers(model.config)
     for name, split in splits.items():
         scores, hypotheses = model.score(split, name)
-        scores = {"split": name, "checkpoint": model.source, "step": model.step, **vars(model.settings), **scores}
+        said = {
+            "split": name,
+            "fingerprint": prints[name],
+            "checkpoint": model.source,
+            "step": model.step,
+            "layers": layers,
+        }
+        scores = {**said, **vars(model.settings), **scores}
         if Path(model.source).is_file():  # a ticket
             scores["file_bytes"] = Path(model.source).stat().st_size
         if folder:
@@ -39,6 +49,19 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
     return found
+
+
+def fingerprints(corpus: Corpus) -> dict[str, str]:
+    """By split, what says whether two texts are the same: of `train` and `valid` those of the corpus, and one of each test set."""
+    return corpus.fingerprints() | {name: _fingerprint(split) for name, split in corpus.tests.items()}
+
+
+def _fingerprint(split: Split) -> str:
+    """BLAKE2b (128 bits, hexadecimal) of a split's lines and references, or of its ids: equal where scores can be compared."""
+    lines = [*split.source_text, *split.reference, *split.reference_detokenized]
+    if not lines:  # one long text, which is kept as ids alone
+        return split.source.fingerprint
+    return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
 
 def _scored(model: TrainedModel) -> str:

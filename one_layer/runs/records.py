@@ -15,6 +15,13 @@ _LARGEST = (
     10**18
 )  # of any number: larger ones mean nothing, and do not fit the integers and floats that compute with them
 
+# What is logged, stored and given up, and when.
+_WITHOUT_EFFECT = (
+    "data.store",
+    *(f"train.{name}" for name in ("log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite")),
+    *(f"train.keep_{name}" for name in ("last", "best", "every")),
+)
+
 
 def record(kind: type[Record], section: str, values: dict[str, Any], ignored: Iterable[str] = ()) -> Record:
     """The record of a config's section; unknown keys that are in `ignored` are left out.
@@ -54,6 +61,11 @@ def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(sorted(known))}"
             raise UserError(f"unknown key {prefix}{name} in the config; {hint}")
+
+
+def changes_scores(name: str) -> bool:
+    """Whether a key of the config (by its dotted name) can change a score of a run that ends, by more than the order of additions."""
+    return not name.startswith("mesh.") and name not in _WITHOUT_EFFECT
 
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -15,7 +15,6 @@ This module needs no JAX.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -131,8 +130,3 @@ def compare(
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
-
-
-def read(text: str) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`, without a last line that is cut short."""
-    return [json.loads(line) for line in text.split("\n")[:-1]]

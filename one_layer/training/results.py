@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 import resource
 import sys
@@ -18,6 +17,7 @@ from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
 from one_layer.runs.commit import commit
+from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
@@ -80,7 +80,7 @@ def write(
         "task": run.task.name,
         "test": tests,
         "examples": examples,
-        "data": corpus.fingerprints() | {name: _fingerprint(split) for name, split in corpus.tests.items()},
+        "data": fingerprints(corpus),
         "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
         "steps": spent.step,
         "epochs": spent.step / epoch_updates,
@@ -111,14 +111,6 @@ def _examples(split: Split, hypotheses: list[str], count: int = 3) -> list[dict[
         {"source": split.source_text[place], "reference": references[place], "hypothesis": hypotheses[place]}
         for place in places
     ]
-
-
-def _fingerprint(split: Split) -> str:
-    """BLAKE2b (128 bits, hexadecimal) of a split's lines and references, or of its ids: equal where scores can be compared."""
-    lines = [*split.source_text, *split.reference, *split.reference_detokenized]
-    if not lines:  # one long text, which is kept as ids alone
-        return split.source.fingerprint
-    return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
 
 def peak_memory_bytes() -> int:

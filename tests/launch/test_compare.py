@@ -17,14 +17,17 @@ from one_layer.errors import UserError
 from tests import ROOT, tiny_tickets
 
 
-def write(folder: Path, ticket: tickets.Ticket | None, score: float, seconds: float, **config: object) -> None:
-    """Writes what is left of a run that has ended."""
+def write(
+    folder: Path, ticket: tickets.Ticket | None, score: float, seconds: float, print_: str = "", **config: object
+) -> None:
+    """Writes what is left of a run that has ended; `print_` is the fingerprint of its text."""
     folder.mkdir(parents=True)
     result = {
         "config": {"seed": 1, "mesh": {"data": int(seconds)}, **config},
         "test": {"test": {"bleu_tokenized": score}},
         "valid": {"score": -score / 10},
         "train_seconds": seconds,
+        **({"data": {"train": print_}} if print_ else {}),
     }
     (folder / "result.json").write_text(json.dumps(result))
     if ticket:
@@ -71,6 +74,40 @@ def test_runs_of_unlike_configs_are_refused_and_devices_do_not_count(tmp_path):
     for name, keep in (("first", 0.5), ("second", 0.7)):
         write(tmp_path / name / "run", None, 1.0, len(name), model={"keep": keep})
     with pytest.raises(UserError, match=r"run differ in model\.keep"):
+        compare(tmp_path / "first", tmp_path / "second")
+
+
+def test_twins_in_two_sweeps_are_compared(tmp_path):
+    """On two machines, with the text in two places, and with the dense model of each sweep."""
+    for name, home in (("first", str(tmp_path / "first")), ("second", "/elsewhere/runs/second")):
+        places = {"train": {"init_from": f"{home}/dense", "checkpoint_minutes": len(name), "keep_best": len(name)}}
+        places |= {"model": {"embedding_path": f"{home}/dense"}, "data": {"directory": name, "store": name}}
+        write(tmp_path / name / "run", None, 1.0, len(name), print_="aa", **places)
+    words = ["--config=configs/toy.py", "--workdir=/elsewhere/runs/second/run"]
+    (tmp_path / "second" / "sweep.json").write_text(json.dumps({"runs": {"run": {"words": words}}}))
+    assert [pair.name for pair in compare(tmp_path / "first", tmp_path / "second")] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "one", "other"),
+    [
+        ("data.directory", {"data": {"directory": "a"}, "print_": "aa"}, {"data": {"directory": "b"}, "print_": "bb"}),
+        ("data.directory", {"data": {"directory": "a"}}, {"data": {"directory": "b"}}),
+        ("train.init_from", {"train": {"init_from": "{}/dense"}}, {"train": {"init_from": "{}/other"}}),
+        ("model.embedding_path", {"model": {"embedding_path": "{}/dense"}}, {"model": {"embedding_path": "x/dense"}}),
+        ("train.patience", {"train": {"patience": 1}}, {"train": {"patience": 2}}),
+    ],
+)
+def test_runs_on_another_text_or_after_another_run_are_no_twins(tmp_path, keys, one, other):
+    for name, values in (("first", one), ("second", other)):
+        write(
+            tmp_path / name / "run",
+            None,
+            1.0,
+            1.0,
+            **json.loads(json.dumps(values).replace("{}", str(tmp_path / name))),
+        )
+    with pytest.raises(UserError, match=f"run differ in {keys};"):
         compare(tmp_path / "first", tmp_path / "second")
 
 

@@ -58,6 +58,20 @@ def test_the_picture_names_every_run_and_the_axis(drawn):
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"step": 1}\n{"step": 2, \n', "line 2 is damaged"),
+        ("[]\n", "line 1 is damaged"),
+        ('{"seconds": 1.0}\n', "it has no step"),
+    ],
+)
+def test_a_damaged_line_is_named(runs, tmp_path, text, said):
+    (tmp_path / "metrics.jsonl").write_text(text)
+    done = compare(runs, f"--runs={tmp_path}")
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
     ("more", "named"),
     [
         (["--picture=curves.pdf"], "'curves.pdf' must end in .svg or .png"),

@@ -36,7 +36,7 @@ def config(changes: dict[str, Any]) -> dict[str, Any]:
         *sections, key = name.split(".")
         place = values
         for section in sections:
-            place = place[section]
+            place = place.setdefault(section, {})
         place[key] = value
     return values
 

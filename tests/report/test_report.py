@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -21,7 +23,7 @@ from one_layer.report.curves import convergence
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import areas, methods, table_1
+from one_layer.report.tables import all_points, areas, examples, methods, table_1
 from tests import ROOT
 from tests.report.made_runs import KEEPS, config, score, write_figures, write_run
 
@@ -75,8 +77,10 @@ def test_what_differs_in_more_than_the_seed_shares_no_mean(tmp_path, changes, mo
 
 
 def test_what_changes_no_score_does_not_part_seeds(tmp_path):
-    write_run(tmp_path / "a", {"train.log_every": 10, "data.directory": "here", "optim.accumulate": 0}, 1.0)
-    write_run(tmp_path / "b", {"seed": 2, "data.directory": "there"}, 2.0)
+    one = {"train.log_every": 10, "data.directory": "here", "optim.accumulate": 0, "data.store": "here", "mesh.data": 2}
+    write_run(tmp_path / "a", {**one, "train.max_nonfinite": 5, "train.keep_best": 1}, 1.0)
+    two = {"data.directory": "there", "train.checkpoint_minutes": 2.0, "train.keep_best": 3, "train.keep_every": 2}
+    write_run(tmp_path / "b", {**two, "seed": 2}, 2.0)
     (point,) = found(tmp_path)
     assert point.values == (1.0, 2.0)
 
@@ -91,10 +95,51 @@ def test_other_checkpoints_are_points_of_their_own(tmp_path):
     assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
 
 
+SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["recorded", "in the names of files alone"])
+def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path, older):
+    """The test set of the run is `cccc3333`."""
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    for split, name, layers, text, value in (
+        ("test", "", {}, "cccc3333", 30.0),
+        ("test", "-best-encoder-1.3-decoder-2", {"encoder": "1.3", "decoder": "2"}, "cccc3333", 13.0),
+        ("test", "-best-directory-data-decoder-2", {}, "dddd", 14.0),
+        ("test", "-best-valid-newer", {}, "cccc3333", 30.0),
+        ("valid", "", {}, "bbbb2222", 70.0),
+        ("valid", "-best-encoder-1.3-valid_beam-2", {"encoder": "1.3"}, "bbbb2222", 33.0),
+        ("valid", "-best-valid-newer", {}, "eeee", 50.0),
+        ("valid", "-ticket-encoder-2.safetensors-encoder-2", {"encoder": "2"}, "bbbb2222", 22.0),
+    ):
+        known = {} if older else {"layers": layers, "fingerprint": text}
+        checkpoint = "ticket-encoder-2.safetensors" if "ticket" in name else "best"
+        values = {"split": split, "checkpoint": checkpoint, **SEARCH, **known, "bleu_tokenized": value}
+        values |= {"signature": "tok:13a|version:2.6.0"} if split == "test" else {}
+        (folder / f"evaluation-{split}{name}.json").write_text(json.dumps(values))
+    every = found(tmp_path)
+    contents = {value: point.bench.content for point in every for value in point.values}
+    assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
+    assert {point.values: point.scored for point in every if point.layers} == {
+        (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
+        (33.0,): "best, layers 1.3 of the encoder",
+        (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
+    }
+    assert contents[13.0] == contents[30.0] == "cccc3333" != contents[14.0]
+    assert contents[22.0] == contents[33.0] == contents[70.0] == "bbbb2222" != contents[50.0]
+    assert {point.values for point in every if point.bytes} == {(14.0,), (30.0,), (50.0,), (70.0,)}
+
+
 def test_missing_runs_of_a_sweep_are_missing_points(runs):
     every = points(read_runs(str(runs)))
     lost = [point for point in every if point.missing]
     assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
+
+
+@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
+def test_missing_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
+    monkeypatch.chdir(runs.parent)
+    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))
 
 
 def test_a_figure_compares_models_that_differ_in_one_thing(runs):
@@ -165,6 +210,27 @@ def test_the_papers_numbers_stand_beside_ours(runs):
     assert "90.00" in rows["one random layer, random embeddings"][-1]
 
 
+def test_layer_strings_and_numbers_of_layers_are_compared_by_depth(tmp_path):
+    pretrained = {"model.embedding_path": "runs/dense", "model.embedding_source": "run"}
+    models = [
+        ({}, 10.0),
+        ({"model.weights": "dense", "model.encoder_layers": "LL", "model.decoder_layers": "LL"}, 20.0),
+        ({**pretrained, "model.encoder_layers": "SS"}, 30.0),
+        ({**pretrained, "model.d_model": 256, "model.decoder_layers": "2S+0R"}, 40.0),
+        ({**pretrained, "model.encoder_layers": "SSSS", "model.decoder_layers": "SSSS"}, 50.0),
+    ]
+    for changes, value in models:
+        write_run(tmp_path / str(value), changes, value)
+    every = found(tmp_path)
+    assert [row[-1].split()[0] for row in table_1({every[0].bench: every}).rows] == [
+        "20.00",
+        "10.00",
+        "30.00",
+        "40.00",
+        "50.00",
+    ]
+
+
 def test_claims_follow_the_points(runs, tmp_path):
     every = points(read_runs(str(runs)))
     verdicts = {row[1]: row[2] for row in claims({every[0].bench: comparisons(every)}).rows}
@@ -182,13 +248,64 @@ def test_claims_follow_the_points(runs, tmp_path):
     assert rows["one layer: best around keep 0.5, worst near 0 and 1"][2] == "does not hold"
 
 
+def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
+    def write(changes, nll):
+        line = {"source": "a", "reference": "b", "hypothesis": str(nll)}
+        write_run(tmp_path / str(nll), changes, 0.0, test={"test": {"nll": nll}}, examples={"test": [line]})
+
+    pretrained, many = {"model.embedding_path": "runs/dense"}, {"model.weights": "multi_layer", "model.sharing": "none"}
+    for keep, nll in ((0.1, 2.0), (0.5, 1.5), (0.9, 1.9)):
+        for changes, more in ((pretrained, 0.0), ({}, 0.01), (many, 0.02)):
+            write({**changes, "model.keep": keep}, nll + more)
+    for nll in (1.2, 3.0):
+        write({"model.weights": "dense", "optim.lr": nll}, nll)
+    every = found(tmp_path)
+    bench = every[0].bench
+    judged = {row[1]: row[2:] for row in claims({bench: comparisons(every)}).rows}
+    best = next(verdict for claim, verdict in judged.items() if claim.startswith("one layer: best"))
+    assert best == ["holds", "best at 0.5 (1.51), worst at 0.1 (2.01)"]
+    assert judged["pre-trained embeddings help"][0] == "holds"
+    assert sorted(examples(every).rows[0][2:]) == ["1.2", "1.5", "1.52"]
+    table = all_points(bench, every)
+    assert {row[table.columns.index("of the best fully weighted")] for row in table.rows} == {""}
+
+
+@pytest.mark.parametrize(
+    ("task", "measure", "verdicts"),
+    [
+        ("translation", "bleu_tokenized", ["holds", "does not hold"]),
+        ("classification", "accuracy", ["does not hold", "holds"]),
+        ("causal_lm", "nll", []),
+        ("masked_lm", "accuracy", []),
+    ],
+)
+def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure, verdicts):
+    """Of two models, one is best at keep 0.5 and the other at 0.7."""
+    for rate, best in ((0.1, 0.5), (0.2, 0.7)):
+        for keep in KEEPS:
+            values = {"test": {measure: 0.9 - abs(keep - best)}}
+            write_run(
+                tmp_path / f"{best},{keep}", {"task": task, "model.keep": keep, "optim.lr": rate}, 0.0, test=values
+            )
+    every = found(tmp_path)
+    rows = claims({every[0].bench: comparisons(every)}).rows
+    assert [row[2] for row in rows] == verdicts
+
+
 def test_methods_say_how_to_make_a_run_again(tmp_path):
-    write_run(tmp_path / "a", {"model.keep": 0.3}, 30.0)
+    folder = write_run(tmp_path / "a b", {"model.keep": 0.3}, 30.0)
     table = methods(read_runs(str(tmp_path / "*")))
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert row["command"] == "python main.py --config=configs/toy.py --config.model.keep=0.3"
+    words = ["--config=configs/toy.py", "--config.model.keep=0.3", f"--workdir={folder}"]
+    assert shlex.split(row["command"]) == ["python", "main.py", *words]
     assert row["search"] == "beam 5, length penalty 1" and row["commit"] == "012345678" and row["seed"] == "1"
     assert "cccc3333" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
+
+
+def test_the_command_of_a_run_of_a_sweep_is_the_sweep_s(runs):
+    planned = json.loads((runs / "sweep.json").read_text())["runs"]
+    commands = {record.folder.name: shlex.split(record.command)[2:] for record in read_runs(str(runs / "one,*"))}
+    assert commands and commands == {name: planned[name]["words"] for name in commands}
 
 
 def test_areas_are_shown_for_the_runs_that_have_them(tmp_path):
@@ -273,6 +390,55 @@ def test_a_report_needs_runs_and_a_folder_of_its_own(runs, tmp_path):
     with pytest.raises(UserError, match=r"result\.json cannot be read"):
         writing.report(str(tmp_path / "*"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+RUN = {"config": config({})}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("result.json", {**RUN, "test": None}, "test is None, but must be an object"),
+        ("result.json", {**RUN, "valid": None}, "valid is None, but must be an object"),
+        (
+            "result.json",
+            {**RUN, "test": {"test": {"bleu_tokenized": None}}},
+            "test.test.bleu_tokenized is None, but must be a number",
+        ),
+        ("result.json", {**RUN, "test": {"test": {"nll": "low"}}}, "test.test.nll is 'low', but must be a number"),
+        ("result.json", {**RUN, "examples": {"test": [{"source": "a"}]}}, "lacks examples.test[0].reference"),
+        ("result.json", {**RUN, "parameters": {"random": 1}}, "lacks parameters.trained"),
+        ("result.json", {**RUN, "overrides": 1}, "overrides is 1, but must be a list"),
+        ("result.json", {"config": config({"seed": "one"})}, "config.seed is 'one', but must be a whole number"),
+        ("config.json", config({"model.keep": None}), "model.keep is None, but must be a number"),
+        ("evaluation-test.json", {"split": "test", "accuracy": None}, "accuracy is None, but must be a number"),
+        ("metrics.jsonl", {"step": 1, "valid/nll": 2.0}, "line 1 lacks seconds"),
+        (
+            "metrics.jsonl",
+            {"step": 1, "seconds": 1.0, "valid/nll": "low"},
+            "line 1: valid/nll is 'low', but must be a number",
+        ),
+        ("../sweep.json", {"runs": []}, "runs is [], but must be an object"),
+        ("../sweep.json", {"runs": {"a": 5}}, "runs.a is 5, but must be an object"),
+    ],
+)
+def test_a_file_with_other_content_is_named_in_one_sentence(tmp_path, file, content, said):
+    folder = write_run(tmp_path / "runs" / "a", {}, 30.0)
+    if file == "config.json":
+        (folder / "result.json").unlink()
+    (folder / file).write_text(json.dumps(content) + "\n")
+    with pytest.raises(UserError) as raised:
+        writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    assert str(raised.value).startswith(str((folder / file).parent.resolve() / Path(file).name))
+    assert said in str(raised.value) and "leave the run out" in str(raised.value)
+
+
+def test_what_older_versions_did_not_write_is_left_out_of_the_page(tmp_path):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    (folder / "result.json").write_text(json.dumps({**RUN, "test": {"test": {"bleu_tokenized": 30.0}}}))
+    (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "valid/nll": "nan"}\n')
+    writing.report(str(folder), tmp_path / "out")
+    assert "1 finished runs" in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_unfinished_runs_alone_still_give_a_page(tmp_path):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from one_layer import tickets
 from one_layer.data import corpus as corpora
 from one_layer.data.sources.pairs import Toy
 from one_layer.errors import UserError
@@ -21,10 +22,12 @@ from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import rescored
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import tiny
+from tests.tiny_tickets import TINY, ticket_of
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +130,19 @@ def test_a_run_without_checkpoints(workdir, tmp_path):
     with pytest.raises(UserError, match=r"there is no checkpoint in .*train first"):
         restore_run(tmp_path / "run", "best")
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_scores_say_of_which_text_and_which_layers_they_are(workdir, last, tmp_path):
+    text = json.loads((workdir / "result.json").read_text("utf-8"))["data"]
+    for split in ("valid", "test"):
+        same, other = last, dataclasses.replace(last, data=dataclasses.replace(last.data, seed=last.data.seed + 1))
+        scores = evaluate(same, split, None)[split]
+        assert scores["fingerprint"] == text[split] and scores["layers"] == {}
+        assert evaluate(other, split, None)[split]["fingerprint"] != text[split]
+    tickets.save(tmp_path / "ticket", ticket_of(TINY))
+    restored = dataclasses.replace(tickets.restore_ticket(tmp_path / "ticket"), data=last.data, settings=last.settings)
+    fewer = rescored(restored, tiny.config(), {"model.encoder_layers": "Ss", "model.decoder_layers": "sSS"})
+    assert evaluate(fewer, "test", None)["test"]["layers"] == {"encoder": "1", "decoder": "2.3"}
 
 
 def test_splits_that_are_not_there(workdir):

@@ -1,0 +1,61 @@
+"""What a report reads of the files of runs, and whether a file has it.
+
+A shape is a type (`float`, `int | None`), a list of one shape, or an object: its keys with a shape for each, of which those that end in
+`?` may be missing, or `EACH` with the shape of all its values. An object may have further keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from one_layer.errors import UserError
+from one_layer.report.measures import MEASURES
+from one_layer.runs.records import fits
+
+EACH = ""
+_SCORES = {f"{name}?": float for name in MEASURES}
+CONFIG = {"seed?": int, "model?": {"keep?": float, "d_model?": int, "ffn?": int}, "data?": {"tests?": [str]}}
+RESULT = {
+    "config?": CONFIG,
+    "overrides?": [str],
+    "test?": {EACH: _SCORES},
+    "examples?": {EACH: [{"source": str, "reference": str, "hypothesis": str}]},
+    "data?": {EACH: str},
+    "valid?": {},
+    "train_seconds?": float,
+    "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
+    "bytes?": {EACH: int},
+    "convergence?": {EACH: {"until": float, "mean": float}},
+}
+EVALUATION = {"split": str, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int, **_SCORES}
+VALIDATED = {"seconds": float, "valid/nll": float}  # a line of metrics with a validation
+SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}
+
+
+def check(place: object, value: Any, shape: Any, name: str = "") -> None:
+    """Raises: UserError, which begins with `place` and names the key, if `value` does not have the shape."""
+    if isinstance(shape, dict):
+        _expect(isinstance(value, dict), place, name, value, "an object")
+        every = shape.get(EACH)
+        wanted = dict.fromkeys(value, every) if every is not None else shape
+        for key, inner in wanted.items():
+            known = key.removesuffix("?") if every is None else key
+            inside = f"{name}.{known}" if name else known
+            if known in value:
+                check(place, value[known], inner, inside)
+            elif not key.endswith("?"):
+                raise UserError(f"{place} lacks {inside}; restore the file, or leave the run out")
+    elif isinstance(shape, list):
+        _expect(isinstance(value, list | tuple), place, name, value, "a list")
+        for number, each in enumerate(value):
+            check(place, each, shape[0], f"{name}[{number}]")
+    else:
+        words = {int: "a whole number", float: "a number", str: "text"}.get(shape, "a whole number or null")
+        _expect(fits(value, shape), place, name, value, words)
+
+
+def _expect(holds: bool, place: object, name: str, value: Any, words: str) -> None:
+    if not holds:
+        raise UserError(
+            f"{place}: {name} is {value!r:.100}, but must be {words}; restore the file, or leave the run out"
+        )
