@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.config import DataConfig
+from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
 from one_layer.data.preparation.streaming import Shown
@@ -68,6 +68,8 @@ def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
     for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
         if getattr(config, name):
             options[name] = getattr(config, name)
+    if config.held_out and config.parts_held_out != list(HELD_OUT):  # earlier versions had no such key
+        options["parts_held_out"] = config.parts_held_out
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     tools = [version(tool) for tool in _TOOLS]

@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from one_layer.data.config import DataConfig
-from one_layer.data.sources.held_out import HELD_OUT
+from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.text.lines import existing_file
 from one_layer.errors import UserError
 
@@ -214,8 +213,7 @@ def _not_empty(text: PlainText) -> PlainText:
 
 
 def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
-    taken = [name for name in HELD_OUT if name in (config.valid, *config.tests)]
-    if config.held_out and not taken:
+    if config.held_out and not config.parts_held_out:
         raise UserError(
             f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is one of its "
             "parts, which are named valid and test; give these names, or leave data.held_out out"

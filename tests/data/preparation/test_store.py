@@ -88,6 +88,15 @@ def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) 
     assert len(kept(config)) == len(others) + 1
 
 
+def test_a_store_never_gives_training_the_lines_of_a_part_that_is_held_out(config: DataConfig, tmp_path: Path) -> None:
+    write(tmp_path, "train", [f"satz {number}" for number in range(200)], [f"line {number}" for number in range(200)])
+    for tests in ((), ("test",)):
+        corpus = load(replace(config, held_out=0.2, tests=tests))
+        trained = {corpus.source_vocabulary.decode(ids) for ids in corpus.train.source}
+        scored = [corpus.valid, *corpus.tests.values()]
+        assert all(split.source_text and trained.isdisjoint(split.source_text) for split in scored)
+
+
 def test_a_resumed_run_keeps_its_vocabulary_when_the_text_changes(config: DataConfig, tmp_path: Path) -> None:
     first = load(config)
     write(tmp_path, "train", ["ganz neu", "ja"], ["quite new", "yes"])
