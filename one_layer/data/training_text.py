@@ -12,6 +12,7 @@ from one_layer.data.preparation.store import Prepared, content_key, make_prepare
 from one_layer.data.preparation.streaming import Shown
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
+from one_layer.data.sources.table import table_kind
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import read_lines
@@ -39,7 +40,8 @@ def prepare(
         return _from_ids(config, reader, source, vocabularies)
     if not config.store:
         return _from_text(config, reader, source, vocabularies, codes)
-    options, files = _options(config, reader), source.files(source.train)
+    files = source.files(source.train)
+    options = _options(config, reader, files)
     folder = Path(config.store) / content_key(options, files)
     # A resumed run finds the store that it made, unless the text has changed since.
     if vocabularies is not None and not _was_made_with(folder, vocabularies, codes):
@@ -57,8 +59,8 @@ def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) 
     return (assets.vocabularies, assets.codes) == (vocabularies, codes)
 
 
-def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
-    """Everything but the text itself that decides the ids of the training text."""
+def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> dict[str, Any]:
+    """Everything but the bytes of the `files` that decides the ids of the training text."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
     names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
@@ -68,6 +70,9 @@ def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
     for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
         if getattr(config, name):
             options[name] = getattr(config, name)
+    if config.columns:  # the name of a table says how it is read
+        options["tables"] = [table_kind(path) for path in files]
+        options["delimiter"] = config.delimiter
     if config.held_out and config.parts_held_out != list(HELD_OUT):  # earlier versions had no such key
         options["parts_held_out"] = config.parts_held_out
     if config.vocabulary:

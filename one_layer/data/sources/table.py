@@ -25,6 +25,12 @@ def column_names(columns: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in columns.split(",")) if columns else ()
 
 
+def table_kind(path: Path) -> str:
+    """`csv`, `json` or `tsv`: what the name of a file says about its table."""
+    name = path.name.removesuffix(".gz")
+    return "json" if name.endswith(_JSON) else "csv" if name.endswith(".csv") else "tsv"
+
+
 @dataclass(frozen=True)
 class Table:
     """The rows of a file, read anew by every iteration. Empty lines are left out.
@@ -40,11 +46,11 @@ class Table:
     delimiter: str = ","
 
     def __iter__(self) -> Iterator[Row]:
-        kind = existing_file(self.path).name.removesuffix(".gz")
-        if kind.endswith(_JSON):
+        kind = table_kind(existing_file(self.path))
+        if kind == "json":
             yield from self._objects()
             return
-        rows = self._quoted() if kind.endswith(".csv") else self._tabbed()
+        rows = self._quoted() if kind == "csv" else self._tabbed()
         places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows)[1])
         for number, cells in rows:
             if len(cells) <= max(places):
@@ -84,7 +90,7 @@ class Table:
             if name not in known:
                 hint = (
                     "set data.delimiter"
-                    if len(known) == 1 and self.path.name.endswith((".csv", ".csv.gz"))
+                    if len(known) == 1 and table_kind(self.path) == "csv"
                     else ("give names of the first line; in a file without a header, give numbers, for instance 1,2")
                 )
                 raise self._error(

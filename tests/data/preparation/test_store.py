@@ -97,6 +97,18 @@ def test_a_store_never_gives_training_the_lines_of_a_part_that_is_held_out(confi
         assert all(split.source_text and trained.isdisjoint(split.source_text) for split in scored)
 
 
+def test_a_table_that_is_read_in_another_way_has_a_store_of_its_own(config: DataConfig, tmp_path: Path) -> None:
+    """The same bytes are other columns with another delimiter, and in a file whose name says another kind of table."""
+    for name in ("train.csv", "train.tsv"):
+        (tmp_path / name).write_text('a;b,c;"d\te"\n' * 3)
+    ways = [("train.csv", ","), ("train.csv", ";"), ("train.tsv", ",")]
+    for train, delimiter in ways:
+        parts = {"source": "tsv", "columns": "1,2", "train": train, "valid": train, "tests": (), "delimiter": delimiter}
+        here = replace(config, **parts)  # type: ignore[arg-type]
+        assert same(load(here), load(replace(here, store=""))), (train, delimiter)
+    assert len(kept(config)) == len(ways)
+
+
 def test_a_resumed_run_keeps_its_vocabulary_when_the_text_changes(config: DataConfig, tmp_path: Path) -> None:
     first = load(config)
     write(tmp_path, "train", ["ganz neu", "ja"], ["quite new", "yes"])
