@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
-from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.sources.plain_text import PlainParts, PlainText
 from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
@@ -85,25 +86,22 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
         tokens = _encoded(unit_of(config, assets), text, masked)
         return Prepared(assets, Stream(tokens, config.block), TokenStore.of([]), [])
 
+    given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
         _check_files(config, saved)
-    if not config.store:
-        prepared = make()
-    else:
-        options = {name: getattr(config, name) for name in _OPTIONS} | {
-            "streamed": True,
-            "masked": masked,
-            "codes": _given_codes(config),
-        }
-        if config.columns:  # only where it is given, so that stores of earlier versions are found
-            options["columns"] = config.columns
-        if config.vocabulary:
-            options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-        folder = Path(config.store) / content_key(options, text.paths)
-        prepared = open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
-        if saved is not None and prepared.assets != saved:
-            prepared = make()  # another program version learned other merges; the run keeps its own
-    return Stream(prepared.source.tokens, config.block), prepared.assets
+    prepared = stored(config.store, _options(config, masked), text.paths, given, make) if config.store else make()
+    return Stream(prepared.source.tokens, config.block), saved or prepared.assets
+
+
+def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
+    """Everything but the text itself that decides the ids of the training text."""
+    options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
+    options |= {"streamed": True, "masked": masked, "codes": _given_codes(config)}
+    if config.columns:  # only where it is given, so that stores of earlier versions are found
+        options["columns"] = config.columns
+    if config.vocabulary:
+        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
+    return options
 
 
 def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:

@@ -8,21 +8,18 @@ from typing import Any
 
 from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.preparation import streaming
-from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.preparation.streaming import Shown
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
 from one_layer.data.sources.table import table_kind
-from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import check_codes
-from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
-
-Vocabularies = tuple[Vocabulary, Vocabulary]
 
 _TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 
@@ -41,22 +38,14 @@ def prepare(
     if not config.store:
         return _from_text(config, reader, source, vocabularies, codes)
     files = source.files(source.train)
-    options = _options(config, reader, files)
-    folder = Path(config.store) / content_key(options, files)
-    # A resumed run finds the store that it made, unless the text has changed since.
-    if vocabularies is not None and not _was_made_with(folder, vocabularies, codes):
-        options["given"] = [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]
-        folder = Path(config.store) / content_key(options, files)
-    if folder.is_dir():
-        return open_prepared(folder)
-    return make_prepared(folder, lambda: _from_text(config, reader, source, vocabularies, codes))
-
-
-def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
-    if not folder.is_dir():
-        return False
-    assets = open_prepared(folder).assets
-    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
+    given = None if vocabularies is None else (vocabularies, codes)
+    return stored(
+        config.store,
+        _options(config, reader, files),
+        files,
+        given,
+        lambda: _from_text(config, reader, source, vocabularies, codes),
+    )
 
 
 def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> dict[str, Any]:

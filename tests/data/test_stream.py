@@ -102,6 +102,20 @@ def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder,
     assert again.fingerprints() == first.fingerprints() and again.vocabularies == first.vocabularies
 
 
+def test_a_store_in_the_vocabulary_of_another_run_is_not_a_new_run_s(folder, tmp_path):
+    """Fine-tuning reads a text in the vocabulary of another run, and both may use one store."""
+    (folder / "other.txt").write_text("abcdefgh\n" * 30)
+    saved = assets_of(stream_corpus.load(config(folder, unit="characters", train="other.txt")))
+    own = config(folder, unit="characters")
+    chosen = config(folder, unit="characters", store=str(tmp_path / "store"))
+    for given in (saved, None, saved, None):
+        corpus, expected = stream_corpus.load(chosen, given), stream_corpus.load(own, given)
+        assert corpus.vocabularies == expected.vocabularies and corpus.fingerprints() == expected.fingerprints()
+    assert len(list((tmp_path / "store").iterdir())) == 2  # each is made once
+    resumed = stream_corpus.load(chosen, assets_of(corpus))
+    assert resumed.fingerprints() == corpus.fingerprints() and len(list((tmp_path / "store").iterdir())) == 2
+
+
 REVIEWS = [f"Review {number} è lunga.\nTwo lines." for number in range(40)]
 
 

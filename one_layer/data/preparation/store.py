@@ -8,13 +8,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.data.text.assets import TextAssets, Vocabularies, load_text_assets, save_text_assets
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
 from one_layer.files import lock, remove_leftovers
@@ -30,6 +30,34 @@ class Prepared:
     source: TokenStore
     target: TokenStore
     report: list[str]
+
+
+def stored(
+    store: str | Path,
+    options: dict[str, Any],
+    files: Sequence[Path],
+    given: tuple[Vocabularies, str | None] | None,
+    make: Callable[[], Prepared],
+) -> Prepared:
+    """What `make` gives, from its folder in `store` if it has been made before.
+
+    `options` and the bytes of the `files` decide the folder's name. `given`: the vocabularies and codes of a run, if `make` uses these
+    instead of its own. A resumed run finds the store that it made, unless the text has changed since; text in the vocabulary of another
+    run has a folder of its own. Raises: UserError for a damaged folder, and for one that cannot be written.
+    """
+    folder = Path(store) / content_key(options, files)
+    if given is not None and not _was_made_with(folder, *given):
+        vocabularies, codes = given
+        own = {"given": [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]}
+        folder = Path(store) / content_key(options | own, files)
+    return open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
+
+
+def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
+    if not folder.is_dir():
+        return False
+    assets = load_text_assets(folder)
+    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
 
 
 def content_key(options: dict[str, Any], files: Iterable[Path]) -> str:
