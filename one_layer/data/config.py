@@ -98,6 +98,11 @@ class DataConfig:
             raise UserError(
                 f"data.held_out={self.held_out} is not a share: give 0, or a number below 0.5, for instance 0.05"
             )
+        if self.held_out and self.train in HELD_OUT:
+            raise UserError(
+                f"data.train={self.train!r} is the name of a part that data.held_out takes out of the training text: "
+                "give the training text another name, or leave data.held_out out"
+            )
         self._check_columns()
         self._check_unit()
         if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:

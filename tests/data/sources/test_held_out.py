@@ -77,5 +77,8 @@ def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
         opened(tmp_path, PAIRS[:1]).read("valid")
     with pytest.raises(UserError, match=r"data.held_out=0.7 is not a share"):
         opened(tmp_path, PAIRS, held_out=0.7)
+    for name, source in (("valid", "plain"), ("test", "tsv")):
+        with pytest.raises(UserError, match=rf"data.train='{name}' is the name of a part that data.held_out takes out"):
+            DataConfig(source=source, directory="there", train=name, held_out=0.1, columns="1,2" * (source == "tsv"))
     with pytest.raises(UserError, match=r"data.held_out is for text sources only"):
         DataConfig(held_out=0.1)
