@@ -78,6 +78,9 @@ def _from_text(
     count, others = streaming.count_lines(pairs)
     if count != others:
         source.read(source.train)  # raises the error about the counts
+    if not count:
+        hint = f"more text, or a smaller data.held_out than {config.held_out:g}" if config.held_out else "at least one"
+        raise UserError(f"there are no {reader.unit} to train on in the {config.describe('train')}; give {hint}")
     codes = codes_of(config, codes)
     if not config.prepared and config.bpe_merges and codes is None:
         pairs, counts = streaming.words(pairs, count, reader.preprocessing(config, None))

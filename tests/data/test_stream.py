@@ -45,6 +45,16 @@ def test_the_parts_by_position_make_up_the_text(folder):
     assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
 
 
+def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder):
+    (folder / "more").mkdir()
+    (folder / "more" / ".c.txt").write_text("hidden\n" * 9)
+    expected = {"*.txt": "a.txt", "**.txt": "a.txt", "**/*.txt": "a.txt,more/.c.txt", "more/?c*": "more/.c.txt"}
+    for pattern, names in expected.items():
+        own = stream_corpus.load(config(folder, train=names)).fingerprints()
+        for train in (pattern, f"{folder}/{pattern}"):
+            assert stream_corpus.load(config(folder, train=train)).fingerprints() == own, train
+
+
 @pytest.mark.parametrize("name", ["characters", "bpe"])
 def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, name):
     monkeypatch.setattr(plain_text, "_PIECE", 5)  # most pieces end inside a character
@@ -245,7 +255,12 @@ def test_windows_that_would_leave_tokens_out_are_refused():
     [
         ({"train": "none.txt"}, r"none\.txt does not exist"),
         ({"train": "*.csv"}, r"no file in .* matches '\*\.csv'; correct data\.train"),
+        ({"train": "**.csv"}, r"no file in .* matches '\*\*\.csv'; correct data\.train"),
+        ({"train": "/nowhere/*.txt"}, r"no file in .* matches '/nowhere/\*\.txt'; correct data\.train"),
+        ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
+        ({"tests": ("",)}, r"data\.tests='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
+        ({"train": "empty.zip"}, r"empty\.zip holds no file; give an archive with a text in it"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
         ({"train": "latin.txt", "unit": "characters"}, r"latin\.txt: byte 2 is not UTF-8.* or give data\.unit=bytes"),
         ({"train": "half.txt.gz"}, "is not a whole compressed file"),
@@ -261,6 +276,7 @@ def test_windows_that_would_leave_tokens_out_are_refused():
 )
 def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
     (folder / "empty.txt").touch()
+    zipfile.ZipFile(folder / "empty.zip", "w").close()
     (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
     with pytest.raises(UserError, match=message):

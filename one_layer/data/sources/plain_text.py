@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,16 +179,20 @@ class PlainParts:
                 PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
             )
         found: list[Path] = []
-        for each in name.split(","):
+        for each in map(str.strip, name.split(",")):
+            if not each:
+                raise UserError(
+                    f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
+                )
             if any(letter in each for letter in "*?["):
-                matching = sorted(path for path in folder.glob(each.strip()) if path.is_file())
+                # Unlike Path.glob, this takes absolute patterns and `**.txt`.
+                paths = {folder / path for path in glob(each, root_dir=folder, recursive=True, include_hidden=True)}
+                matching = sorted(path for path in paths if path.is_file())
                 if not matching:
-                    raise UserError(
-                        f"no file in {folder} matches {each.strip()!r:.200}; correct data.{self._key(name)}"
-                    )
+                    raise UserError(f"no file in {folder} matches {each!r:.200}; correct data.{self._key(name)}")
                 found += matching
             else:
-                found.append(self._existing(name, folder / each.strip()))
+                found.append(self._existing(name, folder / each))
         return _not_empty(PlainText(tuple(found)))
 
     def _existing(self, name: str, path: Path) -> Path:
@@ -231,6 +236,8 @@ def _open(path: Path) -> Any:
         return gzip.open(path)
     if path.suffix == ".zip":
         archive = zipfile.ZipFile(path)
+        if not archive.namelist():
+            raise UserError(f"{path} holds no file; give an archive with a text in it")
         return archive.open(archive.namelist()[0])
     return path.open("rb")
 

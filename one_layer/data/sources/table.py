@@ -51,7 +51,7 @@ class Table:
             yield from self._objects()
             return
         rows = self._quoted() if kind == "csv" else self._tabbed()
-        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows)[1])
+        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows, None))
         for number, cells in rows:
             if len(cells) <= max(places):
                 raise self._error(
@@ -84,8 +84,11 @@ class Table:
             hint = "close the quotation marks, or write one in a value as two"
             raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
 
-    def _header(self, cells: list[str]) -> list[int]:
-        known = [cell.strip() for cell in cells]
+    def _header(self, first: Row | None) -> list[int]:
+        """The places of the columns. `first`: the first row, None where all lines are empty."""
+        if first is None:
+            raise UserError(f"{self.path} has only empty lines; give a table with a header and at least one row")
+        known = [cell.strip() for cell in first[1]]
         for name in self.columns:
             if name not in known:
                 hint = (

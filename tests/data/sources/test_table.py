@@ -60,6 +60,8 @@ def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
         ("a.jsonl", '{"de": null}\n', "de", r"line 1: 'de' is None; it must be a text"),
         ("a.jsonl", '{"de": "\\ud800"}\n', "de", r"line 1: 'de' is .* it must be a text"),
         ("a.tsv", "", "de", r"a.tsv is empty"),
+        ("a.tsv", "\n\n", "de", r"a.tsv has only empty lines; give a table with a header and at least one row"),
+        ("a.csv", "\n", "de", r"a.csv has only empty lines"),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path: Path, name: str, text: str, columns: str, message: str) -> None:
