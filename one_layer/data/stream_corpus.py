@@ -34,7 +34,7 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     `masked`: for masked language models, whose text has eos in place of line ends, and whose vocabulary has `<mask>`.
     Raises: UserError for files that cannot be used, or that are not those that the run began with.
     """
-    parts = PlainParts(config)
+    parts = PlainParts(config, lines=masked)
     names = dict.fromkeys((parts.valid, *parts.tests))
     texts = {name: parts.part(name) for name in names}  # a missing file is noticed before the long work
     train, assets = _training(config, parts.part(parts.train), saved, masked)
@@ -53,7 +53,7 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
 
 def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked: bool = False) -> Corpus:
     """The parts to be scored, without the training text. `wanted`: `valid`, a test set, `test` for all test sets; empty: all of these."""
-    parts, of_unit = PlainParts(config), unit_of(config, saved)
+    parts, of_unit = PlainParts(config, lines=masked), unit_of(config, saved)
     known = {"valid": parts.valid, **{name: name for name in parts.tests}}
     if wanted and wanted not in known and not (wanted == "test" and parts.tests):
         raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}")

@@ -67,6 +67,19 @@ def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, 
     assert "".join(parts) == TEXT + "два" * 40 and all(parts)
 
 
+@pytest.mark.parametrize("share", [0.107, 0.112, 0.3])  # in bytes, the ends of all parts lie inside a character
+def test_the_parts_of_a_masked_model_s_bytes_are_whole_characters(folder, share):
+    text = "два€" * 50 + "\n" + "路" * 50
+    (folder / "c.txt").write_text(text, "utf-8")
+    chosen = config(folder, train="c.txt", held_out=share)
+    corpus = stream_corpus.load(chosen, masked=True)
+    scored = stream_corpus.load_scored(chosen, assets_of(corpus), masked=True)
+    assert corpus.valid.source.fingerprint == scored.valid.source.fingerprint
+    parts = [corpus.train, scored.valid, scored.tests["test"]]
+    read = [bytes((ids[ids >= 4] - 4).astype(np.uint8)).decode() for ids in (part.source.tokens for part in parts)]
+    assert "".join(read) == text.replace("\n", "")
+
+
 @pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
 def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
     text = PlainText((folder / "a.txt",))
@@ -262,7 +275,10 @@ def test_windows_that_would_leave_tokens_out_are_refused():
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
         ({"train": "empty.zip"}, r"empty\.zip holds no file; give an archive with a text in it"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
-        ({"train": "latin.txt", "unit": "characters"}, r"latin\.txt: byte 2 is not UTF-8.* or give data\.unit=bytes"),
+        (
+            {"train": "latin.txt", "unit": "characters"},
+            r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
+        ),
         ({"train": "half.txt.gz"}, "is not a whole compressed file"),
         ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
         ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),

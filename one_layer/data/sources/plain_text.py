@@ -108,8 +108,8 @@ class PlainText:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8, or "
-                "give data.unit=bytes"
+                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8. "
+                "Only task=causal_lm with data.unit=bytes reads text that is not UTF-8"
             ) from None
 
     def lines(self) -> Iterator[str]:
@@ -144,11 +144,11 @@ class PlainParts:
     """The parts of a corpus of plain text: files of their own, held-out ends of the training text, or enwik8's.
 
     With `data.held_out`, the last two such shares of the training text are `valid` and `test`, by position, as in enwik8. Their ends are
-    at whole characters unless the unit is the byte.
+    at whole characters unless the unit is the byte. `lines`: the text is read in lines, which are whole characters whatever the unit.
     """
 
-    def __init__(self, config: DataConfig) -> None:
-        self._config = config
+    def __init__(self, config: DataConfig, lines: bool = False) -> None:
+        self._config, self._at_characters = config, lines or config.unit != "bytes"
         self.report: list[str] = []
         own = config.source == "enwik8"
         self.train, self.valid, self.tests = ("train", "valid", ("test",)) if own else _names(config)
@@ -156,7 +156,6 @@ class PlainParts:
     def part(self, name: str) -> PlainText:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
         config = self._config
-        exact = config.unit == "bytes"
         if config.source == "enwik8":
             whole = PlainText((_enwik8(Path(config.directory)),))
             if whole.size != ENWIK8_BYTES:
@@ -164,13 +163,13 @@ class PlainParts:
                     f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "
                     "read another text with data.source=plain"
                 )
-            return whole.part(*ENWIK8[name], at_characters=not exact)
+            return whole.part(*ENWIK8[name], at_characters=self._at_characters)
         if not config.held_out or name not in (config.train, *HELD_OUT):
             return self._files(name)
         whole = self._files(config.train)
         share = int(whole.size * config.held_out)
         cuts = {"valid": (whole.size - 2 * share, whole.size - share), "test": (whole.size - share, whole.size)}
-        return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=not exact)
+        return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=self._at_characters)
 
     def _files(self, name: str) -> PlainText:
         config, folder = self._config, Path(self._config.directory)
