@@ -17,6 +17,9 @@ from one_layer.data.text.lines import existing_file, stream_lines
 from one_layer.errors import UserError
 
 _JSON = (".jsonl", ".ndjson", ".json")
+_LONGEST = (
+    1 << 24
+)  # characters of a CSV value; a quotation mark that is not closed must not read a huge file into memory
 Row = tuple[int, list[str]]  # the number of a line of the file, from 1, and the values of its columns
 
 
@@ -74,6 +77,7 @@ class Table:
                 yield number, line.split("\t")
 
     def _quoted(self) -> Iterator[Row]:
+        csv.field_size_limit(_LONGEST)  # of the process; the default, 2^17, is too few for documents
         # A value in quotation marks may contain line ends, which stream_lines has removed.
         reader = csv.reader((line + "\n" for line in stream_lines(self.path)), delimiter=self.delimiter, strict=True)
         try:
@@ -81,7 +85,7 @@ class Table:
                 if cells:
                     yield reader.line_num, cells
         except csv.Error as error:
-            hint = "close the quotation marks, or write one in a value as two"
+            hint = f"close the quotation marks, or write one in a value as two; a value has at most {_LONGEST:,} characters"
             raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
 
     def _header(self, first: Row | None) -> list[int]:
