@@ -49,7 +49,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException:
         os.unlink(temporary)
         raise
-    _sync_folder(target.parent)
+    sync(target.parent)
 
 
 def lock(handle: int) -> bool:
@@ -92,9 +92,9 @@ def _replaceable(path: str | Path) -> Path | None:
     return target if stat.S_ISREG(found.st_mode) and named else None
 
 
-def _sync_folder(folder: Path) -> None:
-    """Writes the folder's entries to the disk; without this, a crash may bring the old file back."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Writes a file's data or a folder's entries to the disk. Without the latter, a crash may bring an old file back."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -13,6 +13,7 @@ SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_t
 STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
 NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
+HELD_OUT = ("valid", "test")  # the parts that `held_out` may take out of the training text
 
 _MOST_TOY_PAIRS = 10_000_000
 _EXAMPLES = {"source_language": "en", "target_language": "fr"}
@@ -96,6 +97,11 @@ class DataConfig:
         if not 0 <= self.held_out < 0.5:
             raise UserError(
                 f"data.held_out={self.held_out} is not a share: give 0, or a number below 0.5, for instance 0.05"
+            )
+        if self.held_out and self.train in HELD_OUT:
+            raise UserError(
+                f"data.train={self.train!r} is the name of a part that data.held_out takes out of the training text: "
+                "give the training text another name, or leave data.held_out out"
             )
         self._check_columns()
         self._check_unit()
@@ -181,6 +187,11 @@ class DataConfig:
     def streamed(self) -> bool:
         """Whether the text has no sides and is read as one stream, as language models do."""
         return self.source in STREAMS
+
+    @property
+    def parts_held_out(self) -> list[str]:
+        """The parts that `held_out` takes out of the training text: those of `HELD_OUT` that are the validation or a test set."""
+        return [name for name in HELD_OUT if self.held_out and name in (self.valid, *self.tests)]
 
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
         """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from one_layer.data.config import DataConfig
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Pairs, Source
-from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
-from one_layer.data.training_text import Vocabularies, assets_of, codes_of, encoded, prepare
+from one_layer.data.training_text import assets_of, codes_of, encoded, prepare
 from one_layer.errors import UserError
 
 PARALLEL = ParallelReader()

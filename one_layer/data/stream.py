@@ -121,8 +121,13 @@ def windows(text: Stream, stride: int, rows: int, limit: int = 0) -> Iterator[Ba
 
     A window begins `stride` tokens after the one before it, and only its last tokens, which no earlier window had, are targets. So every
     target but those of the first window sees at least block - stride tokens before it. `limit`: only so many tokens, from the start (0:
-    all).
+    all). Raises: UserError for a stride above the block, which would leave out tokens.
     """
+    if stride > text.block:
+        raise UserError(
+            f"the stride is {stride}, but a window has {text.block} tokens: those between two windows would not be scored; give at most "
+            f"{text.block}"
+        )
     total, block = len(text.tokens), text.block
     total = min(total, limit) if limit else total
     begins = np.arange(0, 1 + max(0, -(-(total - block) // stride))) * stride

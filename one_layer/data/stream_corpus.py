@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
-from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.sources.plain_text import PlainParts, PlainText
 from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
@@ -33,7 +34,7 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     `masked`: for masked language models, whose text has eos in place of line ends, and whose vocabulary has `<mask>`.
     Raises: UserError for files that cannot be used, or that are not those that the run began with.
     """
-    parts = PlainParts(config)
+    parts = PlainParts(config, lines=masked)
     names = dict.fromkeys((parts.valid, *parts.tests))
     texts = {name: parts.part(name) for name in names}  # a missing file is noticed before the long work
     train, assets = _training(config, parts.part(parts.train), saved, masked)
@@ -52,7 +53,7 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
 
 def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked: bool = False) -> Corpus:
     """The parts to be scored, without the training text. `wanted`: `valid`, a test set, `test` for all test sets; empty: all of these."""
-    parts, of_unit = PlainParts(config), unit_of(config, saved)
+    parts, of_unit = PlainParts(config, lines=masked), unit_of(config, saved)
     known = {"valid": parts.valid, **{name: name for name in parts.tests}}
     if wanted and wanted not in known and not (wanted == "test" and parts.tests):
         raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}")
@@ -85,25 +86,22 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
         tokens = _encoded(unit_of(config, assets), text, masked)
         return Prepared(assets, Stream(tokens, config.block), TokenStore.of([]), [])
 
+    given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
         _check_files(config, saved)
-    if not config.store:
-        prepared = make()
-    else:
-        options = {name: getattr(config, name) for name in _OPTIONS} | {
-            "streamed": True,
-            "masked": masked,
-            "codes": _given_codes(config),
-        }
-        if config.columns:  # only where it is given, so that stores of earlier versions are found
-            options["columns"] = config.columns
-        if config.vocabulary:
-            options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-        folder = Path(config.store) / content_key(options, text.paths)
-        prepared = open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
-        if saved is not None and prepared.assets != saved:
-            prepared = make()  # another program version learned other merges; the run keeps its own
-    return Stream(prepared.source.tokens, config.block), prepared.assets
+    prepared = stored(config.store, _options(config, masked), text.paths, given, make) if config.store else make()
+    return Stream(prepared.source.tokens, config.block), saved or prepared.assets
+
+
+def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
+    """Everything but the text itself that decides the ids of the training text."""
+    options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
+    options |= {"streamed": True, "masked": masked, "codes": _given_codes(config)}
+    if config.columns:  # only where it is given, so that stores of earlier versions are found
+        options["columns"] = config.columns
+    if config.vocabulary:
+        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
+    return options
 
 
 def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:

@@ -6,22 +6,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.config import DataConfig
+from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.preparation import streaming
-from one_layer.data.preparation.store import Prepared, content_key, make_prepared, open_prepared
+from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.preparation.streaming import Shown
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
-from one_layer.data.text.assets import TextAssets
+from one_layer.data.sources.table import table_kind
+from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import check_codes
-from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
-
-Vocabularies = tuple[Vocabulary, Vocabulary]
 
 _TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 
@@ -39,26 +37,19 @@ def prepare(
         return _from_ids(config, reader, source, vocabularies)
     if not config.store:
         return _from_text(config, reader, source, vocabularies, codes)
-    options, files = _options(config, reader), source.files(source.train)
-    folder = Path(config.store) / content_key(options, files)
-    # A resumed run finds the store that it made, unless the text has changed since.
-    if vocabularies is not None and not _was_made_with(folder, vocabularies, codes):
-        options["given"] = [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]
-        folder = Path(config.store) / content_key(options, files)
-    if folder.is_dir():
-        return open_prepared(folder)
-    return make_prepared(folder, lambda: _from_text(config, reader, source, vocabularies, codes))
+    files = source.files(source.train)
+    given = None if vocabularies is None else (vocabularies, codes)
+    return stored(
+        config.store,
+        _options(config, reader, files),
+        files,
+        given,
+        lambda: _from_text(config, reader, source, vocabularies, codes),
+    )
 
 
-def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
-    if not folder.is_dir():
-        return False
-    assets = open_prepared(folder).assets
-    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
-
-
-def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
-    """Everything but the text itself that decides the ids of the training text."""
+def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> dict[str, Any]:
+    """Everything but the bytes of the `files` that decides the ids of the training text."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
     names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
@@ -68,6 +59,11 @@ def _options(config: DataConfig, reader: ParallelReader) -> dict[str, Any]:
     for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
         if getattr(config, name):
             options[name] = getattr(config, name)
+    if config.columns:  # the name of a table says how it is read
+        options["tables"] = [table_kind(path) for path in files]
+        options["delimiter"] = config.delimiter
+    if config.held_out and config.parts_held_out != list(HELD_OUT):  # earlier versions had no such key
+        options["parts_held_out"] = config.parts_held_out
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     tools = [version(tool) for tool in _TOOLS]
@@ -82,6 +78,9 @@ def _from_text(
     count, others = streaming.count_lines(pairs)
     if count != others:
         source.read(source.train)  # raises the error about the counts
+    if not count:
+        hint = f"more text, or a smaller data.held_out than {config.held_out:g}" if config.held_out else "at least one"
+        raise UserError(f"there are no {reader.unit} to train on in the {config.describe('train')}; give {hint}")
     codes = codes_of(config, codes)
     if not config.prepared and config.bpe_merges and codes is None:
         pairs, counts = streaming.words(pairs, count, reader.preprocessing(config, None))

@@ -231,7 +231,7 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
 
     Layers may be left out (see `without_layers`). Everything else was decided in training. Raises: UserError for an override (by its
-    dotted name) that differs from the value that the model was trained with.
+    dotted name) that differs from the value that the model was trained with, and for settings that do not fit the model or its text.
     """
     trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():
@@ -244,7 +244,9 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
             )
     model = without_layers(model, overrides)
     settings = task_settings(model.task, config["evaluation"])
-    return dataclasses.replace(model, settings=settings, data=record(DataConfig, "data", {**vars(model.data), **data}))
+    text = record(DataConfig, "data", {**vars(model.data), **data})
+    model.task.check(text, model.config, settings)
+    return dataclasses.replace(model, settings=settings, data=text)
 
 
 def everywhere_alike(run: RunConfig) -> dict[str, Any]:

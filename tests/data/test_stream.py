@@ -45,6 +45,16 @@ def test_the_parts_by_position_make_up_the_text(folder):
     assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
 
 
+def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder):
+    (folder / "more").mkdir()
+    (folder / "more" / ".c.txt").write_text("hidden\n" * 9)
+    expected = {"*.txt": "a.txt", "**.txt": "a.txt", "**/*.txt": "a.txt,more/.c.txt", "more/?c*": "more/.c.txt"}
+    for pattern, names in expected.items():
+        own = stream_corpus.load(config(folder, train=names)).fingerprints()
+        for train in (pattern, f"{folder}/{pattern}"):
+            assert stream_corpus.load(config(folder, train=train)).fingerprints() == own, train
+
+
 @pytest.mark.parametrize("name", ["characters", "bpe"])
 def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, name):
     monkeypatch.setattr(plain_text, "_PIECE", 5)  # most pieces end inside a character
@@ -55,6 +65,19 @@ def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, 
     of_unit = stream_corpus.unit_of(chosen, corpus)
     parts = [of_unit.text(part.source.tokens) for part in (corpus.train, corpus.valid, corpus.tests["test"])]
     assert "".join(parts) == TEXT + "два" * 40 and all(parts)
+
+
+@pytest.mark.parametrize("share", [0.107, 0.112, 0.3])  # in bytes, the ends of all parts lie inside a character
+def test_the_parts_of_a_masked_model_s_bytes_are_whole_characters(folder, share):
+    text = "два€" * 50 + "\n" + "路" * 50
+    (folder / "c.txt").write_text(text, "utf-8")
+    chosen = config(folder, train="c.txt", held_out=share)
+    corpus = stream_corpus.load(chosen, masked=True)
+    scored = stream_corpus.load_scored(chosen, assets_of(corpus), masked=True)
+    assert corpus.valid.source.fingerprint == scored.valid.source.fingerprint
+    parts = [corpus.train, scored.valid, scored.tests["test"]]
+    read = [bytes((ids[ids >= 4] - 4).astype(np.uint8)).decode() for ids in (part.source.tokens for part in parts)]
+    assert "".join(read) == text.replace("\n", "")
 
 
 @pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
@@ -100,6 +123,20 @@ def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder,
     monkeypatch.setattr(stream_corpus, "vocabulary_of", None)
     again = stream_corpus.load(chosen)
     assert again.fingerprints() == first.fingerprints() and again.vocabularies == first.vocabularies
+
+
+def test_a_store_in_the_vocabulary_of_another_run_is_not_a_new_run_s(folder, tmp_path):
+    """Fine-tuning reads a text in the vocabulary of another run, and both may use one store."""
+    (folder / "other.txt").write_text("abcdefgh\n" * 30)
+    saved = assets_of(stream_corpus.load(config(folder, unit="characters", train="other.txt")))
+    own = config(folder, unit="characters")
+    chosen = config(folder, unit="characters", store=str(tmp_path / "store"))
+    for given in (saved, None, saved, None):
+        corpus, expected = stream_corpus.load(chosen, given), stream_corpus.load(own, given)
+        assert corpus.vocabularies == expected.vocabularies and corpus.fingerprints() == expected.fingerprints()
+    assert len(list((tmp_path / "store").iterdir())) == 2  # each is made once
+    resumed = stream_corpus.load(chosen, assets_of(corpus))
+    assert resumed.fingerprints() == corpus.fingerprints() and len(list((tmp_path / "store").iterdir())) == 2
 
 
 REVIEWS = [f"Review {number} è lunga.\nTwo lines." for number in range(40)]
@@ -220,14 +257,28 @@ def test_windows_score_every_token_once_after_enough_context(tokens, limit, stri
     assert scored == list(range(4, 4 + (limit or tokens)))
 
 
+def test_windows_that_would_leave_tokens_out_are_refused():
+    text = Stream(np.arange(4, 104, dtype=np.uint16), 8)
+    with pytest.raises(UserError, match=r"the stride is 9, but a window has 8 tokens.*; give at most 8"):
+        list(windows(text, 9, 2))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"train": "none.txt"}, r"none\.txt does not exist"),
         ({"train": "*.csv"}, r"no file in .* matches '\*\.csv'; correct data\.train"),
+        ({"train": "**.csv"}, r"no file in .* matches '\*\*\.csv'; correct data\.train"),
+        ({"train": "/nowhere/*.txt"}, r"no file in .* matches '/nowhere/\*\.txt'; correct data\.train"),
+        ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
+        ({"tests": ("",)}, r"data\.tests='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
+        ({"train": "empty.zip"}, r"empty\.zip holds no file; give an archive with a text in it"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
-        ({"train": "latin.txt", "unit": "characters"}, r"latin\.txt: byte 2 is not UTF-8.* or give data\.unit=bytes"),
+        (
+            {"train": "latin.txt", "unit": "characters"},
+            r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
+        ),
         ({"train": "half.txt.gz"}, "is not a whole compressed file"),
         ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
         ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
@@ -241,6 +292,7 @@ def test_windows_score_every_token_once_after_enough_context(tokens, limit, stri
 )
 def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
     (folder / "empty.txt").touch()
+    zipfile.ZipFile(folder / "empty.zip", "w").close()
     (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
     with pytest.raises(UserError, match=message):

@@ -18,8 +18,10 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, rescored, resolve
 from one_layer.tasks import TASKS
+from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.translation.settings import SearchSettings
-from tests import ROOT, tiny
+from tests import ROOT, fuzz_tickets, tiny
+from tests.tiny_tickets import TINY
 
 RECORDS = {
     "model": ModelConfig,
@@ -182,6 +184,19 @@ def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewher
             rescored(model, other, {name: value})
     with pytest.raises(UserError, match=r"did you mean evaluation\.beam"):
         rescored(model, {"evaluation": {"beams": 7}}, {})
+
+
+def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
+    """The section `evaluation` of any config may replace the run's, whose data.block decides the largest stride."""
+    text = {"data.source": "plain", "data.directory": "there", "data.held_out": 0.1, "data.block": 32}
+    run = tiny.run({"task": "causal_lm", "model.encoder_layers": 0, "evaluation.stride": 8, **text})
+    settings = {"task": run.task, "config": run.model_config(12, 12), "data": run.data, "settings": run.evaluation}
+    others = {"seed": 1, "step": 1, "assets": fuzz_tickets.assets(TINY), "variables": {}, "source": "best"}
+    model = CausalLanguageModel(**settings, **others, trained_with=run.raw)
+    assert rescored(model, {"evaluation": {"stride": 32}}, {}).settings.stride == 32
+    for config in ({"evaluation": {"stride": 64}}, common.get_config().to_dict()):
+        with pytest.raises(UserError, match=r"evaluation\.stride is \d+, but data\.block is 32.*; give at most 32"):
+            rescored(model, config, {})
 
 
 def test_a_folder_is_free_then_taken(tmp_path):

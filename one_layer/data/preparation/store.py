@@ -8,16 +8,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.data.text.assets import TextAssets, Vocabularies, load_text_assets, save_text_assets
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
-from one_layer.files import lock, remove_leftovers
+from one_layer.files import lock, remove_leftovers, sync
 
 _FORMAT = 1  # increase it when the same text gives other ids, or when the files change
 
@@ -32,21 +32,51 @@ class Prepared:
     report: list[str]
 
 
+def stored(
+    store: str | Path,
+    options: dict[str, Any],
+    files: Sequence[Path],
+    given: tuple[Vocabularies, str | None] | None,
+    make: Callable[[], Prepared],
+) -> Prepared:
+    """What `make` gives, from its folder in `store` if it has been made before.
+
+    `options` and the bytes of the `files` decide the folder's name. `given`: the vocabularies and codes of a run, if `make` uses these
+    instead of its own. A resumed run finds the store that it made, unless the text has changed since; text in the vocabulary of another
+    run has a folder of its own. Raises: UserError for a damaged folder, and for one that cannot be written.
+    """
+    folder = Path(store) / content_key(options, files)
+    if given is not None and not _was_made_with(folder, *given):
+        vocabularies, codes = given
+        own = {"given": [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]}
+        folder = Path(store) / content_key(options | own, files)
+    return open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
+
+
+def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
+    if not folder.is_dir():
+        return False
+    assets = load_text_assets(folder)
+    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
+
+
 def content_key(options: dict[str, Any], files: Iterable[Path]) -> str:
     """Returns BLAKE2b (128 bits, hexadecimal) of the options and of every file's bytes; ignores file names and time stamps."""
-    digests = []
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                digests.append(hashlib.file_digest(file, hashlib.blake2b).hexdigest())
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    digests = [_digest(path) for path in files]
     whole = json.dumps([_FORMAT, options, digests], sort_keys=True)
     return hashlib.blake2b(whole.encode(), digest_size=16).hexdigest()
 
 
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, hashlib.blake2b).hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
 def open_prepared(folder: Path) -> Prepared:
-    """Memory-maps the files that `make_prepared` wrote into `folder`. Raises: UserError that names a missing or truncated file."""
+    """Memory-maps the files that `make_prepared` wrote into `folder`. Raises: UserError that names a missing or damaged file."""
     source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
     assets = load_text_assets(folder)
     path = folder / "manifest.json"
@@ -59,6 +89,9 @@ def open_prepared(folder: Path) -> Prepared:
         raise UserError(
             f"{folder} does not hold the vocabularies that it was made with; delete the folder, then run again to recreate it"
         )
+    for name, digest in manifest.get("files", {}).items():  # earlier versions did not write them
+        if _digest(folder / name) != digest:
+            raise UserError(f"{folder / name} is damaged; delete the folder, then run again to recreate it")
     return Prepared(assets, source, target, report)
 
 
@@ -86,8 +119,11 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
         for (name, store), vocabulary in zip(sides.items(), prepared.assets.vocabularies, strict=True):
             store.save(temporary / name, fitting_type(len(vocabulary)))
         save_text_assets(prepared.assets, temporary)
-        manifest = {"vocabularies": _fingerprints(prepared.assets), "report": prepared.report}
+        digests = {path.name: _digest(path) for path in temporary.iterdir()}
+        manifest = {"vocabularies": _fingerprints(prepared.assets), "report": prepared.report, "files": digests}
         (temporary / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        for path in (*temporary.iterdir(), temporary):
+            sync(path)
         os.rename(temporary, folder)
     except OSError as error:
         shutil.rmtree(temporary)
@@ -100,6 +136,7 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
         raise
     finally:
         os.close(handle)
+    sync(folder.parent)
     return open_prepared(folder)
 
 

@@ -11,8 +11,6 @@ from one_layer.data.config import DataConfig
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source
 from one_layer.errors import UserError
 
-HELD_OUT = ("valid", "test")
-
 
 class HeldOut(Source):
     """A source whose parts `valid` and `test` are lines of its training text; other parts are read as before.
@@ -24,7 +22,7 @@ class HeldOut(Source):
     def __init__(self, whole: Source, config: DataConfig) -> None:
         super().__init__(config)
         self._whole, self._share, self.report = whole, config.held_out, whole.report
-        self._taken = [name for name in HELD_OUT if name in (config.valid, *config.tests)]
+        self._taken = config.parts_held_out
         if not self._taken:
             raise UserError(
                 f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is "

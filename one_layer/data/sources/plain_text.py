@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from one_layer.data.config import DataConfig
-from one_layer.data.sources.held_out import HELD_OUT
+from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.text.lines import existing_file
 from one_layer.errors import UserError
 
@@ -108,8 +108,8 @@ class PlainText:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8, or "
-                "give data.unit=bytes"
+                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8. "
+                "Only task=causal_lm with data.unit=bytes reads text that is not UTF-8"
             ) from None
 
     def lines(self) -> Iterator[str]:
@@ -144,11 +144,11 @@ class PlainParts:
     """The parts of a corpus of plain text: files of their own, held-out ends of the training text, or enwik8's.
 
     With `data.held_out`, the last two such shares of the training text are `valid` and `test`, by position, as in enwik8. Their ends are
-    at whole characters unless the unit is the byte.
+    at whole characters unless the unit is the byte. `lines`: the text is read in lines, which are whole characters whatever the unit.
     """
 
-    def __init__(self, config: DataConfig) -> None:
-        self._config = config
+    def __init__(self, config: DataConfig, lines: bool = False) -> None:
+        self._config, self._at_characters = config, lines or config.unit != "bytes"
         self.report: list[str] = []
         own = config.source == "enwik8"
         self.train, self.valid, self.tests = ("train", "valid", ("test",)) if own else _names(config)
@@ -156,7 +156,6 @@ class PlainParts:
     def part(self, name: str) -> PlainText:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
         config = self._config
-        exact = config.unit == "bytes"
         if config.source == "enwik8":
             whole = PlainText((_enwik8(Path(config.directory)),))
             if whole.size != ENWIK8_BYTES:
@@ -164,13 +163,13 @@ class PlainParts:
                     f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "
                     "read another text with data.source=plain"
                 )
-            return whole.part(*ENWIK8[name], at_characters=not exact)
+            return whole.part(*ENWIK8[name], at_characters=self._at_characters)
         if not config.held_out or name not in (config.train, *HELD_OUT):
             return self._files(name)
         whole = self._files(config.train)
         share = int(whole.size * config.held_out)
         cuts = {"valid": (whole.size - 2 * share, whole.size - share), "test": (whole.size - share, whole.size)}
-        return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=not exact)
+        return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=self._at_characters)
 
     def _files(self, name: str) -> PlainText:
         config, folder = self._config, Path(self._config.directory)
@@ -179,16 +178,20 @@ class PlainParts:
                 PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
             )
         found: list[Path] = []
-        for each in name.split(","):
+        for each in map(str.strip, name.split(",")):
+            if not each:
+                raise UserError(
+                    f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
+                )
             if any(letter in each for letter in "*?["):
-                matching = sorted(path for path in folder.glob(each.strip()) if path.is_file())
+                # Unlike Path.glob, this takes absolute patterns and `**.txt`.
+                paths = {folder / path for path in glob(each, root_dir=folder, recursive=True, include_hidden=True)}
+                matching = sorted(path for path in paths if path.is_file())
                 if not matching:
-                    raise UserError(
-                        f"no file in {folder} matches {each.strip()!r:.200}; correct data.{self._key(name)}"
-                    )
+                    raise UserError(f"no file in {folder} matches {each!r:.200}; correct data.{self._key(name)}")
                 found += matching
             else:
-                found.append(self._existing(name, folder / each.strip()))
+                found.append(self._existing(name, folder / each))
         return _not_empty(PlainText(tuple(found)))
 
     def _existing(self, name: str, path: Path) -> Path:
@@ -214,8 +217,7 @@ def _not_empty(text: PlainText) -> PlainText:
 
 
 def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
-    taken = [name for name in HELD_OUT if name in (config.valid, *config.tests)]
-    if config.held_out and not taken:
+    if config.held_out and not config.parts_held_out:
         raise UserError(
             f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is one of its "
             "parts, which are named valid and test; give these names, or leave data.held_out out"
@@ -233,6 +235,8 @@ def _open(path: Path) -> Any:
         return gzip.open(path)
     if path.suffix == ".zip":
         archive = zipfile.ZipFile(path)
+        if not archive.namelist():
+            raise UserError(f"{path} holds no file; give an archive with a text in it")
         return archive.open(archive.namelist()[0])
     return path.open("rb")
 

@@ -17,12 +17,21 @@ from one_layer.data.text.lines import existing_file, stream_lines
 from one_layer.errors import UserError
 
 _JSON = (".jsonl", ".ndjson", ".json")
+_LONGEST = (
+    1 << 24
+)  # characters of a CSV value; a quotation mark that is not closed must not read a huge file into memory
 Row = tuple[int, list[str]]  # the number of a line of the file, from 1, and the values of its columns
 
 
 def column_names(columns: str) -> tuple[str, ...]:
     """The columns in a text such as `premise,hypothesis,label` or `1,2,3`."""
     return tuple(each.strip() for each in columns.split(",")) if columns else ()
+
+
+def table_kind(path: Path) -> str:
+    """`csv`, `json` or `tsv`: what the name of a file says about its table."""
+    name = path.name.removesuffix(".gz")
+    return "json" if name.endswith(_JSON) else "csv" if name.endswith(".csv") else "tsv"
 
 
 @dataclass(frozen=True)
@@ -40,12 +49,12 @@ class Table:
     delimiter: str = ","
 
     def __iter__(self) -> Iterator[Row]:
-        kind = existing_file(self.path).name.removesuffix(".gz")
-        if kind.endswith(_JSON):
+        kind = table_kind(existing_file(self.path))
+        if kind == "json":
             yield from self._objects()
             return
-        rows = self._quoted() if kind.endswith(".csv") else self._tabbed()
-        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows)[1])
+        rows = self._quoted() if kind == "csv" else self._tabbed()
+        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows, None))
         for number, cells in rows:
             if len(cells) <= max(places):
                 raise self._error(
@@ -68,6 +77,7 @@ class Table:
                 yield number, line.split("\t")
 
     def _quoted(self) -> Iterator[Row]:
+        csv.field_size_limit(_LONGEST)  # of the process; the default, 2^17, is too few for documents
         # A value in quotation marks may contain line ends, which stream_lines has removed.
         reader = csv.reader((line + "\n" for line in stream_lines(self.path)), delimiter=self.delimiter, strict=True)
         try:
@@ -75,16 +85,19 @@ class Table:
                 if cells:
                     yield reader.line_num, cells
         except csv.Error as error:
-            hint = "close the quotation marks, or write one in a value as two"
+            hint = f"close the quotation marks, or write one in a value as two; a value has at most {_LONGEST:,} characters"
             raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
 
-    def _header(self, cells: list[str]) -> list[int]:
-        known = [cell.strip() for cell in cells]
+    def _header(self, first: Row | None) -> list[int]:
+        """The places of the columns. `first`: the first row, None where all lines are empty."""
+        if first is None:
+            raise UserError(f"{self.path} has only empty lines; give a table with a header and at least one row")
+        known = [cell.strip() for cell in first[1]]
         for name in self.columns:
             if name not in known:
                 hint = (
                     "set data.delimiter"
-                    if len(known) == 1 and self.path.name.endswith((".csv", ".csv.gz"))
+                    if len(known) == 1 and table_kind(self.path) == "csv"
                     else ("give names of the first line; in a file without a header, give numbers, for instance 1,2")
                 )
                 raise self._error(

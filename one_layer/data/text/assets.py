@@ -12,6 +12,8 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 
+Vocabularies = tuple[Vocabulary, Vocabulary]  # (source, target)
+
 
 @dataclass(frozen=True)
 class TextAssets:
@@ -23,7 +25,7 @@ class TextAssets:
     target_preprocessing: Preprocessing
 
     @property
-    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+    def vocabularies(self) -> Vocabularies:
         """(source, target)."""
         return self.source_vocabulary, self.target_vocabulary
 

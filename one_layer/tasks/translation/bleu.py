@@ -50,19 +50,18 @@ def bleu_sacre(
     `tokenize`: the name of sacreBLEU's tokenizer.
     Raises: UserError for no lines, lists of unequal length, and a tokenizer whose package is missing.
     """
-    score, signature = _sacre(hypotheses, references, lowercase, tokenize)
-    return score.score, signature
+    _check(hypotheses, references)
+    metric = sacrebleu_metric(tokenize, lowercase)
+    score = metric.corpus_score(hypotheses, [references])
+    return score.score, str(metric.get_signature())
 
 
 def describe_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> str:
     """One line: tokenised BLEU with its n-gram precisions, brevity penalty and lengths."""
-    return f"tokenised BLEU {_details(_tokenized(hypotheses, references))}"
-
-
-def describe_sacre(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> str:
-    """One line: sacreBLEU with its n-gram precisions, brevity penalty, lengths and signature."""
-    score, signature = _sacre(hypotheses, references, lowercase, "13a")
-    return f"sacreBLEU {_details(score)} {signature}"
+    score = _tokenized(hypotheses, references)
+    precisions = "/".join(f"{precision:.1f}" for precision in score.precisions)
+    lengths = f"ratio {score.ratio:.3f}, {score.sys_len:,} of {score.ref_len:,} tokens"
+    return f"tokenised BLEU {score.score:.2f} ({precisions}, BP {score.bp:.3f}, {lengths})"
 
 
 def bleu_tokens(target: Preprocessing, lines: Sequence[str]) -> list[str]:
@@ -96,24 +95,9 @@ def sacrebleu_metric(tokenize: str, lowercase: bool = False) -> BLEU:
         ) from None
 
 
-def _sacre(
-    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool, tokenize: str
-) -> tuple[BLEUScore, str]:
-    _check(hypotheses, references)
-    metric = sacrebleu_metric(tokenize, lowercase)
-    score = metric.corpus_score(hypotheses, [references])
-    return score, str(metric.get_signature())
-
-
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if not hypotheses or len(hypotheses) != len(references):
         raise UserError(
             f"BLEU needs one reference for each hypothesis and at least one: "
             f"there are {len(hypotheses):,} hypotheses and {len(references):,} references"
         )
-
-
-def _details(score: BLEUScore) -> str:
-    precisions = "/".join(f"{precision:.1f}" for precision in score.precisions)
-    lengths = f"ratio {score.ratio:.3f}, {score.sys_len:,} of {score.ref_len:,} tokens"
-    return f"{score.score:.2f} ({precisions}, BP {score.bp:.3f}, {lengths})"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +90,27 @@ def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) 
     assert len(kept(config)) == len(others) + 1
 
 
+def test_a_store_never_gives_training_the_lines_of_a_part_that_is_held_out(config: DataConfig, tmp_path: Path) -> None:
+    write(tmp_path, "train", [f"satz {number}" for number in range(200)], [f"line {number}" for number in range(200)])
+    for tests in ((), ("test",)):
+        corpus = load(replace(config, held_out=0.2, tests=tests))
+        trained = {corpus.source_vocabulary.decode(ids) for ids in corpus.train.source}
+        scored = [corpus.valid, *corpus.tests.values()]
+        assert all(split.source_text and trained.isdisjoint(split.source_text) for split in scored)
+
+
+def test_a_table_that_is_read_in_another_way_has_a_store_of_its_own(config: DataConfig, tmp_path: Path) -> None:
+    """The same bytes are other columns with another delimiter, and in a file whose name says another kind of table."""
+    for name in ("train.csv", "train.tsv"):
+        (tmp_path / name).write_text('a;b,c;"d\te"\n' * 3)
+    ways = [("train.csv", ","), ("train.csv", ";"), ("train.tsv", ",")]
+    for train, delimiter in ways:
+        parts = {"source": "tsv", "columns": "1,2", "train": train, "valid": train, "tests": (), "delimiter": delimiter}
+        here = replace(config, **parts)  # type: ignore[arg-type]
+        assert same(load(here), load(replace(here, store=""))), (train, delimiter)
+    assert len(kept(config)) == len(ways)
+
+
 def test_a_resumed_run_keeps_its_vocabulary_when_the_text_changes(config: DataConfig, tmp_path: Path) -> None:
     first = load(config)
     write(tmp_path, "train", ["ganz neu", "ja"], ["quite new", "yes"])
@@ -142,6 +165,44 @@ def test_a_damaged_store_is_named(config: DataConfig, name: str) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UserError, match=name.replace(".", r"\.")):
         load(config)
+
+
+@pytest.mark.parametrize("name", ["source.tokens.npy", "target.lengths.npy", "preprocessing.json"])
+def test_another_value_in_a_store_is_noticed(config: DataConfig, name: str) -> None:
+    """The file is whole and has its length; only a store of an earlier version does not say what it should hold."""
+    load(config)
+    (path,) = Path(config.store).glob(f"*/{name}")
+    content = path.read_bytes()
+    other = (
+        content[:-8] + content[-4:] + content[-8:-4] if path.suffix == ".npy" else content.replace(b"true", b"false")
+    )
+    assert other != content
+    path.write_bytes(other)
+    with pytest.raises(UserError, match=rf"{re.escape(name)} is damaged; delete the folder, then run again"):
+        load(config)
+    path.write_bytes(content)
+    manifest = path.with_name("manifest.json")
+    manifest.write_text(json.dumps({key: of for key, of in json.loads(manifest.read_text()).items() if key != "files"}))
+    assert same(load(config), load(replace(config, store="")))
+
+
+def test_a_store_is_on_the_disk_before_it_has_its_name(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[str] = set()
+    fsync, rename, seen = os.fsync, os.rename, []
+
+    def recorded(handle: int) -> None:
+        synced.add(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    def renamed(old: Path, new: Path) -> None:
+        seen.append(synced >= {str(path) for path in (old, *old.iterdir())})
+        rename(old, new)
+        synced.clear()
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    monkeypatch.setattr(os, "rename", renamed)
+    load(config)
+    assert seen == [True] and config.store in synced
 
 
 def test_a_store_with_another_vocabulary_is_named(config: DataConfig) -> None:

@@ -11,6 +11,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Source
 from one_layer.errors import UserError
+from one_layer.tasks import TASKS
 
 PAIRS = [(f"satz {place % 700}", f"sentence {place}") for place in range(1000)]  # 300 source lines occur twice
 
@@ -50,6 +51,25 @@ def test_shares_that_leave_no_part_are_refused(tmp_path: Path) -> None:
         opened(tmp_path, PAIRS[:1]).read("valid")
 
 
+@pytest.mark.parametrize("task", ["translation", "classification"])
+def test_a_training_text_without_a_line_is_refused(tmp_path: Path, task: str) -> None:
+    """A header alone, or a file whose only line is held out."""
+    keys = {"translation": {"source": "tsv"}, "classification": {"source": "labelled", "labels": "from_train"}}[task]
+    given = {"columns": "de,en", "directory": str(tmp_path), "valid": "dev.tsv", "tests": (), **keys}
+    only = next(line for line, _ in PAIRS if opened(tmp_path, PAIRS).part(line) == "valid")  # type: ignore[attr-defined]
+    for name, lines in {"all": "", "one": f"{only}\tyes\n", "dev": "a\tyes\n"}.items():
+        (tmp_path / f"{name}.tsv").write_text(f"de\ten\n{lines}")
+    held_out = DataConfig(**given | {"train": "one.tsv", "valid": "valid", "held_out": 0.1})  # type: ignore[arg-type]
+    with pytest.raises(
+        UserError, match=r"no (pairs|texts) to train on in the train text one\.tsv .* data\.held_out than 0\.1"
+    ):
+        TASKS[task].corpus(held_out)
+    with pytest.raises(
+        UserError, match=r"no pairs to train on in the train text all\.tsv|all\.tsv has no labelled text"
+    ):
+        TASKS[task].corpus(DataConfig(**given | {"train": "all.tsv"}))  # type: ignore[arg-type]
+
+
 def test_a_part_with_a_file_of_its_own_is_read_from_it(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text("a\tb\n")
     source = opened(tmp_path, PAIRS, valid="dev.tsv")
@@ -77,5 +97,8 @@ def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
         opened(tmp_path, PAIRS[:1]).read("valid")
     with pytest.raises(UserError, match=r"data.held_out=0.7 is not a share"):
         opened(tmp_path, PAIRS, held_out=0.7)
+    for name, source in (("valid", "plain"), ("test", "tsv")):
+        with pytest.raises(UserError, match=rf"data.train='{name}' is the name of a part that data.held_out takes out"):
+            DataConfig(source=source, directory="there", train=name, held_out=0.1, columns="1,2" * (source == "tsv"))
     with pytest.raises(UserError, match=r"data.held_out is for text sources only"):
         DataConfig(held_out=0.1)

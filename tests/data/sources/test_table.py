@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from one_layer.data.sources import table
 from one_layer.data.sources.table import Table, column_names
 from one_layer.errors import UserError
 
@@ -36,8 +37,8 @@ def test_every_kind_gives_the_same_rows(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(KINDS[name].encode())
     assert read(tmp_path / name, "de,en") == ROWS
     (tmp_path / f"zipped_{name}.gz").write_bytes(gzip.compress(KINDS[name].encode()))
-    table = Table(tmp_path / f"zipped_{name}", ("en", "de"))
-    assert [cells for _, cells in table] == [cells for _, cells in table] == [[b, a] for a, b in ROWS]
+    found = Table(tmp_path / f"zipped_{name}", ("en", "de"))
+    assert [cells for _, cells in found] == [cells for _, cells in found] == [[b, a] for a, b in ROWS]
 
 
 def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
@@ -45,6 +46,15 @@ def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
     assert read(tmp_path / "bare.tsv", "1,3") == ROWS
     (tmp_path / "bare.csv").write_text(quoted("a\tb", ";") + "\n" + '"two\nlines";c\n')
     assert read(tmp_path / "bare.csv", "2,1", ";") == [("b", "a"), ("c", "two\nlines")]
+
+
+def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "two words\n" * 40_000
+    (tmp_path / "a.csv").write_text(f'de,en\n"{long}",y\n')
+    assert read(tmp_path / "a.csv", "de,en") == [(long, "y")]
+    monkeypatch.setattr(table, "_LONGEST", len(long) - 1)
+    with pytest.raises(UserError, match=r"line \d+: it is not valid CSV .*; a value has at most 399,999 characters"):
+        read(tmp_path / "a.csv", "de,en")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +70,8 @@ def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
         ("a.jsonl", '{"de": null}\n', "de", r"line 1: 'de' is None; it must be a text"),
         ("a.jsonl", '{"de": "\\ud800"}\n', "de", r"line 1: 'de' is .* it must be a text"),
         ("a.tsv", "", "de", r"a.tsv is empty"),
+        ("a.tsv", "\n\n", "de", r"a.tsv has only empty lines; give a table with a header and at least one row"),
+        ("a.csv", "\n", "de", r"a.csv has only empty lines"),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path: Path, name: str, text: str, columns: str, message: str) -> None:

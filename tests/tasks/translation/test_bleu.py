@@ -71,11 +71,8 @@ def test_sacre_tokenises_by_itself_and_signs() -> None:
     score, signature = bleu.bleu_sacre(hypothesis, reference)
     for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", "version:"):
         assert part in signature
-    # 13a sees "It's here , now ." on either side: 4 of 5 tokens are right.
-    assert bleu.describe_sacre(hypothesis, reference).startswith(
-        f"sacreBLEU {score:.2f} (80.0/50.0/33.3/25.0, BP 1.000"
-    )
-    assert bleu.describe_sacre(hypothesis, reference).endswith(signature)
+    # 13a sees "It's here , now ." on either side: 4 of 5 tokens are right, and of the two 4-grams, exp counts the half of one.
+    assert score == pytest.approx(100 * (4 / 5 * 2 / 4 * 1 / 3 * 0.5 / 2) ** 0.25)
     assert score > bleu.bleu_tokenized(hypothesis, reference) == 0
 
 
@@ -84,7 +81,7 @@ def test_lower_cased_sacre_is_that_of_lower_cased_text_and_says_so() -> None:
     lowered = [[line.lower() for line in lines] for lines in (hypotheses, references)]
     score, signature = bleu.bleu_sacre(hypotheses, references, lowercase=True)
     assert score == bleu.bleu_sacre(*lowered)[0] != bleu.bleu_sacre(hypotheses, references)[0]
-    assert "case:lc" in signature and signature in bleu.describe_sacre(hypotheses, references, lowercase=True)
+    assert "case:lc" in signature
 
 
 def test_split_compounds() -> None:
