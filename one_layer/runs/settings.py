@@ -245,8 +245,23 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     model = without_layers(model, overrides)
     settings = task_settings(model.task, config["evaluation"])
     text = record(DataConfig, "data", {**vars(model.data), **data})
+    _check_held_out(model.data, text)
     model.task.check(text, model.config, settings)
     return dataclasses.replace(model, settings=settings, data=text)
+
+
+def _check_held_out(trained: DataConfig, scored: DataConfig) -> None:
+    """Raises: UserError if a part that is to be scored has other lines than were held out in training: the model may have learned them.
+
+    Of pairs, the first part has the first share of the lines, and so on. The parts of a stream have their places whatever they are.
+    """
+    then, now = trained.parts_held_out, scored.parts_held_out
+    if not trained.streamed and then[: len(now)] != now:
+        raise UserError(
+            f"data.valid={scored.valid!r:.200} and data.tests={list(scored.tests)!r:.200} would score {' and '.join(now)} of "
+            f"data.held_out, but in training the parts that were held out are {' and '.join(then)}: the model may have learned lines of "
+            "the others; leave data.valid and data.tests out, or give files of their own"
+        )
 
 
 def everywhere_alike(run: RunConfig) -> dict[str, Any]:

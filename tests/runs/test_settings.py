@@ -186,6 +186,28 @@ def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewher
         rescored(model, {"evaluation": {"beams": 7}}, {})
 
 
+@pytest.mark.parametrize(
+    ("trained", "scored", "fits"),
+    [
+        ({}, {"data.tests": ()}, True),
+        ({"data.tests": ()}, {"data.tests": ("test",)}, False),  # lines that were trained on
+        ({}, {"data.valid": "dev.tsv"}, False),  # `test` would have the lines of `valid`
+        ({"data.valid": "dev.tsv"}, {"data.valid": "valid"}, False),
+        ({"data.held_out": 0.0, "data.tests": ()}, {"data.tests": ("test",)}, True),  # a file of its own
+    ],
+)
+def test_lines_that_were_not_held_out_in_training_are_not_scored(trained, scored, fits):
+    text = {"data.source": "tsv", "data.directory": "there", "data.columns": "1,2", "data.held_out": 0.1}
+    run = tiny.run(text | {"data.valid": "valid", "data.tests": ("test",)} | trained)
+    model = one_layer.load(ROOT / "tests" / "old_runs" / "translation")
+    model = dataclasses.replace(model, data=run.data, trained_with=run.raw)
+    if fits:
+        assert rescored(model, run.raw, scored).data.tests == scored["data.tests"]
+    else:
+        with pytest.raises(UserError, match=r"the parts that were held out are .*the model may have learned"):
+            rescored(model, run.raw, scored)
+
+
 def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
     """The section `evaluation` of any config may replace the run's, whose data.block decides the largest stride."""
     text = {"data.source": "plain", "data.directory": "there", "data.held_out": 0.1, "data.block": 32}
