@@ -165,7 +165,8 @@ def setting(record: Record) -> Setting:
     """
     data = record.result.get("data", {})
     left_out = {"seed", "data.tests"}
-    if data or record.get("data.source") == "toy":  # a fingerprint says what the text is, wherever it lies
+    # A fingerprint says what the text is, wherever it lies; a run that has not finished has none yet.
+    if data or not record.result or record.get("data.source") == "toy":
         left_out.add("data.directory")
     values = {
         name: value

@@ -136,6 +136,16 @@ def test_missing_runs_of_a_sweep_are_missing_points(runs):
     assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
 
 
+def test_a_missing_seed_is_missing_from_the_mean_of_the_others(tmp_path):
+    """Also of a text in a folder: a run that has not finished has no fingerprint of it."""
+    text = {"data.source": "text", "data.directory": "there"}
+    for seed in (1, 2):
+        write_run(tmp_path / f"{seed}", text | {"seed": seed}, 30.0)
+    (tmp_path / "2" / "result.json").unlink()
+    (point,) = found(tmp_path)
+    assert point.values == (30.0,) and [record.seed for record in point.missing] == [2]
+
+
 @pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
 def test_missing_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
     monkeypatch.chdir(runs.parent)
