@@ -273,7 +273,12 @@ def test_windows_that_would_leave_tokens_out_are_refused():
         ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
         ({"tests": ("",)}, r"data\.tests='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
-        ({"train": "empty.zip"}, r"empty\.zip holds no file; give an archive with a text in it"),
+        ({"train": "empty.zip"}, r"empty\.zip holds no files; give an archive with one text in it"),
+        (
+            {"train": "two.zip"},
+            r"two\.zip holds 2 files; give an archive with one text in it",
+        ),  # and not the first of them alone
+        ({"train": "secret.zip"}, r"secret\.zip is encrypted; give an archive without a password"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
         (
             {"train": "latin.txt", "unit": "characters"},
@@ -293,6 +298,15 @@ def test_windows_that_would_leave_tokens_out_are_refused():
 def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
     (folder / "empty.txt").touch()
     zipfile.ZipFile(folder / "empty.zip", "w").close()
+    for name in ("two", "secret"):
+        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+            for text in ("a.txt", "b.txt")[: 1 + (name == "two")]:
+                archive.writestr(text, "the end\n")
+    whole = (folder / "secret.zip").read_bytes()
+    place = (
+        whole.index(b"PK\x01\x02") + 8
+    )  # the flags in the archive's list of files; their first bit says that a file is encrypted
+    (folder / "secret.zip").write_bytes(whole[:place] + bytes([whole[place] | 1]) + whole[place + 1 :])
     (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
     with pytest.raises(UserError, match=message):

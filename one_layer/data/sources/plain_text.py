@@ -235,9 +235,12 @@ def _open(path: Path) -> Any:
         return gzip.open(path)
     if path.suffix == ".zip":
         archive = zipfile.ZipFile(path)
-        if not archive.namelist():
-            raise UserError(f"{path} holds no file; give an archive with a text in it")
-        return archive.open(archive.namelist()[0])
+        files = [each for each in archive.infolist() if not each.is_dir()]
+        if len(files) != 1:
+            raise UserError(f"{path} holds {len(files) or 'no'} files; give an archive with one text in it")
+        if files[0].flag_bits & 1:
+            raise UserError(f"{path} is encrypted; give an archive without a password")
+        return archive.open(files[0])
     return path.open("rb")
 
 
