@@ -199,9 +199,9 @@ def test_no_command_of_the_documents_has_an_option_without_effect():
         ("", {"packed": True}, "packed=True is for tickets"),
     ],
 )
-def test_an_argument_of_load_without_effect_is_refused(finished, name, arguments, message):
+def test_an_argument_of_load_without_effect_is_refused(tmp_path, name, arguments, message):
     with pytest.raises(UserError, match=message):
-        one_layer.load(finished / name, **arguments)
+        one_layer.load(tmp_path / name, **arguments)
 
 
 def test_a_folder_is_needed(refused, tmp_path):
