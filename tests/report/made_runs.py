@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from one_layer.report.points import Point, points
+from one_layer.report.reading import read_runs
+
 BASE = {
     "task": "translation",
     "seed": 1,
@@ -101,3 +104,8 @@ def write_figures(root: Path) -> Path:
         )
     (root / "sweep.json").write_text(json.dumps({"runs": planned}))
     return root
+
+
+def found(folder: Path, pattern: str = "*") -> list[Point]:
+    """The points of the runs in `folder`."""
+    return points(read_runs(str(folder / pattern)))

@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -18,19 +17,13 @@ import pytest
 import one_layer.report.writing as writing
 from one_layer.errors import UserError
 from one_layer.report import naming
-from one_layer.report.claims import claims
 from one_layer.report.curves import convergence
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import all_points, areas, examples, methods, table_1
+from one_layer.report.tables import areas, methods
 from tests import ROOT
-from tests.report.made_runs import KEEPS, config, score, write_figures, write_run
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return write_figures(tmp_path_factory.mktemp("made") / "runs")
+from tests.report.made_runs import KEEPS, config, found, write_run
 
 
 @pytest.fixture(scope="module")
@@ -39,117 +32,6 @@ def written(runs):
     out = runs.parent / "report"
     writing.report(str(runs), out)
     return out
-
-
-def found(folder, pattern="*"):
-    return points(read_runs(str(folder / pattern)))
-
-
-def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
-    point = next(p for p in found(runs, "one,*") if p.keep == 0.5)
-    expected = [score(90.0, 0.5, seed) for seed in (1, 2, 3)]
-    assert sorted(point.values) == pytest.approx(expected)
-    assert point.mean == pytest.approx(statistics.fmean(expected))
-    assert point.deviation == pytest.approx(statistics.stdev(expected))
-
-
-def test_one_run_has_no_deviation(tmp_path):
-    write_run(tmp_path / "a", {}, 30.0)
-    (point,) = found(tmp_path)
-    assert point.mean == 30.0 and point.deviation is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "more"),
-    [
-        ({"optim.lr": 0.1}, {}),
-        ({}, {"data": {"test": "another text"}}),
-        ({"evaluation.beam": 1}, {}),
-        ({}, {"test": {"test": {"bleu_tokenized": 1.0, "signature": "tok:zh|version:2.6.0"}}}),
-        ({}, {"test": {"other": {"bleu_tokenized": 1.0}}}),
-    ],
-)
-def test_what_differs_in_more_than_the_seed_shares_no_mean(tmp_path, changes, more):
-    write_run(tmp_path / "a", {}, 1.0)
-    write_run(tmp_path / "b", {"seed": 2}, 2.0)
-    write_run(tmp_path / "c", {"seed": 3, **changes}, 9.0, **more)
-    assert sorted(point.values for point in found(tmp_path))[-2:] in ([(1.0, 2.0), (9.0,)], [(1.0,), (1.0, 2.0)])
-
-
-def test_what_changes_no_score_does_not_part_seeds(tmp_path):
-    one = {"train.log_every": 10, "data.directory": "here", "optim.accumulate": 0, "data.store": "here", "mesh.data": 2}
-    write_run(tmp_path / "a", {**one, "train.max_nonfinite": 5, "train.keep_best": 1}, 1.0)
-    two = {"data.directory": "there", "train.checkpoint_minutes": 2.0, "train.keep_best": 3, "train.keep_every": 2}
-    write_run(tmp_path / "b", {**two, "seed": 2}, 2.0)
-    (point,) = found(tmp_path)
-    assert point.values == (1.0, 2.0)
-
-
-def test_other_checkpoints_are_points_of_their_own(tmp_path):
-    folder = write_run(tmp_path / "a", {}, 30.0)
-    values = {"split": "test", "beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
-    values |= {"signature": "tok:13a|version:2.6.0"}
-    for name, checkpoint, value in (("", "best", 30.0), ("-average-5", "average:5", 31.0)):
-        content = {**values, "checkpoint": checkpoint, "bleu_tokenized": value}
-        (folder / f"evaluation-test{name}.json").write_text(json.dumps(content))
-    assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
-
-
-SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
-
-
-@pytest.mark.parametrize("older", [False, True], ids=["recorded", "in the names of files alone"])
-def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path, older):
-    """The test set of the run is `cccc3333`."""
-    folder = write_run(tmp_path / "a", {}, 30.0)
-    for split, name, layers, text, value in (
-        ("test", "", {}, "cccc3333", 30.0),
-        ("test", "-best-encoder-1.3-decoder-2", {"encoder": "1.3", "decoder": "2"}, "cccc3333", 13.0),
-        ("test", "-best-directory-data-decoder-2", {}, "dddd", 14.0),
-        ("test", "-best-valid-newer", {}, "cccc3333", 30.0),
-        ("valid", "", {}, "bbbb2222", 70.0),
-        ("valid", "-best-encoder-1.3-valid_beam-2", {"encoder": "1.3"}, "bbbb2222", 33.0),
-        ("valid", "-best-valid-newer", {}, "eeee", 50.0),
-        ("valid", "-ticket-encoder-2.safetensors-encoder-2", {"encoder": "2"}, "bbbb2222", 22.0),
-    ):
-        known = {} if older else {"layers": layers, "fingerprint": text}
-        checkpoint = "ticket-encoder-2.safetensors" if "ticket" in name else "best"
-        values = {"split": split, "checkpoint": checkpoint, **SEARCH, **known, "bleu_tokenized": value}
-        values |= {"signature": "tok:13a|version:2.6.0"} if split == "test" else {}
-        (folder / f"evaluation-{split}{name}.json").write_text(json.dumps(values))
-    every = found(tmp_path)
-    contents = {value: point.bench.content for point in every for value in point.values}
-    assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
-    assert {point.values: point.scored for point in every if point.layers} == {
-        (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
-        (33.0,): "best, layers 1.3 of the encoder",
-        (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
-    }
-    assert contents[13.0] == contents[30.0] == "cccc3333" != contents[14.0]
-    assert contents[22.0] == contents[33.0] == contents[70.0] == "bbbb2222" != contents[50.0]
-    assert {point.values for point in every if point.bytes} == {(14.0,), (30.0,), (50.0,), (70.0,)}
-
-
-def test_missing_runs_of_a_sweep_are_missing_points(runs):
-    every = points(read_runs(str(runs)))
-    lost = [point for point in every if point.missing]
-    assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
-
-
-def test_a_missing_seed_is_missing_from_the_mean_of_the_others(tmp_path):
-    """Also of a text in a folder: a run that has not finished has no fingerprint of it."""
-    text = {"data.source": "text", "data.directory": "there"}
-    for seed in (1, 2):
-        write_run(tmp_path / f"{seed}", text | {"seed": seed}, 30.0)
-    (tmp_path / "2" / "result.json").unlink()
-    (point,) = found(tmp_path)
-    assert point.values == (30.0,) and [record.seed for record in point.missing] == [2]
-
-
-@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
-def test_missing_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
-    monkeypatch.chdir(runs.parent)
-    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))
 
 
 def test_a_figure_compares_models_that_differ_in_one_thing(runs):
@@ -209,97 +91,6 @@ def test_a_line_that_nothing_is_compared_with_is_drawn_too(tmp_path):
     for keep in (0.3, 0.5):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
     assert [comparison.kind for comparison in comparisons(found(tmp_path))] == ["keep"]
-
-
-def test_the_papers_numbers_stand_beside_ours(runs):
-    every = points(read_runs(str(runs)))
-    rows = {row[0].split(" (")[0]: row for row in table_1({every[0].bench: every}).rows}
-    assert rows["fully weighted"][1] == "34.66 ± 0.11" and rows["fully weighted"][-1] == "97.20 ± 0.10 (3 runs)"
-    assert rows["one random layer, pre-trained embeddings"][-1] == "93.00 ± 0.40 (3 runs)"
-    assert rows["the same, twice as deep"][-1] == "missing"
-    assert "90.00" in rows["one random layer, random embeddings"][-1]
-
-
-def test_layer_strings_and_numbers_of_layers_are_compared_by_depth(tmp_path):
-    pretrained = {"model.embedding_path": "runs/dense", "model.embedding_source": "run"}
-    models = [
-        ({}, 10.0),
-        ({"model.weights": "dense", "model.encoder_layers": "LL", "model.decoder_layers": "LL"}, 20.0),
-        ({**pretrained, "model.encoder_layers": "SS"}, 30.0),
-        ({**pretrained, "model.d_model": 256, "model.decoder_layers": "2S+0R"}, 40.0),
-        ({**pretrained, "model.encoder_layers": "SSSS", "model.decoder_layers": "SSSS"}, 50.0),
-    ]
-    for changes, value in models:
-        write_run(tmp_path / str(value), changes, value)
-    every = found(tmp_path)
-    assert [row[-1].split()[0] for row in table_1({every[0].bench: every}).rows] == [
-        "20.00",
-        "10.00",
-        "30.00",
-        "40.00",
-        "50.00",
-    ]
-
-
-def test_claims_follow_the_points(runs, tmp_path):
-    every = points(read_runs(str(runs)))
-    verdicts = {row[1]: row[2] for row in claims({every[0].bench: comparisons(every)}).rows}
-    assert verdicts["one layer about equals L layers"] == verdicts["pre-trained embeddings help"] == "holds"
-    assert verdicts["one layer: best around keep 0.5, worst near 0 and 1"] == "holds"
-    for keep, one, other in ((0.1, 20.0, 30.0), (0.5, 35.0, 30.0), (0.9, 50.0, 30.0)):
-        write_run(tmp_path / f"a{keep}", {"model.keep": keep}, one)
-        write_run(
-            tmp_path / f"b{keep}", {"model.keep": keep, "model.weights": "multi_layer", "model.sharing": "none"}, other
-        )
-    others = found(tmp_path)
-    rows = {row[1]: row for row in claims({others[0].bench: comparisons(others)}).rows}
-    assert rows["one layer about equals L layers"][2] == "does not hold"
-    assert rows["one layer about equals L layers"][3].endswith("not at keep 0.1, 0.5, 0.9")
-    assert rows["one layer: best around keep 0.5, worst near 0 and 1"][2] == "does not hold"
-
-
-def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
-    def write(changes, nll):
-        line = {"source": "a", "reference": "b", "hypothesis": str(nll)}
-        write_run(tmp_path / str(nll), changes, 0.0, test={"test": {"nll": nll}}, examples={"test": [line]})
-
-    pretrained, many = {"model.embedding_path": "runs/dense"}, {"model.weights": "multi_layer", "model.sharing": "none"}
-    for keep, nll in ((0.1, 2.0), (0.5, 1.5), (0.9, 1.9)):
-        for changes, more in ((pretrained, 0.0), ({}, 0.01), (many, 0.02)):
-            write({**changes, "model.keep": keep}, nll + more)
-    for nll in (1.2, 3.0):
-        write({"model.weights": "dense", "optim.lr": nll}, nll)
-    every = found(tmp_path)
-    bench = every[0].bench
-    judged = {row[1]: row[2:] for row in claims({bench: comparisons(every)}).rows}
-    best = next(verdict for claim, verdict in judged.items() if claim.startswith("one layer: best"))
-    assert best == ["holds", "best at 0.5 (1.51), worst at 0.1 (2.01)"]
-    assert judged["pre-trained embeddings help"][0] == "holds"
-    assert sorted(examples(every).rows[0][2:]) == ["1.2", "1.5", "1.52"]
-    table = all_points(bench, every)
-    assert {row[table.columns.index("of the best fully weighted")] for row in table.rows} == {""}
-
-
-@pytest.mark.parametrize(
-    ("task", "measure", "verdicts"),
-    [
-        ("translation", "bleu_tokenized", ["holds", "does not hold"]),
-        ("classification", "accuracy", ["does not hold", "holds"]),
-        ("causal_lm", "nll", []),
-        ("masked_lm", "accuracy", []),
-    ],
-)
-def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure, verdicts):
-    """Of two models, one is best at keep 0.5 and the other at 0.7."""
-    for rate, best in ((0.1, 0.5), (0.2, 0.7)):
-        for keep in KEEPS:
-            values = {"test": {measure: 0.9 - abs(keep - best)}}
-            write_run(
-                tmp_path / f"{best},{keep}", {"task": task, "model.keep": keep, "optim.lr": rate}, 0.0, test=values
-            )
-    every = found(tmp_path)
-    rows = claims({every[0].bench: comparisons(every)}).rows
-    assert [row[2] for row in rows] == verdicts
 
 
 def test_methods_say_how_to_make_a_run_again(tmp_path):

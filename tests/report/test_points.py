@@ -1,0 +1,119 @@
+"""Points: what is a mean over seeds, what stands by itself, and which runs are missing."""
+
+from __future__ import annotations
+
+import json
+import statistics
+
+import pytest
+
+from one_layer.report.points import points
+from one_layer.report.reading import read_runs
+from tests.report.made_runs import found, score, write_run
+
+
+def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
+    point = next(p for p in found(runs, "one,*") if p.keep == 0.5)
+    expected = [score(90.0, 0.5, seed) for seed in (1, 2, 3)]
+    assert sorted(point.values) == pytest.approx(expected)
+    assert point.mean == pytest.approx(statistics.fmean(expected))
+    assert point.deviation == pytest.approx(statistics.stdev(expected))
+
+
+def test_one_run_has_no_deviation(tmp_path):
+    write_run(tmp_path / "a", {}, 30.0)
+    (point,) = found(tmp_path)
+    assert point.mean == 30.0 and point.deviation is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"optim.lr": 0.1}, {}),
+        ({}, {"data": {"test": "another text"}}),
+        ({"evaluation.beam": 1}, {}),
+        ({}, {"test": {"test": {"bleu_tokenized": 1.0, "signature": "tok:zh|version:2.6.0"}}}),
+        ({}, {"test": {"other": {"bleu_tokenized": 1.0}}}),
+    ],
+)
+def test_what_differs_in_more_than_the_seed_shares_no_mean(tmp_path, changes, more):
+    write_run(tmp_path / "a", {}, 1.0)
+    write_run(tmp_path / "b", {"seed": 2}, 2.0)
+    write_run(tmp_path / "c", {"seed": 3, **changes}, 9.0, **more)
+    assert sorted(point.values for point in found(tmp_path))[-2:] in ([(1.0, 2.0), (9.0,)], [(1.0,), (1.0, 2.0)])
+
+
+def test_what_changes_no_score_does_not_part_seeds(tmp_path):
+    one = {"train.log_every": 10, "data.directory": "here", "optim.accumulate": 0, "data.store": "here", "mesh.data": 2}
+    write_run(tmp_path / "a", {**one, "train.max_nonfinite": 5, "train.keep_best": 1}, 1.0)
+    two = {"data.directory": "there", "train.checkpoint_minutes": 2.0, "train.keep_best": 3, "train.keep_every": 2}
+    write_run(tmp_path / "b", {**two, "seed": 2}, 2.0)
+    (point,) = found(tmp_path)
+    assert point.values == (1.0, 2.0)
+
+
+def test_other_checkpoints_are_points_of_their_own(tmp_path):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    values = {"split": "test", "beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
+    values |= {"signature": "tok:13a|version:2.6.0"}
+    for name, checkpoint, value in (("", "best", 30.0), ("-average-5", "average:5", 31.0)):
+        content = {**values, "checkpoint": checkpoint, "bleu_tokenized": value}
+        (folder / f"evaluation-test{name}.json").write_text(json.dumps(content))
+    assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
+
+
+SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["recorded", "in the names of files alone"])
+def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path, older):
+    """The test set of the run is `cccc3333`."""
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    for split, name, layers, text, value in (
+        ("test", "", {}, "cccc3333", 30.0),
+        ("test", "-best-encoder-1.3-decoder-2", {"encoder": "1.3", "decoder": "2"}, "cccc3333", 13.0),
+        ("test", "-best-directory-data-decoder-2", {}, "dddd", 14.0),
+        ("test", "-best-valid-newer", {}, "cccc3333", 30.0),
+        ("valid", "", {}, "bbbb2222", 70.0),
+        ("valid", "-best-encoder-1.3-valid_beam-2", {"encoder": "1.3"}, "bbbb2222", 33.0),
+        ("valid", "-best-valid-newer", {}, "eeee", 50.0),
+        ("valid", "-ticket-encoder-2.safetensors-encoder-2", {"encoder": "2"}, "bbbb2222", 22.0),
+    ):
+        known = {} if older else {"layers": layers, "fingerprint": text}
+        checkpoint = "ticket-encoder-2.safetensors" if "ticket" in name else "best"
+        values = {"split": split, "checkpoint": checkpoint, **SEARCH, **known, "bleu_tokenized": value}
+        values |= {"signature": "tok:13a|version:2.6.0"} if split == "test" else {}
+        (folder / f"evaluation-{split}{name}.json").write_text(json.dumps(values))
+    every = found(tmp_path)
+    contents = {value: point.bench.content for point in every for value in point.values}
+    assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
+    assert {point.values: point.scored for point in every if point.layers} == {
+        (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
+        (33.0,): "best, layers 1.3 of the encoder",
+        (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
+    }
+    assert contents[13.0] == contents[30.0] == "cccc3333" != contents[14.0]
+    assert contents[22.0] == contents[33.0] == contents[70.0] == "bbbb2222" != contents[50.0]
+    assert {point.values for point in every if point.bytes} == {(14.0,), (30.0,), (50.0,), (70.0,)}
+
+
+def test_missing_runs_of_a_sweep_are_missing_points(runs):
+    every = points(read_runs(str(runs)))
+    lost = [point for point in every if point.missing]
+    assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
+
+
+def test_a_missing_seed_is_missing_from_the_mean_of_the_others(tmp_path):
+    """Also of a text in a folder: a run that has not finished has no fingerprint of it."""
+    text = {"data.source": "text", "data.directory": "there"}
+    for seed in (1, 2):
+        write_run(tmp_path / f"{seed}", text | {"seed": seed}, 30.0)
+    (tmp_path / "2" / "result.json").unlink()
+    (point,) = found(tmp_path)
+    assert point.values == (30.0,) and [record.seed for record in point.missing] == [2]
+
+
+@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
+def test_missing_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
+    monkeypatch.chdir(runs.parent)
+    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))
