@@ -10,13 +10,16 @@ import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from one_layer.report import naming
 from one_layer.report.measures import MEASURES
 from one_layer.report.reading import Record
 from one_layer.runs.records import changes_scores
 
-_SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b")
+_SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
+_TEXT = "text of training"
 
 Setting = tuple[tuple[str, str], ...]
 
@@ -84,6 +87,12 @@ class Point:
         return f"{self.checkpoint}, {self.layers}" if self.layers else self.checkpoint
 
     @property
+    def name(self) -> str:
+        """The model in words, with the fingerprint of its training text if runs that are else alike were trained on other text."""
+        text = dict(self.setting).get(_TEXT, "")
+        return f"{naming.model(self.config)}{text and f'; trained on {text[:8]}'}"
+
+    @property
     def masked(self) -> bool:
         """Whether the model has masks."""
         return self.config.get("model.weights") != "dense"
@@ -95,8 +104,7 @@ class Point:
 
     def without(self, names: Iterable[str]) -> Setting:
         """The setting without the keys `names`."""
-        left_out = set(names)
-        return tuple((name, value) for name, value in self.setting if name not in left_out)
+        return _without(self.setting, names)
 
     @property
     def bytes(self) -> tuple[int, bool] | None:
@@ -118,26 +126,34 @@ class Point:
 def points(records: list[Record]) -> list[Point]:
     """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
     found: dict[_Key, list[tuple[Record, float]]] = {}
+    settings = _settings(records)
     for record in records:
         for bench, checkpoint, layers, search, value in _scores(record):
-            known = found.setdefault((bench, checkpoint, layers, search, setting(record)), [])
+            known = found.setdefault((bench, checkpoint, layers, search, settings[record.folder]), [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
     missing = [record for record in records if not record.result]
     for record in missing:
         for bench, checkpoint, layers, search in {key[:4] for key in found if _beside(record, key[0], found)}:
             if _is_whole(checkpoint, layers):
-                found.setdefault((bench, checkpoint, layers, search, setting(record)), [])
-    return [_point(key, scored, missing) for key, scored in sorted(found.items(), key=lambda item: _order(item[0]))]
+                found.setdefault((bench, checkpoint, layers, search, settings[record.folder]), [])
+    absent: dict[Setting, list[Record]] = {}
+    for record in missing:
+        absent.setdefault(settings[record.folder], []).append(record)
+    return [
+        _point(key, scored, tuple(absent.get(key[-1], ())))
+        for key, scored in sorted(found.items(), key=lambda item: _order(item[0]))
+    ]
 
 
 def _is_whole(checkpoint: str, layers: str) -> bool:
     return checkpoint == "best" and not layers
 
 
-def _point(key: _Key, scored: list[tuple[Record, float]], missing: list[Record]) -> Point:
+def _point(key: _Key, scored: list[tuple[Record, float]], missing: tuple[Record, ...]) -> Point:
+    """A point. `missing`: the runs of its setting that have not finished."""
     bench, checkpoint, layers, search, each = key
-    absent = tuple(record for record in missing if setting(record) == each) if _is_whole(checkpoint, layers) else ()
+    absent = missing if _is_whole(checkpoint, layers) else ()
     config = (scored[0][0] if scored else absent[0]).config
     values, records = tuple(value for _, value in scored), tuple(record for record, _ in scored)
     return Point(bench, checkpoint, layers, search, each, config, values, records, absent)
@@ -158,7 +174,25 @@ def _beside(record: Record, bench: Bench, found: dict[Any, list[tuple[Record, fl
     return False
 
 
-def setting(record: Record) -> Setting:
+def _settings(records: list[Record]) -> dict[Path, Setting]:
+    """The setting of each run, by its folder. If runs alike, but perhaps for keep, have several training texts, it has the text."""
+    settings = {record.folder: _setting(record) for record in records}
+    texts: dict[Setting, set[str]] = {}
+    for record in records:
+        texts.setdefault(_without(settings[record.folder], ["model.keep"]), set()).update({record.text} - {""})
+    for record in records:
+        each = settings[record.folder]
+        if len(texts[_without(each, ["model.keep"])]) > 1:
+            settings[record.folder] = (*each, (_TEXT, record.text or "unknown"))
+    return settings
+
+
+def _without(setting: Setting, names: Iterable[str]) -> Setting:
+    left_out = set(names)
+    return tuple((name, value) for name, value in setting if name not in left_out)
+
+
+def _setting(record: Record) -> Setting:
     """What decides a run's score except the seed: the keys of its config that are not off (False, 0 or empty).
 
     A key that a later version of the program added is missing in older runs, where what it does was off.

@@ -24,7 +24,8 @@ _DIRECTORY, _TEXT = re.compile(r"\bdirectory-.+"), re.compile(r"\b(directory|val
 class Record:
     """A run: its folder, its config by dotted names, and its files. A run that has not ended has no `result`.
 
-    `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again.
+    `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again. `text` is the fingerprint of its
+    training text; empty if it is not known.
     """
 
     folder: Path
@@ -33,6 +34,7 @@ class Record:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     command: str = ""
+    text: str = ""
 
     @property
     def task(self) -> str:
@@ -91,7 +93,9 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
         words = [*words, f"--workdir={folder}"]  # outside a sweep, a run's result does not say where it lies
     evaluations = [_evaluation(path) for path in sorted(folder.glob("evaluation-*.json"))]
     command = shlex.join(["python", "main.py", *words]) if words else ""
-    return Record(folder, flatten(config), result, _metrics(paths.metrics_file), evaluations, command)
+    began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
+    text = result.get("data", began.get("text", {})).get("train", "")
+    return Record(folder, flatten(config), result, _metrics(paths.metrics_file), evaluations, command, text)
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:

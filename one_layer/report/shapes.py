@@ -29,6 +29,7 @@ RESULT = {
 }
 EVALUATION = {"split": str, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int, **_SCORES}
 VALIDATED = {"seconds": float, "valid/nll": float}  # a line of metrics with a validation
+IDENTITY = {"text?": {EACH: str}}
 SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}
 
 

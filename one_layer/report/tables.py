@@ -63,7 +63,7 @@ def _matching(kind: str, points: list[Point]) -> list[str]:
     fits = _fits(base)[kind]
     found = [point for point in half if fits(point)]
     several = len(found) > 1
-    return [f"{score(p)}{f': {naming.model(p.config)}' if several else ''}" for p in found]
+    return [f"{score(p)}{f': {p.name}' if several else ''}" for p in found]
 
 
 def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
@@ -103,13 +103,15 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
     dense = [point.mean for point in points if not point.masked and point.mean is not None]
     if MEASURES[bench.measure].less_is_better:
         dense = []  # a model of which twice as much is worse has no share
+    several = len({point.search for point in points}) > 1
     rows = []
     for point in points:
         size = point.bytes
+        scored = ", ".join([point.scored, *[point.search] * (several and bool(point.search))])
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
         kept = f"{point.keep:g}" if point.masked else ""
-        rows.append([naming.model(point.config), kept, point.scored, score(point), share, weight])
+        rows.append([point.name, kept, scored, score(point), share, weight])
     columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
@@ -127,7 +129,7 @@ def masks(points: list[Point]) -> Table:
         flips = [line["mask/flips"] for record in point.records for line in record.metrics[-2:] if "mask/flips" in line]
         rows.append(
             [
-                naming.model(point.config),
+                point.name,
                 f"{point.keep:g}",
                 f"{counted['random']:,}",
                 f"{counted['trained']:,}",

@@ -122,6 +122,7 @@ def _cells(point: Point) -> dict[str, Any]:
         "checkpoint": point.checkpoint,
         "layers": point.layers,
         "search": point.search,
+        "training_text": next((record.text for record in (*point.records, *point.missing)), ""),
         "mean": "" if point.mean is None else point.mean,
         "deviation": "" if point.deviation is None else point.deviation,
         "runs": len(point.values),

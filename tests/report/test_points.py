@@ -9,6 +9,7 @@ import pytest
 
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
+from one_layer.report.tables import all_points
 from tests.report.made_runs import found, score, write_run
 
 
@@ -31,7 +32,9 @@ def test_one_run_has_no_deviation(tmp_path):
     [
         ({"optim.lr": 0.1}, {}),
         ({}, {"data": {"test": "another text"}}),
+        ({}, {"data": {"train": "another text", "test": "cccc3333"}}),
         ({"evaluation.beam": 1}, {}),
+        ({"evaluation.stride": 128}, {}),
         ({}, {"test": {"test": {"bleu_tokenized": 1.0, "signature": "tok:zh|version:2.6.0"}}}),
         ({}, {"test": {"other": {"bleu_tokenized": 1.0}}}),
     ],
@@ -111,6 +114,29 @@ def test_a_missing_seed_is_missing_from_the_mean_of_the_others(tmp_path):
     (tmp_path / "2" / "result.json").unlink()
     (point,) = found(tmp_path)
     assert point.values == (30.0,) and [record.seed for record in point.missing] == [2]
+
+
+def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_path):
+    """Runs alike but for the text, which lies in folders of two names: two seeds of each, of which one has not finished."""
+    for seed, text in ((1, "small"), (2, "small"), (3, "large"), (4, "large")):
+        changes = {"data.source": "text", "data.directory": text, "seed": seed}
+        folder = write_run(
+            tmp_path / f"{seed}", changes, 30.0 + seed, data={"train": f"{text}5678", "test": "cccc3333"}
+        )
+        (folder / "identity.json").write_text(json.dumps({"text": {"train": f"{text}5678"}}))
+    (tmp_path / "4" / "result.json").unlink()
+    every = found(tmp_path)
+    assert {(p.values, tuple(r.seed for r in p.missing)) for p in every} == {((31.0, 32.0), ()), ((33.0,), (4,))}
+    (table,) = [all_points(bench, every) for bench in {point.bench for point in every}]
+    assert sorted(row[0].rpartition("; ")[2] for row in table.rows) == ["trained on large567", "trained on small567"]
+
+
+def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
+    for beam in (1, 5):
+        write_run(tmp_path / f"{beam}", {"evaluation.beam": beam}, 30.0 + beam)
+    every = found(tmp_path)
+    rows = all_points(every[0].bench, every).rows
+    assert sorted(("beam 1," in row[2], "beam 5," in row[2]) for row in rows) == [(False, True), (True, False)]
 
 
 @pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
