@@ -287,10 +287,16 @@ def _parse(argv: list[str]) -> list[str]:
     """Parses the flags. All errors of absl and ml_collections about flags, configs and overrides become one sentence."""
     try:
         rest = flags.FLAGS(argv)
-        if _CONFIG.value is not None:
-            _CONFIG.value.to_dict()  # a missing config file raises only now
+        # A missing file raises only when an attribute is read.
+        if flags.FLAGS["config"].present and not hasattr(_CONFIG.value, "to_dict"):
+            raise UserError(
+                f"get_config of {_config_in(argv)} returns {_CONFIG.value!r:.100}, which is no ConfigDict; return what "
+                "configs/common.py makes"
+            )
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
+        if command.raised_by_config(error):
+            raise command.unloadable(_config_in(argv), error) from None
         raise UserError(command.sentence(str(error))) from None
     except Exception as error:
         raise command.unloadable(_config_in(argv), error) from None

@@ -8,8 +8,10 @@ import os
 import re
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 from absl import logging as absl_logging
 
@@ -72,14 +74,30 @@ def ended(command: Callable[[], None]) -> None:
 
 def unloadable(config: str, error: Exception) -> UserError:
     """The user's mistake behind an error of any kind that a config file raised: what a config raises is its writer's mistake."""
-    return UserError(f"the config {config} cannot be loaded: {type(error).__name__}: {' '.join(str(error).split())}")
+    frames = (
+        [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)[-1:]
+    )  # its text has the line
+    where = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in frames)
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return UserError(f"the config {config} cannot be loaded: {said}{where}")
+
+
+def raised_by_config(error: Exception) -> bool:
+    """Whether an error is from the code of a config, not from the libraries that read configs and flags, nor a sentence for users."""
+    by = Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts
+    unsaid = (AttributeError, ImportError, KeyError, TypeError)
+    return isinstance(error, unsaid) and not {"absl", "ml_collections"} & set(by)
 
 
 def sentence(text: str) -> str:
     """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
     text = text.replace("\\n", "\n").replace("\\'", "'").strip()
     if "Traceback" in text:
-        return text.split("\n")[-1].partition(": ")[2]
+        kind, _, message = text.split("\n")[-1].partition(": ")
+        if kind == "ValueError" or kind.endswith("UserError"):  # a sentence for users
+            return message
+        path, line = re.findall(r'File "(.*)", line (\d+)', text)[-1]
+        return f"the config cannot be loaded: {kind}: {message} ({Path(path).name}, line {line})"
     if "Failed loading config file" in text:
         return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
     if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:

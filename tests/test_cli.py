@@ -143,8 +143,11 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
     ("source", "message"),
     [
         ("def get_config(:", "SyntaxError: invalid syntax (own.py, line 1)"),
-        ("1/0", "ZeroDivisionError: division by zero"),
-        ("def get_config():\n    raise RuntimeError('a\\nb')", "RuntimeError: a b"),
+        ("1/0", "ZeroDivisionError: division by zero (own.py, line 1)"),
+        ("def get_config():\n    raise RuntimeError('a\\nb')", "RuntimeError: a b (own.py, line 2)"),
+        ("def get_config():\n    return {}['lr']", "KeyError: 'lr' (own.py, line 2)"),
+        ("import nowhere_else", "ModuleNotFoundError: No module named 'nowhere_else' (own.py, line 1)"),
+        ("def get_config():\n    return [].lr", "AttributeError: 'list' object has no attribute 'lr' (own.py, line 2)"),
     ],
 )
 def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message):
@@ -153,6 +156,19 @@ def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message)
     path.write_text(f"{source}\n")
     for words in ([f"--config={path}"], ["--config", path]):
         assert refused(*words, "--mode=keys") == f"error: the config {path} cannot be loaded: {message}"
+
+
+@pytest.mark.parametrize(("returned", "shown"), [("None", "None"), ("{'seed': 1}", "{'seed': 1}")])
+def test_an_own_config_returns_a_config(refused, tmp_path, returned, shown):
+    path = tmp_path / "own.py"
+    path.write_text(f"def get_config():\n    return {returned}\n")
+    assert f"get_config of {path} returns {shown}, which is no ConfigDict" in refused(f"--config={path}", "--mode=keys")
+
+
+def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text("def get_config():\n    return 'a' + 1\n")
+    assert refused(f"--config={path}", "--mode=keys").endswith('(not "int") to str (own.py, line 2)')
 
 
 @pytest.mark.parametrize(
