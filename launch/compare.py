@@ -24,11 +24,13 @@ import numpy as np
 from launch import command
 from launch.sweeps.progress import first_score
 from one_layer.errors import UserError
+from one_layer.report import shapes
 from one_layer.report.reading import planned_runs
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import changes_scores, flatten
 
 _PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary")
+_COMPARED = {"config": {}, "test": shapes.RESULT["test?"], "valid": {"score": float}, "train_seconds": float}
 _PLACES_OF_RUNS = ("model.embedding_path", "model.embedding_vocabulary", "train.init_from")
 
 
@@ -96,28 +98,26 @@ def _in_sweep(config: dict[str, Any], homes: tuple[Path, ...]) -> dict[str, Any]
 
 
 def _result(run: RunPaths) -> dict[str, Any]:
+    """Raises: UserError if the file has not what is compared."""
     result = read_object(run.result_file)
-    if missing := [key for key in ("config", "test", "valid", "train_seconds") if key not in result]:
-        raise UserError(
-            f"{run.result_file} lacks {', '.join(missing)}; give folders of runs that this program has trained"
-        )
+    shapes.check(run.result_file, result, _COMPARED)
     return result
 
 
 def _common(*runs: RunPaths) -> float | None:
     """The share of equal bits of all masks. Padding bits are 0 in both, and do not count."""
     from one_layer import tickets
-    from one_layer.models.weights import shapes
+    from one_layer.models import weights
 
     if not all(run.ticket_file.is_file() for run in runs):
         return None
     one, other = tickets.load_many([run.ticket_file for run in runs])
     if not one.masks:
         return None
-    if shapes(one.config) != shapes(other.config):
+    if weights.shapes(one.config) != weights.shapes(other.config):
         raise UserError(f"{runs[0]} and {runs[1]} have vocabularies of different sizes; compare runs on the same text")
     flips = sum(int(np.bitwise_count(one.masks[path] ^ other.masks[path]).sum()) for path in one.masks)
-    known = shapes(one.config)
+    known = weights.shapes(one.config)
     return 1 - flips / sum(int(np.prod(known["params", *path[:-1], "scores"])) for path in one.masks)
 
 

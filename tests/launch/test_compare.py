@@ -122,9 +122,13 @@ def test_runs_on_other_text_and_results_of_something_else_are_refused(tmp_path):
         write(tmp_path / name / "run", tiny_tickets.ticket_of(tiny_tickets.TINY.replace(source_vocab=size)), 1.0, 1.0)
     with pytest.raises(UserError, match="vocabularies of different sizes"):
         compare(tmp_path / "first", tmp_path / "second")
-    (tmp_path / "second" / "run" / "result.json").write_text('{"test": {}}')
-    with pytest.raises(UserError, match=r"result\.json lacks config, valid, train_seconds"):
-        compare(tmp_path / "first", tmp_path / "second")
+    for result, message in (
+        ({"test": {}}, "lacks config"),
+        ({"config": {}, "test": {}, "valid": None}, "valid is None, but must"),
+    ):
+        (tmp_path / "second" / "run" / "result.json").write_text(json.dumps(result))
+        with pytest.raises(UserError, match=rf"result\.json:? {message}"):
+            compare(tmp_path / "first", tmp_path / "second")
 
 
 def test_the_command_prints_the_table_and_one_sentence_for_a_mistake(folders, tmp_path):
