@@ -1,0 +1,209 @@
+"""What a user gets wrong before there is a run ends with one sentence and exit code 2, and nothing was touched."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import pytest
+from absl import flags
+
+import one_layer
+from one_layer import __main__ as command
+from one_layer.errors import UserError
+from tests import tiny
+from tests.test_docs import each_command
+
+TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
+FILES = {"train.de": "ein\nzwei\ndrei\n", "train.en": "one\ntwo\nthree\n", "valid.de": "ein\n", "valid.en": "one\n"}
+FILES |= {"test.de": "drei\n", "test.en": "three\n"}
+PARTS = ("train", "valid", "test")
+
+# ml_collections loads a config in a way that Python is about to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:coroutine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--config is missing; give one of configs/"),
+        (["--config.data.seed=1"], "--config.data.seed needs --config; give one of configs/"),
+        ([TOY, "extra"], "unexpected argument 'extra'"),
+        ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
+        (
+            [TOY, "--mode=tarin"],
+            "--mode=tarin is unknown; known are train, evaluate, export, inspect, report, keys, translate, classify",
+        ),
+        (
+            ["--config=configs/toyy.py"],
+            "the config cannot be loaded: [Errno 2] No such file or directory: 'configs/toyy.py'",
+        ),
+        ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"),
+        ([MULTI30K + ":dense_huge"], "give best, table, or dense_, one_layer_ or multi_layer_ and one of tiny"),
+        ([MULTI30K], "data.directory is empty: give the folder with the parallel text files"),
+        ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
+        ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
+        ([TOY, "--config.train.zzqx=1"], "unknown config key 'zzqx'; configs/common.py declares all keys"),
+        ([TOY, "--config.train.updates=many"], "--config.train.updates=many: invalid literal for int()"),
+        (
+            [TOY, "--config.model.keep=0"],
+            "model.keep is 0.0; it must lie in (0, 1]",
+        ),
+        (
+            [TOY, "--config.model.keep=1.5"],
+            "model.keep is 1.5; it must lie in (0, 1]",
+        ),
+        ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model"),
+        ([TOY, "--config.seed=-1"], "seed is -1"),
+        (
+            [TOY, "--config.model.embedding_path=nowhere.txt", *(f"--config.data.toy_{part}=9" for part in PARTS)],
+            "nowhere.txt does not exist",
+        ),
+        (["--mode=evaluate"], "holds no run: there is no config.json"),
+        (["--mode=report"], "--runs is missing; give the folders of runs, as a pattern"),
+        ([TOY, "--process=1"], "--processes and --process need --distributed=HOST:PORT"),
+        (["--mode=translate"], "holds no run: there is no config.json"),
+    ],
+)
+def test_what_cannot_be_asked_for(refused, tmp_path, arguments, message):
+    assert message in refused(f"--workdir={tmp_path / 'new'}", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "needs --processes, the number of processes (2 or more)"),
+        (["--processes=2", "--mode=translate"], "--mode=translate has no use for --distributed; leave it out"),
+    ],
+)
+def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, arguments, message):
+    monkeypatch.setattr(os, "_exit", sys.exit)  # the test's process goes on, and so does its log
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
+    assert message in refused(f"--workdir={tmp_path / 'new'}", TOY, "--distributed=localhost:1", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def get_config(:", "SyntaxError: invalid syntax (own.py, line 1)"),
+        ("1/0", "ZeroDivisionError: division by zero (own.py, line 1)"),
+        ("def get_config():\n    raise RuntimeError('a\\nb')", "RuntimeError: a b (own.py, line 2)"),
+        ("def get_config():\n    return {}['lr']", "KeyError: 'lr' (own.py, line 2)"),
+        ("import nowhere_else", "ModuleNotFoundError: No module named 'nowhere_else' (own.py, line 1)"),
+        ("def get_config():\n    return [].lr", "AttributeError: 'list' object has no attribute 'lr' (own.py, line 2)"),
+    ],
+)
+def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message):
+    """`--config FILE` and `--config=FILE` are the same flag."""
+    path = tmp_path / "own.py"
+    path.write_text(f"{source}\n")
+    for words in ([f"--config={path}"], ["--config", path]):
+        assert refused(*words, "--mode=keys") == f"error: the config {path} cannot be loaded: {message}"
+
+
+@pytest.mark.parametrize(("returned", "shown"), [("None", "None"), ("{'seed': 1}", "{'seed': 1}")])
+def test_an_own_config_returns_a_config(refused, tmp_path, returned, shown):
+    path = tmp_path / "own.py"
+    path.write_text(f"def get_config():\n    return {returned}\n")
+    assert f"get_config of {path} returns {shown}, which is no ConfigDict" in refused(f"--config={path}", "--mode=keys")
+
+
+def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text("def get_config():\n    return 'a' + 1\n")
+    assert refused(f"--config={path}", "--mode=keys").endswith('(not "int") to str (own.py, line 2)')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
+        ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
+        (["--mode=export", "--ticket=x"], "--mode=export has no use for --ticket; leave it out"),
+        (["--mode=keys", "--runs=x"], "--mode=keys has no use for --runs; leave it out"),
+        (
+            ["--mode=classify", "--ticket=x", "--precision=int4"],
+            "--mode=classify has no use for --precision; leave it out",
+        ),
+        (["--mode=translate", "--ticket=x", "--split=test"], "--mode=translate has no use for --split; leave it out"),
+        (["--mode=translate", "--ticket=x", "--checkpoint=best"], "--checkpoint has no effect beside --ticket"),
+        (["--mode=inspect", "--ticket=x", "--workdir=x"], "--workdir has no effect beside --ticket"),
+        (["--mode=translate", "--workdir=x", "--ticket_mode=packed"], "--ticket_mode needs --ticket"),
+        (
+            ["--mode=evaluate", "--ticket=x", TOY, "--config.mesh.model=3"],
+            "--config.mesh.model has no effect beside --ticket",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused(refused, arguments, message):
+    assert message in refused(*arguments)
+
+
+def test_every_flag_is_used_by_a_mode():
+    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.__main__"]} - {"mode"}
+    assert own - {name for name in own if name.startswith("config.")} == set(command._FLAGS)
+
+
+def test_no_command_of_the_documents_has_an_option_without_effect():
+    for words in each_command():
+        if any(word.endswith(("main.py", "one_layer")) for word in words):
+            given = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
+            command._check_flags(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ticket.safetensors", {"checkpoint": "best"}, "checkpoint='best' is for the folders of runs"),
+        ("", {"packed": True}, "packed=True is for tickets"),
+    ],
+)
+def test_an_argument_of_load_without_effect_is_refused(tmp_path, name, arguments, message):
+    with pytest.raises(UserError, match=message):
+        one_layer.load(tmp_path / name, **arguments)
+
+
+def test_a_folder_is_needed(refused, tmp_path):
+    assert "--workdir is missing" in refused(TOY)
+    (tmp_path / "file").write_text("")
+    assert "is a file" in refused(TOY, f"--workdir={tmp_path / 'file'}")
+    for place, reason in (("file/sub", "Not a directory"), ("x" * 300, "File name too long")):
+        assert f"{place}: {reason}; give a folder" in refused(*tiny.arguments(tmp_path / place))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train.en", None, "train.en does not exist"),
+        ("test.de", None, "test.de does not exist"),
+        ("valid.de", b"", "valid.de is empty"),
+        ("train.en", b"one\ntwo\n", "train.de has 3 lines, but"),
+        ("train.en", b"one\ntwo\n", "train.en has 2; give parallel files"),
+        ("valid.en", b"one\ntwo\n", "valid.en has 2"),
+        ("train.de", b"ein\nzw\xe4i\ndrei\n", "train.de, line 2: the byte 0xe4 is not UTF-8"),
+        ("train.de.gz", b"\x1f\x8b\x08", "train.de.gz is not a whole gzip file"),
+        ("train.en", b"\n\n\n", "no token occurs"),
+    ],
+)
+def test_text_that_cannot_be_trained_on(refused, tmp_path, name, content, message):
+    """The folder of the run is not even made, so that the mended command finds it free."""
+    for file, text in FILES.items():
+        (tmp_path / file).write_text(text)
+    if name == "train.de.gz" or content is None:
+        (tmp_path / name.removesuffix(".gz")).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    text = [f"--config.data.{key}={value}" for key, value in {"source": "text", "directory": tmp_path}.items()]
+    assert message in refused(TOY, f"--workdir={tmp_path / 'new'}", *text)
+    assert not (tmp_path / "new").exists()
+
+
+def test_vocabularies_that_cannot_be_shared(refused, tmp_path):
+    shared = {"model.shared_embedding": True}
+    assert "set data.joined_vocabulary" in refused(*tiny.arguments(tmp_path / "new", shared))
+
+
+def test_the_keys_of_a_config_are_printed(cli):
+    code, out, _ = cli("--mode=keys", f"{TOY}:dense")
+    assert not code and "--config.model.weights=dense\n" in out and "--config.mesh.model=1\n" in out
