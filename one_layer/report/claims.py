@@ -1,23 +1,49 @@
-"""Paper A's claims about its figures, compared with our points."""
+"""Paper A's claims about its figures, compared with our points.
+
+Each claim gets a verdict: it holds, it does not, or it is undecided, because a difference that it needs is too small to be told from none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from typing import NamedTuple
 
+from one_layer.report import naming
 from one_layer.report.figures import Comparison, Line
-from one_layer.report.naming import INITIALISATION, depths
 from one_layer.report.points import Bench, Point
 from one_layer.report.tables import Table
 
 
+class Verdict(Enum):
+    """What our points say of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+
+
+Judge = Callable[[Point, Point], Verdict]
+Judged = tuple[str, Verdict, str]  # the claim, the verdict, and what was seen
+
+
 class BestKeep(NamedTuple):
-    """A claim about one line: the range of its best keep, and whether it is worst at the ends of the line."""
+    """A claim about one line: the range of its best keep, and whether it is worst near keep 0 and 1."""
 
     claim: str
     lowest: float
     highest: float
     worst_at_ends: bool
+
+
+class Pairing(NamedTuple):
+    """A claim about two models in one kind of figure: which two (`is_pair` of their configs), how to judge it, and at which keeps."""
+
+    kind: str
+    claim: str
+    is_pair: Callable[[naming.Config, naming.Config], bool]
+    judge: Judge
+    keeps: tuple[float, ...] = ()  # all, if empty
 
 
 # By task. Paper A makes claims about these alone: section 4, and for QQP and MNLI its paragraph "QQP and MNLI results".
@@ -28,97 +54,143 @@ _BEST_KEEPS = {
 _TOLERANCE = 1.0  # BLEU, or 1 % accuracy: smaller differences than this, or than two standard deviations, count as none
 
 
+def slack(one: Point, other: Point) -> float:
+    """The difference of two points up to which it counts as none, in units of their measure."""
+    unit = _TOLERANCE if one.bench.measure.startswith("bleu") else _TOLERANCE / 100
+    spread = ((one.deviation or 0.0) ** 2 + (other.deviation or 0.0) ** 2) ** 0.5
+    return max(unit, 2 * spread)
+
+
+def lead(one: Point, other: Point) -> float:
+    """By how much `one` is better than `other`. Both have finished runs."""
+    return (one.merit or 0.0) - (other.merit or 0.0)
+
+
+def _equal(one: Point, other: Point) -> Verdict:
+    return Verdict.HOLDS if abs(lead(one, other)) <= slack(one, other) else Verdict.FAILS
+
+
+def above(one: Point, other: Point) -> Verdict:
+    """Whether `one` is better; undecided if the difference counts as none."""
+    if abs(lead(one, other)) <= slack(one, other):
+        return Verdict.UNDECIDED
+    return Verdict.HOLDS if lead(one, other) > 0 else Verdict.FAILS
+
+
+def _named(
+    name: Callable[[naming.Config], str], one: str, other: str
+) -> Callable[[naming.Config, naming.Config], bool]:
+    return lambda first, second: (name(first), name(second)) == (one, other)
+
+
+def _wider(one: naming.Config, other: naming.Config) -> bool:
+    return one["model.d_model"] > other["model.d_model"] and naming.depths(one) == naming.depths(other)
+
+
+def _deeper(one: naming.Config, other: naming.Config) -> bool:
+    return one["model.d_model"] == other["model.d_model"] and naming.depths(one) > naming.depths(other)
+
+
+def _kaiming_and_xavier(one: naming.Config, other: naming.Config) -> bool:
+    """Whether these are their schemes, and they are drawn alike in all else."""
+    scheme = "model.init_scheme"
+    same = all(one.get(key) == other.get(key) for key in naming.INITIALISATION.keys if key != scheme)
+    return same and (one.get(scheme), other.get(scheme)) == ("kaiming_uniform", "xavier_uniform")
+
+
+_PAIRINGS = (
+    Pairing("figure2", "one layer about equals L layers", _named(naming.weights, "one layer", "L layers"), _equal),
+    Pairing(
+        "figure3",
+        "pre-trained embeddings help",
+        _named(naming.embeddings, "pre-trained, masked", "random, masked"),
+        above,
+    ),
+    Pairing("figure4", "wider is better", _wider, above),
+    Pairing("figure4", "deeper is better at keep 0.5", _deeper, above, keeps=(0.5,)),
+    Pairing("figure5", "Kaiming uniform is above Xavier uniform", _kaiming_and_xavier, above),
+)
+
+
 def claims(comparisons: dict[Bench, list[Comparison]]) -> Table:
-    """A row for each claim, test set and comparison that can say something about it."""
+    """Paper A's claims: a row for each claim, test set and comparison that can say something about it."""
     rows = [
-        [bench.test, claim, verdict, seen]
+        [bench.title, claim, verdict.value, seen]
         for bench, each in comparisons.items()
         if bench.task in _BEST_KEEPS
         for comparison in each
         for claim, verdict, seen in _judged(comparison)
     ]
     caption = (
-        "A claim holds here if it holds at every keep that both models have. A difference counts as none if it is smaller than 1 BLEU "
-        "(or 1 % accuracy) or than two standard deviations. Around a keep: at most 0.1 from it. With few keeps or seeds, this says little."
+        "A claim about two models holds here if it holds at every keep that both have, and does not hold if the opposite is seen at one of "
+        "them. A difference counts as none if it is smaller than 1 BLEU (or 1 % accuracy) or than two standard deviations; a claim that "
+        "needs it is undecided then. Around a keep: at most 0.1 from it. With few keeps or seeds, this says little."
     )
-    return Table("Claim by claim", caption, ["test set", "claim of paper A", "here", "what was seen"], rows)
+    return Table("Claim by claim, paper A", caption, ["test set", "claim", "here", "what was seen"], rows)
 
 
-def _judged(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    for line in comparison.lines:
-        known = _BEST_KEEPS[line.points[0].bench.task]
-        if comparison.kind in ("figure2", "keep") and (found := _best_keep(line, known)):
-            yield f"{line.name}: {known.claim}", *found
-    pairs = {
-        "figure2": ("one layer", "L layers", "one layer about equals L layers", _equal),
-        "figure3": ("pre-trained, masked", "random, masked", "pre-trained embeddings help", _above),
-    }
-    if comparison.kind in pairs:
-        one, other, claim, judge = pairs[comparison.kind]
-        lines = {line.name: line for line in comparison.lines}
-        if one in lines and other in lines:
-            yield from _pair(claim, lines[one], lines[other], judge)
-    if comparison.kind == "figure5":
-        for kaiming in comparison.lines:
-            for xavier in comparison.lines:
-                if _differ_in_scheme(kaiming, xavier, "kaiming_uniform", "xavier_uniform"):
-                    yield from _pair("Kaiming uniform is above Xavier uniform", kaiming, xavier, _above)
-    if comparison.kind == "figure4":
-        for wide in comparison.lines:
-            for base in comparison.lines:
-                if _is_wider(wide, base):
-                    yield from _pair(f"wider is better: {wide.name} above {base.name}", wide, base, _above)
+def _judged(comparison: Comparison) -> Iterator[Judged]:
+    lines = [
+        Line(line.name, tuple(point for point in line.points if point.mean is not None)) for line in comparison.lines
+    ]
+    lines = [line for line in lines if line.points]
+    if comparison.kind in ("figure2", "keep"):
+        for line in lines:
+            known = _BEST_KEEPS[line.points[0].bench.task]
+            if len(line.points) > 2:
+                verdict, seen = _best_keep(line, known)
+                yield f"{line.name}: {known.claim}", verdict, seen
+    for pairing in _PAIRINGS:
+        pairs = [
+            (one, other)
+            for one in lines
+            for other in lines
+            if pairing.kind == comparison.kind and pairing.is_pair(one.points[0].config, other.points[0].config)
+        ]
+        for one, other in pairs:
+            names = f": {one.name} and {other.name}" if len(pairs) > 1 or comparison.kind == "figure4" else ""
+            yield from _pair(pairing, one, other, f"{pairing.claim}{names}")
 
 
-def _best_keep(line: Line, known: BestKeep) -> tuple[str, str] | None:
-    points = sorted((point for point in line.points if point.mean is not None), key=lambda point: point.merit or 0.0)
-    if len(points) < 3:
-        return None
-    worst, *_, best = points
-    keeps = [point.keep for point in points]
-    at_ends = worst.keep in (min(keeps), max(keeps))
-    holds = known.lowest <= best.keep <= known.highest and (at_ends or not known.worst_at_ends)
-    return _verdict(holds), f"best at {best.keep:g} ({best.mean:.4g}), worst at {worst.keep:g} ({worst.mean:.4g})"
+def _best_keep(line: Line, known: BestKeep) -> tuple[Verdict, str]:
+    """Judges by the best point within the claimed range: no other may be above it, and both ends must be below it."""
+    by_merit = sorted(line.points, key=lambda point: point.merit or 0.0)
+    ends = [min(line.points, key=lambda point: point.keep), max(line.points, key=lambda point: point.keep)]
+    inside = [point for point in by_merit if known.lowest <= point.keep <= known.highest]
+    seen = ", ".join(
+        f"{word} at {point.keep:g} ({point.mean:.4g})"
+        for word, point in (("best", by_merit[-1]), ("worst", by_merit[0]))
+    )
+    if not inside:
+        return Verdict.UNDECIDED, f"{seen}; no run has a keep from {known.lowest:g} to {known.highest:g}"
+    verdicts = [Verdict.HOLDS if inside[-1] is by_merit[-1] else _opposite(above(by_merit[-1], inside[-1]))]
+    if known.worst_at_ends:
+        verdicts += [above(inside[-1], end) for end in ends]
+    return _all(verdicts), seen
 
 
-def _pair(claim: str, one: Line, other: Line, judge: Callable[[Point, Point], bool]) -> Iterator[tuple[str, str, str]]:
-    others = {point.keep: point for point in other.points if point.mean is not None}
-    pairs = [(point, others[point.keep]) for point in one.points if point.mean is not None and point.keep in others]
+def _opposite(verdict: Verdict) -> Verdict:
+    return {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}.get(verdict, verdict)
+
+
+def _all(verdicts: Sequence[Verdict]) -> Verdict:
+    """Whether all hold; undecided if some are, and none fails."""
+    return next((each for each in (Verdict.FAILS, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
+
+
+def _pair(pairing: Pairing, one: Line, other: Line, claim: str) -> Iterator[Judged]:
+    others = {point.keep: point for point in other.points}
+    pairs = [(point, others[point.keep]) for point in one.points if point.keep in others]
+    pairs = [(a, b) for a, b in pairs if not pairing.keeps or a.keep in pairing.keeps]
     if not pairs:
         return
-    differences = {a.keep: (a.mean or 0.0) - (b.mean or 0.0) for a, b in pairs}
-    against = [f"{a.keep:g}" for a, b in pairs if not judge(a, b)]
-    mean = sum(differences.values()) / len(differences)
-    seen = f"mean difference {mean:+.4g} over {len(pairs)} keeps, from {min(differences.values()):+.4g} to {max(differences.values()):+.4g}"
-    yield claim, _verdict(not against), seen + (f"; not at keep {', '.join(against)}" if against else "")
-
-
-def _slack(one: Point, other: Point) -> float:
-    unit = _TOLERANCE if one.bench.measure.startswith("bleu") else _TOLERANCE / 100
-    spread = ((one.deviation or 0.0) ** 2 + (other.deviation or 0.0) ** 2) ** 0.5
-    return max(unit, 2 * spread)
-
-
-def _equal(one: Point, other: Point) -> bool:
-    return abs((one.mean or 0.0) - (other.mean or 0.0)) <= _slack(one, other)
-
-
-def _above(one: Point, other: Point) -> bool:
-    return (one.merit or 0.0) > (other.merit or 0.0)
-
-
-def _is_wider(one: Line, other: Line) -> bool:
-    first, second = one.points[0].config, other.points[0].config
-    return first["model.d_model"] > second["model.d_model"] and depths(first) == depths(second)
-
-
-def _differ_in_scheme(one: Line, other: Line, *schemes: str) -> bool:
-    """Whether two models have these schemes, and are drawn alike in all else."""
-    first, second = one.points[0].config, other.points[0].config
-    scheme = "model.init_scheme"
-    same = all(first.get(key) == second.get(key) for key in INITIALISATION.keys if key != scheme)
-    return same and (first.get(scheme), second.get(scheme)) == schemes
-
-
-def _verdict(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
+    differences = [(a.mean or 0.0) - (b.mean or 0.0) for a, b in pairs]
+    verdicts = {a.keep: pairing.judge(a, b) for a, b in pairs}
+    seen = f"difference {differences[0]:+.4g}"
+    if len(pairs) > 1:
+        mean = sum(differences) / len(pairs)
+        seen = f"mean difference {mean:+.4g} over {len(pairs)} keeps, from {min(differences):+.4g} to {max(differences):+.4g}"
+        for verdict, words in ((Verdict.FAILS, "not"), (Verdict.UNDECIDED, "undecided")):
+            keeps = [f"{keep:g}" for keep, found in verdicts.items() if found is verdict]
+            seen += f"; {words} at keep {', '.join(keeps)}" if keeps else ""
+    yield claim, _all(list(verdicts.values())), seen

@@ -8,43 +8,63 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from one_layer.report import naming
-from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
+from one_layer.report.drawing import COLOURS, legend, look, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.measures import MEASURES
 from one_layer.report.points import Point
-from one_layer.report.reading import Record
+from one_layer.report.reading import Record, alike_in_time
 
-_MOST = len(COLOURS)  # lines in one picture
+_TOKENS = ("unit", "bpe_merges", "vocabulary")  # keys that say what a token is
+_MOST = len(COLOURS)  # models in one picture
 
 
-def convergence(points: list[Point], number: int) -> Picture | None:
-    """Validation nll against the time of training: for fully weighted models, and for masked ones at the keep nearest to 0.5.
+def convergence(points: list[Point], number: int) -> list[Picture]:
+    """Validation nll in training: for fully weighted models, and for masked ones at the keep nearest to 0.5.
 
-    Returns: None without any validation in the metrics.
+    A picture for each way to cut text into tokens, because nll is that of a token. It shows the best models, against the seconds of
+    training, or against updates where seconds cannot be compared. Models without any validation in the metrics are left out.
     """
-    chosen = [point for point in _central(points) if any(validation(record) for record in point.records)]
-    if not chosen:
-        return None
-    figure, axes = new_axes("seconds of training, without evaluations", "validation nll")
-    names = naming.distinct([point.config for point in chosen])
-    for place, point in enumerate(chosen[:_MOST]):
+    groups: dict[tuple[Any, ...], list[Point]] = {}
+    for point in _central(points):
+        if any(validation(record) for record in point.records):
+            groups.setdefault(tuple(point.config.get(f"data.{name}") for name in _TOKENS), []).append(point)
+    return [_convergence(each, number + place) for place, each in enumerate(groups.values())]
+
+
+def _convergence(points: list[Point], number: int) -> Picture:
+    best = sorted(points, key=lambda point: point.merit or 0.0, reverse=True)[:_MOST]
+    shown = [point for point in points if point in best]  # in the order of all pages
+    axis = "seconds" if alike_in_time(record for point in shown for record in point.records) else "step"
+    figure, axes = new_axes(
+        {"seconds": "seconds of training, without evaluations", "step": "update"}[axis], "validation nll"
+    )
+    for place, (point, name) in enumerate(zip(shown, distinct(shown), strict=True)):
         kept = f", keep {point.keep:g}" if point.masked else ""
-        for count, curve in enumerate(filter(None, map(validation, point.records))):
-            name = f"{names[place]}{kept}" if count == 0 else None
+        for count, curve in enumerate(filter(None, (validation(record, axis) for record in point.records))):
             style = "-" if len(curve) > 1 else "o"  # a line through one point would show nothing
-            axes.plot(*zip(*curve, strict=True), style, color=COLOURS[place], linewidth=1.2, label=name, alpha=0.9)
+            label = None if count else f"{name}{kept}"
+            axes.plot(*zip(*curve, strict=True), style, color=COLOURS[place], linewidth=1.2, label=label, alpha=0.9)
     axes.set_xlim(left=0.0)
     legend(figure)
-    left_out = len(chosen) - _MOST
-    more = f" {left_out} further models are only in the CSV file." if left_out > 0 else ""
-    caption = f"Each line is one run. Times depend on the device and on what else it did.{more}"
-    bench = chosen[0].bench
-    return Picture(f"convergence-{number}", f"Convergence: {bench.test}", caption, tuple(chosen), figure)
+    times = {
+        "seconds": "Times depend on the device and on what else it did.",
+        "step": "The runs were trained on unlike devices, or not as many at a time, so their seconds cannot be compared.",
+    }
+    more = f" {len(points) - _MOST} worse models are only in the CSV file." if len(points) > _MOST else ""
+    caption = f"Each line is one run. {times[axis]}{more}"
+    return Picture(f"convergence-{number}", f"Convergence: {points[0].bench.title}", caption, tuple(points), figure)
 
 
-def validation(record: Record) -> list[tuple[float, float]]:
-    """(seconds, validation nll) of a run's evaluations."""
-    return [(line["seconds"], line["valid/nll"]) for line in record.metrics if "valid/nll" in line]
+def validation(record: Record, axis: str = "seconds") -> list[tuple[float, float]]:
+    """(seconds or another axis, validation nll) of a run's evaluations."""
+    return [(line[axis], line["valid/nll"]) for line in record.metrics if "valid/nll" in line]
+
+
+def distinct(points: list[Point]) -> list[str]:
+    """Short names for points of one bench: which weights a model has, and what not all masked ones have in common."""
+    short = naming.distinct([point.config for point in points])
+    own = [point.name.removeprefix(naming.model(point.config)) for point in points]
+    return [name + more for name, more in zip(short, own, strict=True)]
 
 
 def _central(points: list[Point]) -> list[Point]:
@@ -58,29 +78,27 @@ def _central(points: list[Point]) -> list[Point]:
     return list(best.values())
 
 
-def score_against_bytes(points: list[Point], number: int) -> Picture | None:
-    """Score against the bytes of a model, on a log axis. Returns: None for fewer than two models with bytes."""
-    sized = [(point, point.bytes) for point in points if point.mean is not None]
-    sizes = [size[0] for _, size in sized if size]
-    if len(sizes) < 2:
-        return None
+def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
+    """Score against the bytes of a model, on a log axis; no picture for fewer than two models with bytes."""
+    sized = [(point, size) for point in points if point.mean is not None and (size := point.bytes)]
+    if len(sized) < 2:
+        return []
     bench = points[0].bench
     figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
-    _log_of_bytes(axes, sizes)
-    groups: dict[str, list[tuple[Point, tuple[int, bool]]]] = {}
-    for (point, size), name in zip(sized, naming.distinct([point.config for point, _ in sized]), strict=True):
-        if size:
-            file = "" if point.whole else f", {point.scored}"
-            groups.setdefault(name + file, []).append((point, size))
-    for place, (name, members) in enumerate(groups.items()):
-        colour = COLOURS[place % len(COLOURS)]
+    _log_of_bytes(axes, [size for _, (size, _) in sized])
+    groups: dict[tuple[str, bool], list[tuple[Point, int]]] = {}
+    for (point, (count, is_file)), name in zip(sized, distinct([point for point, _ in sized]), strict=True):
+        checkpoint = "" if point.whole else f", {point.checkpoint}"
+        groups.setdefault((name + checkpoint, is_file), []).append((point, count))
+    for place, ((name, is_file), members) in enumerate(groups.items()):
+        colour, marker = look(place)
         axes.errorbar(
-            [size for _, (size, _) in members],
+            [size for _, size in members],
             [point.mean or 0.0 for point, _ in members],
             yerr=[point.deviation or 0.0 for point, _ in members],
-            fmt=MARKERS[place % len(MARKERS)],
+            fmt=marker,
             color=colour,
-            markerfacecolor=colour if members[0][1][1] else "none",
+            markerfacecolor=colour if is_file else "none",
             capsize=3,
             label=name,
         )
@@ -89,8 +107,8 @@ def score_against_bytes(points: list[Point], number: int) -> Picture | None:
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
         "vocabularies."
     )
-    every = tuple(point for members in groups.values() for point, _ in members)
-    return Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, every, figure)
+    every = tuple(point for point, _ in sized)
+    return [Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, every, figure)]
 
 
 def _log_of_bytes(axes: Axes, sizes: list[int]) -> None:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from one_layer.report import naming
-from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes
+from one_layer.report.drawing import legend, look, new_axes
 from one_layer.report.measures import MEASURES
 from one_layer.report.naming import Dimension
 from one_layer.report.points import Point, Setting
@@ -71,7 +71,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
     for kind in KINDS:
         groups: dict[tuple[Setting, str], dict[Setting, list[Point]]] = {}
         for point in masked:
-            rest = point.without([*kind.dimension.keys, _KEEP]), point.search
+            rest = point.without([*kind.dimension.keys, _KEEP]), point.scored.search
             groups.setdefault(rest, {}).setdefault(point.without([_KEEP]), []).append(point)
         for lines in groups.values():
             if len(lines) > 1:
@@ -88,7 +88,14 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
 
 
 def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
-    named = [Line(dimension.name(each[0].config), tuple(sorted(each, key=lambda p: p.keep))) for each in lines.values()]
+    models = [
+        (dimension.name(point.config), dict(setting), (*point.records, *point.missing)[0].folder.name)
+        for setting, (point, *_) in lines.items()
+    ]
+    named = [
+        Line(name, tuple(sorted(each, key=lambda point: point.keep)))
+        for name, each in zip(naming.told_apart(models), lines.values(), strict=True)
+    ]
     shapes = {naming.shape(line.points[0].config) for line in named}
     same = [point for point in dense if naming.shape(point.config) in shapes]
     return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), tuple(same or dense))
@@ -99,7 +106,7 @@ def draw(comparison: Comparison, number: int) -> Picture:
     first = comparison.lines[0].points[0]
     figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure].name)
     for place, line in enumerate(comparison.lines):
-        _line(axes, line, COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
+        _line(axes, line, *look(place))
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3], len(comparison.dense) > 1)
     axes.set_xlim(0.0, 1.0)
@@ -139,7 +146,7 @@ def _missing(axes: Axes, comparison: Comparison) -> None:
     """Marks the keeps without any finished run at the bottom of the axes."""
     for place, line in enumerate(comparison.lines):
         keeps = [point.keep for point in line.points if point.mean is None]
-        colour = COLOURS[place % len(COLOURS)]
+        colour, _ = look(place)
         for keep in keeps:
             axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from one_layer.layers.pattern import expand
 
 Config = dict[str, Any]
+_MOST = 3  # keys that a name may be told apart by
 
 
 @dataclass(frozen=True)
@@ -106,3 +108,29 @@ def distinct(configs: Sequence[Config]) -> list[str]:
     masked = [config for config in configs if config.get("model.weights") != "dense"]
     shared = set(common(masked).split("; ")) if masked else set()
     return [", ".join(part for part in parts(each) if part not in shared or part == weights(each)) for each in configs]
+
+
+def told_apart(models: Sequence[tuple[str, Mapping[str, str], str]]) -> list[str]:
+    """The names of models that are given by name, setting and folder; where several settings have one name, with what they differ in.
+
+    That is the values of at most three keys; of settings that differ in more, the folder.
+    """
+    settings: dict[str, list[Mapping[str, str]]] = {}
+    for name, setting, _ in models:
+        settings.setdefault(name, []).append(setting)
+    names = []
+    for name, setting, folder in models:
+        every = sorted({key for other in settings[name] for key in other})
+        keys = [key for key in every if len({other.get(key) for other in settings[name]}) > 1]
+        said = [_said(key, setting.get(key)) for key in keys] if len(keys) <= _MOST else [f"run {folder}"]
+        names.append("; ".join([name, *[", ".join(filter(None, said))] * any(said)]))
+    return names
+
+
+def _said(key: str, value: str | None) -> str:
+    """A value (as JSON) of a key, for people: `lr 0.001`, `no init_from`. What is no key is not said where it is not there."""
+    section, _, word = key.rpartition(".")
+    if value is None:
+        return f"no {word}" if section else ""
+    said = json.loads(value) if value.startswith('"') else value
+    return f"{word} {said}"

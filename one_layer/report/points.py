@@ -7,9 +7,11 @@ same measure with the same signature.
 from __future__ import annotations
 
 import json
+import re
 import statistics
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +21,66 @@ from one_layer.report.reading import Record
 from one_layer.runs.records import changes_scores
 
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
-_TEXT = "text of training"
+_KEEP = "model.keep"
 
 Setting = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, order=True)
 class Bench:
-    """What makes scores comparable: task, test set, its content (as far as it is known), measure and signature."""
+    """What makes scores comparable: task, test set, its content (as far as it is known), measure and signature.
+
+    `more` tells it from other benches of the same report that have the same test set and measure; empty if there are none.
+    """
 
     task: str
     test: str
     content: str
     measure: str
     signature: str
+    more: str = field(default="", compare=False)
 
     @property
     def title(self) -> str:
         """A name for people."""
-        return f"{self.test}, {MEASURES[self.measure].name}"
+        return f"{self.test}{f' ({self.more})' if self.more else ''}, {MEASURES[self.measure].name}"
 
 
-_Key = tuple[Bench, str, str, str, Setting]  # what makes a point: bench, checkpoint, layers, search and setting
+@dataclass(frozen=True, order=True)
+class Scored:
+    """What was scored and how: the bench, the checkpoint, which layers stay if some were left out, and the search."""
+
+    bench: Bench
+    checkpoint: str
+    layers: str
+    search: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the best checkpoint with all its layers, which figures show."""
+        return self.checkpoint == "best" and not self.layers
 
 
 @dataclass(frozen=True)
 class Point:
     """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
 
-    `checkpoint` says which checkpoint was scored, `layers` which of its layers, if some were left out, and `search` how. `config` is that
-    of one of the runs.
+    `config` is that of one of the runs. `name` is the model in words; it tells a point from all others of its bench that have another
+    setting, but for keep.
     """
 
-    bench: Bench
-    checkpoint: str
-    layers: str
-    search: str
+    scored: Scored
     setting: Setting
+    name: str
     config: dict[str, Any]
     values: tuple[float, ...]
     records: tuple[Record, ...]
     missing: tuple[Record, ...]
+
+    @property
+    def bench(self) -> Bench:
+        """What makes the scores comparable."""
+        return self.scored.bench
 
     @property
     def mean(self) -> float | None:
@@ -79,18 +100,12 @@ class Point:
     @property
     def whole(self) -> bool:
         """Whether this is the best checkpoint with all its layers, which figures show."""
-        return _is_whole(self.checkpoint, self.layers)
+        return self.scored.whole
 
     @property
-    def scored(self) -> str:
-        """What was scored, for people: the checkpoint, and the layers that stay if some were left out."""
-        return f"{self.checkpoint}, {self.layers}" if self.layers else self.checkpoint
-
-    @property
-    def name(self) -> str:
-        """The model in words, with the fingerprint of its training text if runs that are else alike were trained on other text."""
-        text = dict(self.setting).get(_TEXT, "")
-        return f"{naming.model(self.config)}{text and f'; trained on {text[:8]}'}"
+    def checkpoint(self) -> str:
+        """The checkpoint for people, with the layers that stay if some were left out."""
+        return f"{self.scored.checkpoint}, {self.scored.layers}" if self.scored.layers else self.scored.checkpoint
 
     @property
     def masked(self) -> bool:
@@ -100,7 +115,7 @@ class Point:
     @property
     def keep(self) -> float:
         """The fraction of the random weights that the masks keep."""
-        return float(self.config.get("model.keep", 1.0))
+        return float(self.config.get(_KEEP, 1.0))
 
     def without(self, names: Iterable[str]) -> Setting:
         """The setting without the keys `names`."""
@@ -111,7 +126,8 @@ class Point:
         """The bytes of the model, and whether a file was measured. If a dense model has no file, its bytes are counted."""
         for record in self.records:
             for values in record.evaluations:
-                if "file_bytes" in values and (values["checkpoint"], _layers(values)) == (self.checkpoint, self.layers):
+                same = (values["checkpoint"], _layers(values)) == (self.scored.checkpoint, self.scored.layers)
+                if "file_bytes" in values and same:
                     return int(values["file_bytes"]), True
             if not self.whole:
                 continue
@@ -125,65 +141,109 @@ class Point:
 
 def points(records: list[Record]) -> list[Point]:
     """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
-    found: dict[_Key, list[tuple[Record, float]]] = {}
     settings = _settings(records)
+    found: dict[tuple[Scored, Setting], list[tuple[Record, float]]] = {}
     for record in records:
-        for bench, checkpoint, layers, search, value in _scores(record):
-            known = found.setdefault((bench, checkpoint, layers, search, settings[record.folder]), [])
+        for scored, value in _scores(record):
+            known = found.setdefault((scored, settings[record.folder]), [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
-    missing = [record for record in records if not record.result]
-    for record in missing:
-        for bench, checkpoint, layers, search in {key[:4] for key in found if _beside(record, key[0], found)}:
-            if _is_whole(checkpoint, layers):
-                found.setdefault((bench, checkpoint, layers, search, settings[record.folder]), [])
-    absent: dict[Setting, list[Record]] = {}
-    for record in missing:
-        absent.setdefault(settings[record.folder], []).append(record)
+    missing: dict[tuple[Scored, Setting], list[Record]] = {}
+    for record in (each for each in records if not each.result):
+        for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
+            missing.setdefault((scored, settings[record.folder]), []).append(record)
+    keys = sorted(found.keys() | missing.keys(), key=_order)
+    first = {_without(settings[record.folder], [_KEEP]): record for record in reversed(records)}
+    names = _names(keys, first)
+    titled = _titled({scored.bench for scored, _ in keys})
     return [
-        _point(key, scored, tuple(absent.get(key[-1], ())))
-        for key, scored in sorted(found.items(), key=lambda item: _order(item[0]))
+        _point(
+            replace(scored, bench=titled[scored.bench]),
+            setting,
+            names[scored.bench, _without(setting, [_KEEP])],
+            values,
+            lost,
+        )
+        for scored, setting in keys
+        for values, lost in [(found.get((scored, setting), []), missing.get((scored, setting), []))]
     ]
 
 
-def _is_whole(checkpoint: str, layers: str) -> bool:
-    return checkpoint == "best" and not layers
+def _lacks(record: Record, scored: Scored, finished: list[tuple[Record, float]]) -> bool:
+    """Whether a run without a result will be scored so: by its own search, as a finished run of the same sweep with the same test sets."""
+    own = scored.whole and scored.search == _search(_own_search(record))
+    return (
+        own
+        and scored.bench.test in (record.get("data.tests") or [])
+        and any(
+            other.folder.parent == record.folder.parent and other.get("data.tests") == record.get("data.tests")
+            for other, _ in finished
+        )
+    )
 
 
-def _point(key: _Key, scored: list[tuple[Record, float]], missing: tuple[Record, ...]) -> Point:
-    """A point. `missing`: the runs of its setting that have not finished."""
-    bench, checkpoint, layers, search, each = key
-    absent = missing if _is_whole(checkpoint, layers) else ()
-    config = (scored[0][0] if scored else absent[0]).config
-    values, records = tuple(value for _, value in scored), tuple(record for record, _ in scored)
-    return Point(bench, checkpoint, layers, search, each, config, values, records, absent)
+def _point(
+    scored: Scored, setting: Setting, name: str, values: list[tuple[Record, float]], missing: list[Record]
+) -> Point:
+    config = (values[0][0] if values else missing[0]).config
+    numbers, records = tuple(value for _, value in values), tuple(record for record, _ in values)
+    return Point(scored, setting, name, config, numbers, records, tuple(missing))
 
 
-def _order(key: _Key) -> tuple[Any, ...]:
-    bench, *scored, each = key
-    return (bench, dict(each).get("model.weights", ""), each, *scored)
+def _order(key: tuple[Scored, Setting]) -> tuple[Any, ...]:
+    scored, each = key
+    return (scored.bench, dict(each).get("model.weights", ""), each, scored)
 
 
-def _beside(record: Record, bench: Bench, found: dict[Any, list[tuple[Record, float]]]) -> bool:
-    """Whether a run without a result belongs to a bench: a run of the same sweep, with the same test sets, is there."""
-    for key, scored in found.items():
-        for other, _ in scored if key[0] == bench else []:
-            same = other.folder.parent == record.folder.parent and other.get("data.tests") == record.get("data.tests")
-            if same and bench.test in (record.get("data.tests") or []):
-                return True
-    return False
+def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> dict[tuple[Bench, Setting], str]:
+    """The names of models, by bench and setting. What differs in keep alone has one name. `runs`: one for each setting without keep."""
+    names = {}
+    for bench in {scored.bench for scored, _ in keys}:
+        models = list(dict.fromkeys(_without(each, [_KEEP]) for scored, each in keys if scored.bench == bench))
+        known = [(naming.model(runs[each].config), dict(each), runs[each].folder.name) for each in models]
+        for setting, name in zip(models, naming.told_apart(known), strict=True):
+            names[bench, setting] = name
+    return names
+
+
+def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
+    """Each bench with what tells it from others of the same test set and measure: of its task, content and signature what differs."""
+    titled = {}
+    for bench in benches:
+        same = [other for other in benches if (other.test, other.measure) == (bench.test, bench.measure)]
+        parts = [
+            (bench.task, {other.task for other in same}),
+            (_short(bench.content), {other.content for other in same}),
+            (bench.signature, {other.signature for other in same}),
+        ]
+        titled[bench] = replace(bench, more=", ".join(part for part, known in parts if len(known) > 1 and part))
+    return titled
+
+
+def _short(content: str) -> str:
+    """The begin of a fingerprint; without one, that it is not known."""
+    return f"content {content[:8]}" if re.match(r"[0-9a-f]{8}", content) else "content not known"
 
 
 def _settings(records: list[Record]) -> dict[Path, Setting]:
-    """The setting of each run, by its folder. If runs alike, but perhaps for keep, have several training texts, it has the text."""
+    """The setting of each run, by its folder: what decides its score except the seed.
+
+    If runs alike, but perhaps for keep, have several training texts, it has the text too. A run of a setting and a seed that another run
+    has already had is a repetition, which is no further seed.
+    """
     settings = {record.folder: _setting(record) for record in records}
     texts: dict[Setting, set[str]] = {}
     for record in records:
-        texts.setdefault(_without(settings[record.folder], ["model.keep"]), set()).update({record.text} - {""})
+        texts.setdefault(_without(settings[record.folder], [_KEEP]), set()).update({record.text} - {""})
+    times: Counter[tuple[Setting, int]] = Counter()
     for record in records:
         each = settings[record.folder]
-        if len(texts[_without(each, ["model.keep"])]) > 1:
-            settings[record.folder] = (*each, (_TEXT, record.text or "unknown"))
+        if len(texts[_without(each, [_KEEP])]) > 1:
+            each = (*each, ("training text", record.text[:8] or "unknown"))
+        times[each, record.seed] += 1
+        if (time := times[each, record.seed]) > 1:
+            each = (*each, ("run", f"no. {time} of this seed"))
+        settings[record.folder] = each
     return settings
 
 
@@ -193,7 +253,7 @@ def _without(setting: Setting, names: Iterable[str]) -> Setting:
 
 
 def _setting(record: Record) -> Setting:
-    """What decides a run's score except the seed: the keys of its config that are not off (False, 0 or empty).
+    """The keys of a run's config that decide its score except the seed, and that are not off (False, 0 or empty).
 
     A key that a later version of the program added is missing in older runs, where what it does was off.
     """
@@ -205,30 +265,44 @@ def _setting(record: Record) -> Setting:
     values = {
         name: value
         for name, value in record.config.items()
-        if name not in left_out and changes_scores(name) and "evaluation." not in name
+        if name not in left_out and changes_scores(name) and _decides(name, record)
     }
     return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()) if value)
 
 
-def _scores(record: Record) -> list[tuple[Bench, str, str, str, float]]:
-    """(bench, checkpoint, layers, search, value) of every score of a run."""
+def _decides(name: str, record: Record) -> bool:
+    """Whether a key can change the checkpoint: of `evaluation`, those that decide the validation score by which it is chosen."""
+    by_nll = name == "evaluation.valid_beam" and record.get("train.select") == "nll"
+    return not name.startswith("evaluation.") or (name.startswith("evaluation.valid_") and not by_nll)
+
+
+def _scores(record: Record) -> list[tuple[Scored, float]]:
+    """Every score of a run."""
     found = []
-    own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
-    scored = [(test, {"checkpoint": "best", **own, **values}) for test, values in record.result.get("test", {}).items()]
-    scored += [(str(values.get("split")), values) for values in record.evaluations]
-    for test, values in scored:
+    scores = [
+        (test, {"checkpoint": "best", **_own_search(record), **values})
+        for test, values in record.result.get("test", {}).items()
+    ]
+    scores += [(str(values.get("split")), values) for values in record.evaluations]
+    for test, values in scores:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue
         content = values.get("fingerprint") or record.result.get("data", {}).get(test) or _described(record, values)
+        if record.get("data.mask_share") and record.task == "masked_lm":  # how many tokens are to be found
+            content += f", {record.get('data.mask_share'):g} masked"
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append((bench, values["checkpoint"], _layers(values), _search(values), float(values[measure])))
+        found.append((Scored(bench, values["checkpoint"], _layers(values), _search(values)), float(values[measure])))
     return found
 
 
 def _layers(values: dict[str, Any]) -> str:
     """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
     return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())
+
+
+def _own_search(record: Record) -> dict[str, Any]:
+    return {name: record.get(f"evaluation.{name}") for name in _SEARCH}
 
 
 def _search(values: dict[str, Any]) -> str:

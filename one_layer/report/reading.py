@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -69,6 +70,11 @@ def read_runs(pattern: str) -> list[Record]:
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
         )
     return [_record(path, planned.get(path, {})) for path in sorted(folders | planned.keys())]
+
+
+def alike_in_time(records: Iterable[Record]) -> bool:
+    """Whether seconds of runs can be compared: those of one device, and of populations of one size."""
+    return len({(record.result.get("device"), record.result.get("members")) for record in records}) == 1
 
 
 def _holds_anything(path: Path) -> bool:

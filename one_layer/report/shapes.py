@@ -14,7 +14,21 @@ from one_layer.runs.records import fits
 
 EACH = ""
 _SCORES = {f"{name}?": float for name in MEASURES}
-CONFIG = {"seed?": int, "model?": {"keep?": float, "d_model?": int, "ffn?": int}, "data?": {"tests?": [str]}}
+CONFIG = {
+    "seed?": int,
+    "model?": {
+        **{"keep?": float, "d_model?": int, "ffn?": int, "layerdrop?": float},
+        **{"encoder_layers?": int | str, "decoder_layers?": int | str},
+    },
+    "data?": {"tests?": [str], "mask_share?": float},
+    "evaluation?": {
+        "beam?": int,
+        "length_penalty?": float,
+        "max_length_a?": float,
+        "max_length_b?": float,
+        "stride?": int,
+    },
+}
 RESULT = {
     "config?": CONFIG,
     "overrides?": [str],
@@ -51,8 +65,8 @@ def check(place: object, value: Any, shape: Any, name: str = "") -> None:
         for number, each in enumerate(value):
             check(place, each, shape[0], f"{name}[{number}]")
     else:
-        words = {int: "a whole number", float: "a number", str: "text"}.get(shape, "a whole number or null")
-        _expect(fits(value, shape), place, name, value, words)
+        words = {int: "a whole number", float: "a number", str: "text", int | str: "a whole number or text"}
+        _expect(fits(value, shape), place, name, value, words.get(shape, "a whole number or null"))
 
 
 def _expect(holds: bool, place: object, name: str, value: Any, words: str) -> None:

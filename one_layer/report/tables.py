@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from one_layer.report import naming, published
 from one_layer.report.measures import MEASURES
 from one_layer.report.points import Bench, Point
-from one_layer.report.reading import Record
+from one_layer.report.reading import Record, alike_in_time
+from one_layer.training.convergence import AXES, LESS_IS_BETTER, curve
 
 
 class Table(NamedTuple):
@@ -45,25 +46,24 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
         cells = [row.title, row.iwslt14, row.wmt14, row.memory, row.source]
         rows.append(cells + ["; ".join(_matching(row.kind, points)) or MISSING for points in ours.values()])
     caption = (
-        "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings; "
-        "wide and deep mean more width or more layers than that. Other test sets than the paper's cannot be compared with its numbers; "
-        "the order of the rows can. Where several of our models fit a row, all are listed."
+        "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings, "
+        "or without such runs of those with pre-trained ones; wide and deep mean more width or more layers than that. Models whose "
+        "embeddings are trained, and the controls, are in no row. Other test sets than the paper's cannot be compared with its numbers; "
+        "the order of the rows can."
     )
     return Table("Paper A, Table 1", caption, columns, rows)
 
 
 def _matching(kind: str, points: list[Point]) -> list[str]:
     half = [point for point in points if point.whole and (not point.masked or point.keep == 0.5)]
-    one = [point for point in half if point.config.get("model.weights") == "one_layer"]
-    plain = [point for point in one if naming.embeddings(point.config) == "random, masked"]
+    one = [point for point in half if _is_one(point, "random", "pre-trained")]
+    plain = [point for point in one if _is_one(point, "random")]
     shapes = Counter(naming.shape(point.config) for point in plain or one for _ in (*point.values, *point.missing))
     if not shapes:
         return []
     base = next(p for p in plain or one if naming.shape(p.config) == shapes.most_common(1)[0][0])
     fits = _fits(base)[kind]
-    found = [point for point in half if fits(point)]
-    several = len(found) > 1
-    return [f"{score(p)}{f': {p.name}' if several else ''}" for p in found]
+    return [f"{score(point)}: {point.name}" for point in half if fits(point)]
 
 
 def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
@@ -78,17 +78,23 @@ def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
     def alike(point: Point) -> bool:
         return width(point) == width(base) and depth(point) == depth(base)
 
-    def one(point: Point, pretrained: bool) -> bool:
-        is_one = point.config.get("model.weights") == "one_layer"
-        return is_one and bool(point.config.get("model.embedding_path")) == pretrained
-
     return {
         published.DENSE: lambda p: not p.masked and alike(p),
-        published.RANDOM: lambda p: one(p, False) and alike(p),
-        published.PRETRAINED: lambda p: one(p, True) and alike(p),
-        published.WIDE: lambda p: one(p, True) and width(p)[0] > width(base)[0] and depth(p) == depth(base),
-        published.DEEP: lambda p: one(p, True) and depth(p)[0] > depth(base)[0] and width(p) == width(base),
+        published.RANDOM: lambda p: _is_one(p, "random") and alike(p),
+        published.PRETRAINED: lambda p: _is_one(p, "pre-trained") and alike(p),
+        published.WIDE: lambda p: (
+            _is_one(p, "pre-trained") and width(p)[0] > width(base)[0] and depth(p) == depth(base)
+        ),
+        published.DEEP: lambda p: (
+            _is_one(p, "pre-trained") and depth(p)[0] > depth(base)[0] and width(p) == width(base)
+        ),
     }
+
+
+def _is_one(point: Point, *sources: str) -> bool:
+    """Whether this is one random layer under trained masks, with embeddings from one of `sources` that are not trained on."""
+    embeddings = naming.embeddings(point.config).split(", ")
+    return naming.weights(point.config) == "one layer" and len(embeddings) == 2 and embeddings[0] in sources
 
 
 def statements() -> Table:
@@ -103,11 +109,12 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
     dense = [point.mean for point in points if not point.masked and point.mean is not None]
     if MEASURES[bench.measure].less_is_better:
         dense = []  # a model of which twice as much is worse has no share
-    several = len({point.search for point in points}) > 1
+    several = len({point.scored.search for point in points}) > 1
     rows = []
     for point in points:
         size = point.bytes
-        scored = ", ".join([point.scored, *[point.search] * (several and bool(point.search))])
+        search = point.scored.search
+        scored = ", ".join([point.checkpoint, *[search] * (several and bool(search))])
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
         kept = f"{point.keep:g}" if point.masked else ""
@@ -192,10 +199,32 @@ def _method(record: Record) -> list[str]:
     return [*map(str, known), str(result.get("jax", "")), short, hours, record.command]
 
 
-def areas(records: list[Record]) -> Table:
-    """Areas under the convergence curve up to the end T of each run, divided by T (see `one_layer.training.convergence`)."""
-    rows = []
+def areas(records: list[Record]) -> list[Table]:
+    """Areas under the convergence curve up to T, divided by T (`one_layer.training.convergence`): a table for each measure of each text.
+
+    T is the end of the shortest run. Seconds are shown only where all runs were trained on the same device, as many at a time.
+    """
+    groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        for axis, found in record.result.get("convergence", {}).items():
-            rows.append([str(record.folder), axis, f"{found['until']:.4g}", f"{found['mean']:.4g}"])
-    return Table("Areas under the convergence curve (paper B)", "", ["run", "axis", "T", "area / T"], rows)
+        measure = str(record.result.get("valid", {}).get("select", ""))
+        if any(f"valid/{measure}" in line for line in record.metrics):
+            groups.setdefault((record.result.get("data", {}).get("valid", ""), measure), []).append(record)
+    return [_areas(measure, content, each) for (content, measure), each in groups.items()]
+
+
+def _areas(measure: str, content: str, records: list[Record]) -> Table:
+    columns, cells = ["run"], [[str(record.folder)] for record in records]
+    for axis, name in AXES.items():
+        known = all(name in line for record in records for line in record.metrics if f"valid/{measure}" in line)
+        if not known or (axis == "seconds" and not alike_in_time(records)):
+            continue
+        curves = [curve(record.metrics, measure, axis) for record in records]
+        until = min(each.x[-1] for each in curves)
+        columns.append(f"by {axis}, T = {until:.4g}")
+        for row, each in zip(cells, curves, strict=True):
+            row.append(f"{each.mean(until):.4g}")
+    less = "Less" if measure in LESS_IS_BETTER else "More"
+    caption = f"Area under the curve of {measure} on valid up to T, divided by T. {less} is better. T is the end of the shortest run."
+    if content:
+        caption += f" Content of valid: {content[:8]}."
+    return Table(f"Areas under the convergence curve: {measure}", caption, columns, cells)

@@ -23,6 +23,7 @@ from one_layer.report.drawing import png, svg
 from one_layer.report.figures import Picture, comparisons, draw
 from one_layer.report.points import Bench, Point, points
 from one_layer.report.reading import Record, read_runs
+from one_layer.report.reservoir_claims import reservoir_claims
 
 log = logging.getLogger(__name__)
 _PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")
@@ -42,13 +43,16 @@ def report(pattern: str, out: Path) -> None:
         benches.setdefault(point.bench, []).append(point)
     compared = {bench: comparisons(each) for bench, each in benches.items()}
     pictures = _pictures(benches, compared)
+    drawn = {picture.name: svg(picture.figure, picture.name) for picture in pictures}
     for picture in pictures:
-        write_atomically(out / f"{picture.name}.svg", svg(picture.figure, picture.name))
+        write_atomically(out / f"{picture.name}.svg", drawn[picture.name])
         write_atomically(out / f"{picture.name}.png", png(picture.figure))
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
-    page = _page(pattern, records, pictures, _tables(benches, compared, records))
+    page = _page(
+        pattern, records, [(each, Markup(drawn[each.name])) for each in pictures], _tables(benches, compared, records)
+    )
     write_atomically(out / "index.html", page)
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
@@ -76,8 +80,7 @@ def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]
         makers = (score_against_bytes,) if folders in shown else (score_against_bytes, convergence)
         shown.add(folders)
         for make in makers:
-            if picture := make(each, len(found) + 1):
-                found.append(picture)
+            found += make(each, len(found) + 1)
     return found
 
 
@@ -88,9 +91,9 @@ def _tables(
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
     sections = {
-        "papers": [tables.table_1(benches), claims(compared), tables.statements()],
+        "papers": [tables.table_1(benches), claims(compared), reservoir_claims(benches), tables.statements()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
-        "areas": [table for table in [tables.areas(records)] if table.rows],
+        "areas": tables.areas(records),
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "examples": [tables.examples(each) for each in benches.values()],
         "methods": [tables.methods(records)],
@@ -98,30 +101,33 @@ def _tables(
     return {name: [table for table in each if table.rows] for name, each in sections.items()}
 
 
-def _page(pattern: str, records: list[Record], pictures: list[Picture], sections: dict[str, list[tables.Table]]) -> str:
+def _page(
+    pattern: str, records: list[Record], pictures: list[tuple[Picture, Markup]], sections: dict[str, list[tables.Table]]
+) -> str:
     text = resources.files("one_layer.report").joinpath("page.html").read_text("utf-8")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    drawn = [(picture, Markup(svg(picture.figure, picture.name))) for picture in pictures]
     missing = [str(record.folder) for record in records if not record.result]
     return environment.from_string(text).render(
-        pattern=pattern, finished=len(records) - len(missing), missing=missing, pictures=drawn, sections=sections
+        pattern=pattern, finished=len(records) - len(missing), missing=missing, pictures=pictures, sections=sections
     )
 
 
 def _cells(point: Point) -> dict[str, Any]:
     """A point as a row of a CSV file."""
     size = point.bytes
-    names = ("weights", "keep", "d_model", "ffn", "encoder_layers", "decoder_layers")
+    names = ("weights", "d_model", "ffn", "encoder_layers", "decoder_layers")
     return {
         **{name: getattr(point.bench, name) for name in ("task", "test", "measure", "signature", "content")},
         **{name: point.config.get(f"model.{name}", "") for name in names},
+        "keep": f"{point.keep:g}" if point.masked else "",
         "embeddings": naming.embeddings(point.config),
-        "initialisation": naming.initialisation(point.config),
-        "checkpoint": point.checkpoint,
-        "layers": point.layers,
-        "search": point.search,
+        "initialisation": naming.initialisation(point.config) if point.masked else "",
+        "model": point.name,
+        "checkpoint": point.scored.checkpoint,
+        "layers": point.scored.layers,
+        "search": point.scored.search,
         "training_text": next((record.text for record in (*point.records, *point.missing)), ""),
         "mean": "" if point.mean is None else point.mean,
         "deviation": "" if point.deviation is None else point.deviation,

@@ -90,7 +90,7 @@ def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s
     every = found(tmp_path)
     contents = {value: point.bench.content for point in every for value in point.values}
     assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
-    assert {point.values: point.scored for point in every if point.layers} == {
+    assert {point.values: point.checkpoint for point in every if point.scored.layers} == {
         (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
         (33.0,): "best, layers 1.3 of the encoder",
         (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
@@ -128,7 +128,80 @@ def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_
     every = found(tmp_path)
     assert {(p.values, tuple(r.seed for r in p.missing)) for p in every} == {((31.0, 32.0), ()), ((33.0,), (4,))}
     (table,) = [all_points(bench, every) for bench in {point.bench for point in every}]
-    assert sorted(row[0].rpartition("; ")[2] for row in table.rows) == ["trained on large567", "trained on small567"]
+    assert sorted(row[0].rpartition("; ")[2] for row in table.rows) == [
+        "training text large567",
+        "training text small567",
+    ]
+
+
+def test_a_second_run_of_a_seed_is_no_second_seed(tmp_path):
+    for name, seed, value in (("a", 1, 30.0), ("b", 2, 32.0), ("c", 1, 31.0)):
+        write_run(tmp_path / name, {"seed": seed}, value)
+    assert sorted(point.values for point in found(tmp_path)) == [(30.0, 32.0), (31.0,)]
+
+
+@pytest.mark.parametrize(("select", "means"), [("bleu", 2), ("nll", 1)])
+def test_the_validation_search_parts_seeds_where_it_chooses_the_checkpoint(tmp_path, select, means):
+    for seed, beam in ((1, 1), (2, 5)):
+        write_run(tmp_path / f"{seed}", {"seed": seed, "train.select": select, "evaluation.valid_beam": beam}, 30.0)
+    assert len(found(tmp_path)) == means
+
+
+def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
+    for share in (0.15, 0.3):
+        changes = {"task": "masked_lm", "data.mask_share": share}
+        write_run(tmp_path / f"{share}", changes, 0.0, test={"test": {"nll": 3.0}})
+    assert len({point.bench for point in found(tmp_path)}) == 2
+
+
+def test_a_run_is_not_missed_where_another_was_only_scored_once_more(tmp_path):
+    folder = write_run(tmp_path / "1", {}, 30.0)
+    write_run(tmp_path / "2", {"seed": 2}, 30.0)
+    (tmp_path / "2" / "result.json").unlink()
+    values = {
+        "split": "test",
+        "checkpoint": "best",
+        **SEARCH,
+        "beam": 1,
+        "bleu_tokenized": 29.0,
+        "fingerprint": "cccc3333",
+    }
+    (folder / "evaluation-test-best-beam-1.json").write_text(
+        json.dumps({**values, "signature": "tok:13a|version:2.6.0"})
+    )
+    assert sorted((point.values, len(point.missing)) for point in found(tmp_path)) == [((29.0,), 0), ((30.0,), 1)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [{"optim.lr": 0.1}, {"optim.lr": 0.2}],
+        [{}, {"train.init_from": "runs/a"}],
+        [{"model.heads": 2}, {"model.heads": 4}],
+        [{f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")} for value in (0.1, 0.2)],
+        [{}, {}],  # twice the same seed
+    ],
+)
+def test_no_two_models_of_a_bench_have_one_name(tmp_path, changes):
+    for number, each in enumerate(changes):
+        for keep in (0.3, 0.5):
+            write_run(tmp_path / f"{number},{keep}", {**each, "model.keep": keep}, 30.0 + number)
+    every = found(tmp_path)
+    assert len({(point.name, point.keep) for point in every}) == len(every) == 4
+    assert len({point.name for point in every}) == 2
+
+
+def test_benches_of_one_test_set_and_measure_have_titles_of_their_own(tmp_path):
+    signature = "tok:13a|case:lc"
+    for name, content, more in (
+        ("a", "cccc3333", {}),
+        ("b", "dddd4444", {}),
+        ("c", "dddd4444", {"signature": signature}),
+    ):
+        scores = {"test": {"bleu_tokenized": 30.0, **more}}
+        write_run(tmp_path / name, {}, 0.0, data={"test": content}, test=scores)
+    titles = [point.bench.title for point in found(tmp_path)]
+    assert len(set(titles)) == 3 and all("content dddd4444" in title or "content cccc3333" in title for title in titles)
 
 
 def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):

@@ -17,8 +17,8 @@ import pytest
 import one_layer.report.writing as writing
 from one_layer.errors import UserError
 from one_layer.report import naming
-from one_layer.report.curves import convergence
-from one_layer.report.figures import comparisons
+from one_layer.report.curves import convergence, score_against_bytes
+from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import areas, methods
@@ -109,20 +109,104 @@ def test_the_command_of_a_run_of_a_sweep_is_the_sweep_s(runs):
     assert commands and commands == {name: planned[name]["words"] for name in commands}
 
 
-def test_areas_are_shown_for_the_runs_that_have_them(tmp_path):
-    measured = {"updates": {"area": 900.0, "until": 100.0, "mean": 9.0}}
-    write_run(tmp_path / "with", {}, 90.0, convergence=measured)
-    write_run(tmp_path / "without", {"seed": 2}, 90.0)
-    assert areas(read_runs(str(tmp_path / "*"))).rows == [[str(tmp_path / "with"), "updates", "100", "9"]]
+def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
+    """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Of a third there are no metrics."""
+    for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
+        folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
+        lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
+    (table,) = areas(read_runs(str(tmp_path / "*")))
+    assert table.columns == [
+        "run",
+        "by updates, T = 100",
+        "by flops, T = 700",
+    ]  # no seconds: not as many runs at a time
+    assert table.rows == [[str(tmp_path / "1.0"), "1", "1"], [str(tmp_path / "2.0"), "2", "2"]]
+    assert "Less is better" in table.caption
+
+
+@pytest.mark.parametrize(("members", "axis"), [((1, 1), "seconds"), ((1, 3), "update")])
+def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_path, members, axis):
+    for seed, count in zip((1, 2), members, strict=True):
+        write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0, members=count)
+    (picture,) = convergence(found(tmp_path), 1)
+    (axes,) = picture.figure.axes
+    factor = 0.6 if axis == "seconds" else 1.0
+    assert axes.get_xlabel().startswith(axis)
+    assert all(
+        list(line.get_xdata()) == pytest.approx([factor * step for step in (25, 50, 75, 100)]) for line in axes.lines
+    )
+
+
+def test_nll_of_other_tokens_is_drawn_apart(tmp_path):
+    for merges in (100, 200):
+        write_run(tmp_path / f"{merges}", {"data.bpe_merges": merges}, 90.0)
+    assert len(convergence(found(tmp_path), 1)) == 2
+
+
+def test_of_too_many_models_the_best_are_drawn(tmp_path):
+    for rate in range(1, 10):
+        write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 50.0 + rate)
+    (picture,) = convergence(found(tmp_path), 1)
+    names = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+    assert [name.partition("lr ")[2][:3] for name in names] == [f"{rate}.0" for rate in range(4, 10)]
+    assert len(picture.points) == 9 and "3 worse models" in picture.caption
+
+
+def drawn(axes):
+    """Of each series with error bars: x, y, half the bar, colour, marker, and whether the mark is filled."""
+    for container in axes.containers:
+        line, _, (bars,) = container.lines
+        halves = [(segment[1][1] - segment[0][1]) / 2 for segment in bars.get_segments()]
+        filled = line.get_markerfacecolor() != "none"
+        yield list(line.get_xdata()), list(line.get_ydata()), halves, line.get_color(), line.get_marker(), filled
+
+
+def test_a_figure_shows_its_points_their_deviations_and_what_is_missing(runs):
+    for comparison in comparisons(points(read_runs(str(runs)))):
+        (axes,) = draw(comparison, 1).figure.axes
+        for line, (x, y, halves, *_) in zip(comparison.lines, drawn(axes), strict=True):
+            there = [point for point in line.points if point.mean is not None]
+            assert (x, y) == ([point.keep for point in there], [point.mean for point in there])
+            assert halves == pytest.approx([point.deviation for point in there]) and min(halves) > 0
+        crosses = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x"]
+        assert crosses == [point.keep for line in comparison.lines for point in line.points if point.mean is None]
+
+
+def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
+    """Two dense models, of which one has a file in 4 bits, and eight masked ones, so that colours come again."""
+    dense = {"model.weights": "dense", "model.embedding": "trained"}
+    for seed, rate in ((1, 0.1), (2, 0.1), (1, 0.2)):
+        write_run(tmp_path / f"{rate},{seed}", {**dense, "seed": seed, "optim.lr": rate}, 40.0 + seed)
+    values = {
+        "split": "test",
+        "checkpoint": "ticket-int4",
+        "bleu_tokenized": 39.0,
+        "file_bytes": 500_000,
+        "fingerprint": "cccc3333",
+    }
+    (tmp_path / "0.1,1" / "evaluation-test.json").write_text(
+        json.dumps({**values, "signature": "tok:13a|version:2.6.0"})
+    )
+    for rate in range(1, 9):
+        write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 30.0)
+    every = found(tmp_path)
+    (picture,) = score_against_bytes(every, 1)
+    series = list(drawn(picture.figure.axes[0]))
+    marks = {(x, y): filled for xs, ys, _, _, _, filled in series for x, y in zip(xs, ys, strict=True)}
+    assert marks == {(point.bytes[0], point.mean): point.bytes[1] for point in every}
+    assert len({mark[3:] for mark in series}) == len(series) > 6
 
 
 def test_a_run_with_one_evaluation_is_a_dot_and_one_without_any_is_left_out(tmp_path):
     for seed, evaluations in (1, 4), (2, 1), (3, 0):
         metrics = write_run(tmp_path / str(seed), {"seed": seed}, 90.0) / "metrics.jsonl"
         metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:evaluations]))
-    (axes,) = convergence(found(tmp_path), 1).figure.axes
-    drawn = [(len(line.get_xdata()), line.get_linestyle(), line.get_marker()) for line in axes.lines]
-    assert drawn == [(4, "-", "None"), (1, "None", "o")]
+    (picture,) = convergence(found(tmp_path), 1)
+    (axes,) = picture.figure.axes
+    seen = [(len(line.get_xdata()), line.get_linestyle(), line.get_marker()) for line in axes.lines]
+    assert seen == [(4, "-", "None"), (1, "None", "o")]
 
 
 def test_every_point_is_in_a_csv_file(runs, written):
@@ -209,6 +293,15 @@ RUN = {"config": config({})}
         ("result.json", {**RUN, "test": {"test": {"nll": "low"}}}, "test.test.nll is 'low', but must be a number"),
         ("result.json", {**RUN, "examples": {"test": [{"source": "a"}]}}, "lacks examples.test[0].reference"),
         ("result.json", {**RUN, "parameters": {"random": 1}}, "lacks parameters.trained"),
+        *(
+            ("result.json", {"config": config({key: value})}, f"config.{key} is {value!r}, but must be {words}")
+            for key, value, words in (
+                ("evaluation.length_penalty", None, "a number"),
+                ("evaluation.beam", "x", "a whole number"),
+                ("model.layerdrop", None, "a number"),
+                ("model.encoder_layers", [2], "a whole number or text"),
+            )
+        ),
         ("result.json", {**RUN, "overrides": 1}, "overrides is 1, but must be a list"),
         ("result.json", {"config": config({"seed": "one"})}, "config.seed is 'one', but must be a whole number"),
         ("config.json", config({"model.keep": None}), "model.keep is None, but must be a number"),

@@ -1,0 +1,84 @@
+"""Paper B's claims on reservoirs (arXiv 2012.15045, section 1), compared with our points."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from one_layer.layers.pattern import expand
+from one_layer.report.claims import Judged, Verdict, above, lead, slack
+from one_layer.report.points import Bench, Point
+from one_layer.report.reading import Record, alike_in_time
+from one_layer.report.tables import Table
+from one_layer.training.convergence import AXES, curve
+
+_STACKS = ("model.encoder_layers", "model.decoder_layers")
+_OF_RESERVOIRS = (*_STACKS, *(f"model.reservoir{part}" for part in ("", "_conv", "_width")), "train.backskip")
+_LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
+
+
+def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
+    """A row for each claim, test set and model with reservoirs beside which the same model without stands."""
+    rows = [
+        [bench.title, claim, verdict.value, seen]
+        for bench, points in benches.items()
+        for claim, verdict, seen in _judged([point for point in points if point.whole and point.values])
+    ]
+    caption = (
+        "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. A "
+        "difference of scores counts as none if it is smaller than 1 BLEU (or 0.01) or than two standard deviations, one of areas if it is "
+        "smaller than 1 %; a claim that needs it is undecided then, and a loss that counts as none is little. Areas: as in the tables of "
+        "areas below."
+    )
+    return Table("Claim by claim, paper B", caption, ["test set", "claim", "here", "what was seen"], rows)
+
+
+def _judged(points: Sequence[Point]) -> Iterator[Judged]:
+    plain = [point for point in points if not _has_reservoirs(point)]
+    for point in filter(_has_reservoirs, points):
+        skips = point.config.get("train.backskip", "off") != "off"
+        for other in plain:
+            if not skips and point.without(_OF_RESERVOIRS) == other.without(_OF_RESERVOIRS):
+                names = f"{point.name} and {other.name}"
+                seen = f"difference {lead(point, other):+.4g}"
+                yield f"reservoirs improve the test score: {names}", above(point, other), seen
+                yield from _areas(point, other, names)
+        for other in points:
+            same = point.without(["train.backskip"]) == other.without(["train.backskip"])
+            if skips and same and other.config.get("train.backskip", "off") == "off":
+                verdict = Verdict.HOLDS if lead(point, other) >= -slack(point, other) else Verdict.FAILS
+                yield f"backskipping costs little: {point.name}", verdict, f"difference {lead(point, other):+.4g}"
+
+
+def _has_reservoirs(point: Point) -> bool:
+    return any("R" in expand(key.partition(".")[2], point.config.get(key) or 0, "L") for key in _STACKS)
+
+
+def _areas(one: Point, other: Point, names: str) -> Iterator[Judged]:
+    """Judges by the areas over operations, and over seconds where these can be compared."""
+    runs = (*one.records, *other.records)
+    measures = {str(record.result.get("valid", {}).get("select")) for record in runs}
+    for axis in ("flops", "seconds"):
+        lines = [_evaluations(record, measures) for record in runs]
+        known = len(measures) == 1 and all(each and all(AXES[axis] in line for line in each) for each in lines)
+        if not known or (axis == "seconds" and not alike_in_time(runs)):
+            continue
+        (measure,) = measures
+        curves = [curve(each, measure, axis) for each in lines]
+        until = min(each.x[-1] for each in curves)
+        areas = [each.mean(until) * (-1 if each.less_is_better else 1) for each in curves]
+        ours, theirs = areas[: len(one.records)], areas[len(one.records) :]
+        gain = statistics.fmean(ours) - statistics.fmean(theirs)
+        spread = sum(statistics.variance(each) for each in (ours, theirs) if len(each) > 1) ** 0.5
+        least = max(_LEAST * abs(statistics.fmean(theirs)), 2 * spread)
+        verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
+        word = {"flops": "operations", "seconds": "seconds"}[axis]
+        seen = (
+            f"{abs(statistics.fmean(ours)):.4g} and {abs(statistics.fmean(theirs)):.4g} of {measure}, T = {until:.4g}"
+        )
+        yield f"reservoirs have a better area under the convergence curve by {word}: {names}", verdict, seen
+
+
+def _evaluations(record: Record, measures: set[str]) -> list[dict[str, Any]]:
+    return [line for line in record.metrics if any(f"valid/{measure}" in line for measure in measures)]
