@@ -220,6 +220,14 @@ def test_every_point_is_in_a_csv_file(runs, written):
             assert {row["folders"] for row in csv.DictReader(file)} <= {row["folders"] for row in rows}
 
 
+def test_the_report_of_the_toy_language_is_what_its_runs_say(monkeypatch):
+    """The stored points are those that this version makes of the stored runs."""
+    monkeypatch.chdir(ROOT)
+    every = points(read_runs("results/toy/figures"))
+    stored = Path("results/toy/report/points.csv").read_text("utf-8")
+    assert writing._csv(map(writing._cells, every)) == stored
+
+
 def test_every_picture_is_there_twice_and_in_the_page(written):
     names = {path.stem for path in written.glob("*.svg")}
     assert {name.rsplit("-", 1)[0] for name in names} == {
