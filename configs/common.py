@@ -77,7 +77,7 @@ def _model() -> ConfigDict:
     model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant, unsigned_constant
     model.init_attention = placeholder(str)  # scheme: init_scheme for the attention matrices too; xavier: always Xavier
     model.init_embedding = ""  # another scheme than init_scheme for random tables, as long as they are not trained
-    model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep)
+    model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep); off with dynamic_scale
     model.zero_pad_row = placeholder(bool)  # the row of pad is zero in all tables
     model.init_qk_gain = placeholder(float)  # gain of the query and key matrices
     # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
@@ -94,7 +94,9 @@ def _model() -> ConfigDict:
     model.reservoir_width = 7  # positions that a kernel of conv covers
     # The way in which gru and conv read: both, past, or auto, which is both, but past in decoders.
     model.reservoir_direction = "auto"
-    model.layerdrop = 0.0  # in training, the probability that a layer is left out for a whole batch
+    model.layerdrop = (
+        0.0  # in training, the probability that a layer is left out for a whole batch, but for the only one of a stack
+    )
     return model
 
 

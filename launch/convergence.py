@@ -2,7 +2,7 @@
 
     python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--seconds=T] [--picture=FILE.svg] [--axis=updates]
 
-The conventions are those of one_layer/training/convergence.py.
+The conventions are those of one_layer/runs/convergence.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from launch import command
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.runs.convergence import AXES, Curve, compare, curve
 from one_layer.runs.paths import read_metrics
-from one_layer.training.convergence import AXES, Curve, compare, curve
 
 _UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
 

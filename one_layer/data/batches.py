@@ -239,7 +239,7 @@ def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets
 
 
 def with_a_key(source: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:
-    """Gives empty rows one eos, because a softmax over no key is 0/0, and its gradient would spoil the whole batch."""
+    """Gives empty rows one eos, so that every row has a key to attend to, however attention is computed."""
     source[source[:, 0] == PAD, 0] = EOS
     return source
 

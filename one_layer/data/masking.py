@@ -80,7 +80,10 @@ class MaskedBatches(StreamBatches):
 
 
 def validation_batches(text: Stream, masking: Masking, rows: int, limit: int = 0) -> Iterator[Batch]:
-    """Every token of a text once, in blocks, with masks that are always the same. `limit`: only so many tokens (0: all)."""
+    """Every token of a text once, in blocks, with masks that are always the same.
+
+    `limit`: only so many tokens, rounded up to whole blocks (0: all).
+    """
     total, width = len(text.tokens), text.block - 1
     begins = np.arange(0, min(total, limit) if limit else total, width)
     for some in range(0, len(begins), rows):

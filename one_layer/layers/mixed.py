@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from one_layer.layers.backskipping import observed, proposed
 from one_layer.layers.blocks import Layer
 from one_layer.layers.freezing import words
-from one_layer.layers.groups import Group, StackSettings, group_variables
+from one_layer.layers.groups import Group, StackSettings, group_variables, is_shared
 from one_layer.layers.pattern import segments
 
 Variables = dict[str, Any]
@@ -75,7 +75,7 @@ def run_mixed(
     """
     counts = Counter(settings.pattern)
     parts = {letter: group_variables(variables, settings.group(letter), count) for letter, count in counts.items()}
-    frozen = [_frozen(settings, number, letter, parts[letter][1]) for number, letter in _numbered(settings)]
+    frozen = [_frozen(settings, number, letter, variables) for number, letter in _numbered(settings)]
     keys = None if key is None else jax.random.split(key, len(settings.pattern))
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 
@@ -133,17 +133,27 @@ def _numbered(settings: StackSettings) -> list[tuple[int, str]]:
 
 
 def _frozen(settings: StackSettings, number: int, letter: str, variables: Variables) -> frozenset[Path]:
-    """The paths of a layer's variables that are not trained, if its stack's layers differ in that: with `materialized` ones."""
+    """The paths of a layer's variables that are not trained, if its stack's layers differ in that: with `materialized` ones.
+
+    What all layers share belongs to none of them. `variables` are the stack's.
+    """
     if not settings.freezing.by_layer:
         return frozenset()
-    found = {path for path in flatten_dict(variables) if path[0] in ("params", "materialized")}
-    name = settings.group(letter).name
+    group = settings.group(letter)
+    held = {
+        name: variables[name][group.name]
+        for name in ("params", "materialized")
+        if group.name in variables.get(name, {})
+    }
 
-    def trained(path: Path) -> bool:
-        leaf = "scores" if path[0] == "materialized" else path[-1]
-        return settings.freezing.trains(words((settings.name, name, *path[1:-1], leaf), number))
+    def trained(path: Path, leaf: Array) -> bool:
+        last = "scores" if path[0] == "materialized" else path[-1]
+        shared = group.shared_params and path[0] == "params" and is_shared(last, leaf)
+        return settings.freezing.trains(
+            words((settings.name, group.name, *path[1:-1], last), None if shared else number)
+        )
 
-    return frozenset(path for path in found if not trained(path))
+    return frozenset(path for path, leaf in flatten_dict(held).items() if not trained(path, leaf))
 
 
 def _with_frozen(variables: Variables, frozen: frozenset[Path]) -> Variables:

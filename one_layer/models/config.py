@@ -110,7 +110,7 @@ class ModelConfig:
             "bias": dense and not self.modern,
             "share_norm_scale": reference and self.weights == "one_layer",
             "init_attention": "xavier" if reference else "scheme",
-            "scale_by_keep": not reference,
+            "scale_by_keep": not (reference or self.dynamic_scale),  # each makes up for what masks leave out
             "zero_pad_row": reference,
             "init_qk_gain": 1.0,
             "family": default_family(self.decoder_layers),

@@ -22,8 +22,10 @@ _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions
 def batch_flops(config: ModelConfig, batch: Mapping[str, Any]) -> int:
     """The operations of an update, from the padded shapes of its batch, as `update_flops` counts them."""
     micro_batches, rows, source = batch["source"].shape
-    target = next((batch[name].shape[-1] for name in ("target_in", "places") if name in batch), None)
-    return update_flops(config, micro_batches * rows, source, target)
+    # The labels of a classifier are as wide as its text, but it has one prediction for each.
+    target = "target_in" if "decoder" in config.network_family.stacks else "places"
+    length = batch[target].shape[-1] if target in batch else None
+    return update_flops(config, micro_batches * rows, source, length)
 
 
 @lru_cache(maxsize=1024)

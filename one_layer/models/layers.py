@@ -87,7 +87,9 @@ def _stack(config: ModelConfig, stack: str, string: str) -> StackSettings:
         tuple(groups),
         remat=config.remat,
         final_norm=str(config.norm) if config.norm_position == "pre" else None,
-        layerdrop=config.layerdrop,
+        layerdrop=config.layerdrop
+        if len(pattern) > 1
+        else 0.0,  # without its only layer, a decoder would not see the source
         backskip=config.backskip,
         freezing=config.freezing,
         name=stack,

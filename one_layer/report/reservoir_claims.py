@@ -11,7 +11,7 @@ from one_layer.report.claims import Judged, Verdict, above, lead, slack
 from one_layer.report.points import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
-from one_layer.training.convergence import AXES, curve
+from one_layer.runs.convergence import AXES, curve
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
 _OF_RESERVOIRS = (*_STACKS, *(f"model.reservoir{part}" for part in ("", "_conv", "_width")), "train.backskip")

@@ -10,7 +10,7 @@ from one_layer.report import naming, published
 from one_layer.report.measures import MEASURES
 from one_layer.report.points import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
-from one_layer.training.convergence import AXES, LESS_IS_BETTER, curve
+from one_layer.runs.convergence import AXES, LESS_IS_BETTER, curve
 
 
 class Table(NamedTuple):
@@ -200,7 +200,7 @@ def _method(record: Record) -> list[str]:
 
 
 def areas(records: list[Record]) -> list[Table]:
-    """Areas under the convergence curve up to T, divided by T (`one_layer.training.convergence`): a table for each measure of each text.
+    """Areas under the convergence curve up to T, divided by T (`one_layer.runs.convergence`): a table for each measure of each text.
 
     T is the end of the shortest run. Seconds are shown only where all runs were trained on the same device, as many at a time.
     """

@@ -90,9 +90,13 @@ def with_policy(
 
 
 def _learned(adam: optax.GradientTransformation, before: Tree, told: Tree) -> Tree:
-    """REINFORCE: the action of the update before is rewarded by the gradient of this one. After a true gradient its eligibility is 0."""
+    """REINFORCE: the action of the update before is rewarded by the gradient of this one. After a true gradient its eligibility is 0.
+
+    An update in which LayerDrop has left out every reservoir says nothing, and changes nothing: the next one rewards the action.
+    """
     both, last = before["networks"], before["last"]
-    count = jnp.maximum(told["reports"]["count"], 1.0)
+    reservoirs = told["reports"]["count"]
+    count = jnp.maximum(reservoirs, 1.0)
     reward = -told["reports"]["gradient"] / count
 
     def error(parameters: Tree) -> Array:
@@ -105,8 +109,9 @@ def _learned(adam: optax.GradientTransformation, before: Tree, told: Tree) -> Tr
     }
     changes, moments = adam.update(descent, before["moments"])
     eligibility = told.get("policy", jax.tree.map(jnp.zeros_like, last["eligibility"]))
-    return {
+    after = {
         "networks": optax.apply_updates(both, changes),
         "moments": moments,
         "last": {"eligibility": eligibility, "state": told["reports"]["state"] / count},
     }
+    return jax.tree.map(lambda new, old: jnp.where(reservoirs > 0, new, old), after, before)

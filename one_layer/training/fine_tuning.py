@@ -121,9 +121,12 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
     model = run.model_config(10, 10)
     has_reservoirs = any("R" in pattern for pattern in model.layers.patterns.values())
     learned = ("max_positions",) if model.positions == "learned" else ()
+    scaled = (
+        ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
+    )  # both have arrays of these names
     pairs = [
         (f"model.{key}", getattr(model, key), getattr(source.config, key))
-        for key in (*_SAME, *learned, *(_SAME_RESERVOIRS if has_reservoirs else ()))
+        for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if has_reservoirs else ()))
     ] + [
         (f"data.{key}", getattr(now, key), getattr(then, key))
         for key in _TEXT

@@ -101,12 +101,16 @@ class _Board:
         self._writer.flush()
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["bits"], meta_fields=["count"])
+@partial(jax.tree_util.register_dataclass, data_fields=["bits", "negative"], meta_fields=["count"])
 @dataclass(frozen=True, eq=False)
 class PackedMask:
-    """The mask bits of all layers of a matrix, `count` in total. The `bits` of each column are padded to whole bytes."""
+    """Where the masks of all layers of a matrix are above 0 and, if they have a sign, below 0: `count` entries.
+
+    The bits of each column are padded to whole bytes.
+    """
 
     bits: UInt8[Array, "*layers bytes columns"]
+    negative: UInt8[Array, "*layers bytes columns"] | None
     count: int
 
 
@@ -114,17 +118,19 @@ Masks = dict[str, PackedMask]
 
 
 def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Masks:
-    """Every mask of a model, by the path of its scores: one bit per weight, 1 where the mask is above 0. Layers are packed separately."""
+    """Every mask of a model, by the path of its scores. Layers are packed separately."""
     named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
-    return {
-        "/".join(path): PackedMask(jnp.packbits(entries > 0, axis=-2), entries.size)
-        for path, entries in select(scores, mask, selecting).items()
-    }
+
+    def packed(entries: Array) -> PackedMask:
+        negative = jnp.packbits(entries < 0, axis=-2) if mask.selection == "signed_threshold" else None
+        return PackedMask(jnp.packbits(entries > 0, axis=-2), negative, entries.size)
+
+    return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting).items()}
 
 
 def flipped_share(before: Masks, after: Masks) -> float:
-    """The share of all mask bits that differ, in [0, 1]. Padding bits do not count."""
+    """The share of all entries of masks that differ, in [0, 1]. Padding bits do not count."""
     flips = [int(number) for number in _flips(before, after)]
     return sum(flips) / sum(mask.count for mask in before.values())
 
@@ -132,5 +138,9 @@ def flipped_share(before: Masks, after: Masks) -> float:
 @jax.jit
 def _flips(before: Masks, after: Masks) -> list[Int[Array, ""]]:
     # One program: on many devices every sum is an exchange, and a row of small programs with exchanges can stop a CPU for ever.
-    flips = [jnp.bitwise_count(mask.bits ^ after[name].bits) for name, mask in before.items()]
+    def differing(one: PackedMask, other: PackedMask) -> UInt8[Array, "*layers bytes columns"]:
+        bits = one.bits ^ other.bits
+        return bits if one.negative is None or other.negative is None else bits | (one.negative ^ other.negative)
+
+    flips = [jnp.bitwise_count(differing(mask, after[name])) for name, mask in before.items()]
     return [jnp.sum(each, dtype=jnp.int32) for each in flips]

@@ -50,7 +50,7 @@ def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation
     # Without freeze_scores there is no part for it: the checkpoints of earlier versions have none.
     frozen = [_without_scores()] if config.freeze_scores else []
     return optax.chain(
-        _clip(config.clip) if _is_on(config.clip) else optax.identity(),
+        _clip(config.clip, config.freeze_scores) if _is_on(config.clip) else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
         optax.add_decayed_weights(config.weight_decay) if _is_on(config.weight_decay) else optax.identity(),
         optax.scale_by_learning_rate(learning_rate(config, updates)),
@@ -62,11 +62,15 @@ def _is_on(rate: Rate) -> bool:
     return isinstance(rate, jax.core.Tracer) or bool(rate)
 
 
-def _clip(limit: Rate) -> optax.GradientTransformation:
-    """Scales by min(1, limit / (norm + 1e-6)), as torch does, and therefore the reference; optax has no 1e-6."""
+def _clip(limit: Rate, frozen_scores: bool) -> optax.GradientTransformation:
+    """Scales by min(1, limit / (norm + 1e-6)), as torch does, and therefore the reference; optax has no 1e-6.
+
+    Gradients of frozen scores are no part of the norm.
+    """
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        scale = jnp.minimum(1.0, limit / (optax.tree.norm(updates) + 1e-6))
+        counted = _no_scores(updates) if frozen_scores else updates
+        scale = jnp.minimum(1.0, limit / (optax.tree.norm(counted) + 1e-6))
         return jax.tree.map(lambda g: g * scale, updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
@@ -76,12 +80,18 @@ def _without_scores() -> optax.GradientTransformation:
     """Leaves all scores as they were drawn, so that masks stay random."""
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        def kept(path: Any, change: Array) -> Array:
-            return jnp.zeros_like(change) if path[-1].key == "scores" else change
-
-        return jax.tree_util.tree_map_with_path(kept, updates), state
+        return _no_scores(updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def _no_scores(updates: Any) -> Any:
+    """`updates` with zeros for all scores."""
+
+    def kept(path: Any, change: Array) -> Array:
+        return jnp.zeros_like(change) if path[-1].key == "scores" else change
+
+    return jax.tree_util.tree_map_with_path(kept, updates)
 
 
 class AdamState(NamedTuple):

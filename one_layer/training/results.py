@@ -17,12 +17,12 @@ from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
 from one_layer.runs.commit import commit
+from one_layer.runs.convergence import summary
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.training import processes
-from one_layer.training.convergence import summary
 from one_layer.training.metrics import read_metrics
 
 log = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
 from one_layer.models.families import label_count
+from one_layer.models.flops import batch_flops, update_flops
 from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_nll
 from tests import mostly_slow, numpy_transformer
@@ -66,6 +67,14 @@ def test_logits_are_those_of_the_description(case):
     assert logits.shape == (2, label_count(config)) == (2, 3) and logits.dtype == jnp.float32
     expected = numpy_transformer.label_logits(config, variables, TEXTS)
     np.testing.assert_allclose(logits, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_the_operations_of_a_batch_are_those_of_its_texts():
+    """Labels are padded to the width of the texts, but the head makes one prediction for each text."""
+    rows, width = TEXTS.shape
+    labels = np.pad(LABELS, ((0, 0), (0, width - LABELS.shape[1])), constant_values=1)
+    batch = {name: each[None] for name, each in {"source": TEXTS, "target": labels, "target_in": labels}.items()}
+    assert batch_flops(PLAIN, batch) == update_flops(PLAIN, rows, width) < update_flops(PLAIN, rows, width, width)
 
 
 def test_logits_are_not_rounded_to_bfloat16():

@@ -91,6 +91,11 @@ def test_a_name_without_a_part_is_refused(changes, message):
 CASES = {
     "layers": {"freeze": "encoder.1,embeddings,encoder.2.attention"},
     "masks beside layers": {"freeze": "encoder.3,ffn", "weights": "one_layer", "encoder_layers": "SLS"},
+    "a norm of all layers": {"freeze": "encoder.1", "weights": "one_layer", "norm": "affine", "share_norm_scale": True},
+    "a norm of all frozen layers": {
+        **{"freeze": "encoder.1,encoder.2,encoder.3", "weights": "one_layer", "norm": "affine"},
+        "share_norm_scale": True,
+    },
     "whole arrays": {"train_only": "attention,decoder", "norm_position": "pre"},
 }
 

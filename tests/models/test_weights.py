@@ -138,6 +138,14 @@ def test_the_paper_s_preset_is_kaiming_uniform_with_the_keep_scaling(keep, scale
     close_below(bounds(config), {**dict.fromkeys(names, d), "ffn_out": root * math.sqrt(6 / 160)})
 
 
+@pytest.mark.parametrize("preset", ["paper", "reference"])
+def test_what_masks_leave_out_is_made_up_for_once(preset):
+    """By the scale of the weights, by that of the masks, or in preset `reference` not at all unless the masks do it."""
+    config = WIDE.replace(keep=0.2, dynamic_scale=True, init_preset=preset)
+    assert not config.scale_by_keep and config.replace(scale_by_keep=True).scale_by_keep
+    assert config.replace(dynamic_scale=False).scale_by_keep == (preset == "paper")
+
+
 def test_the_reference_preset_is_what_the_code_does():
     attention = dict.fromkeys(("query", "key", "value"), math.sqrt(1.5 / 64)) | {"output": math.sqrt(3 / 64)}
     kaiming = dict.fromkeys(("ffn_in", "source_embedding", "target_embedding"), math.sqrt(6 / 64))

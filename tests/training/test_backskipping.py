@@ -143,6 +143,16 @@ def test_the_policy_moves_towards_actions_that_made_the_gradient_smaller_than_ex
     np.testing.assert_array_equal(changes["w"], -params["w"])
 
 
+def test_an_update_without_any_reservoir_teaches_nothing():
+    optimizer = with_policy(optax.sgd(1.0), model(), 1)
+    params = {"w": jnp.ones(2)}
+    state = optimizer.init(params)
+    state["backskip"]["last"] = jax.tree.map(lambda leaf: leaf + 1.0, state["backskip"]["last"])
+    nothing = {"reports": jax.tree.map(jnp.zeros_like, no_reports(D))}
+    _, after = optimizer.update(params, state, params, backskip={"encoder": nothing})
+    jax.tree.map(np.testing.assert_array_equal, after["backskip"], state["backskip"])
+
+
 def test_a_run_goes_on_with_its_policy_and_its_ticket_has_none(tmp_path, monkeypatch):
     monkeypatch.setattr(backskipping, "DECAY", 0.5)
     changes = {

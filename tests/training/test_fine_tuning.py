@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -15,6 +16,7 @@ from one_layer.data.sources.toy import grammar
 from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.training import fine_tuning
 from one_layer.training import train as training
 from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.interruption import Interrupted
@@ -98,6 +100,14 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, 
     model, _, found = begun(classifier(tmp_path, text, dense))
     shared = model.variables["params"]["shared_embedding"]["kernel"]
     np.testing.assert_array_equal(found.params["source_embedding"]["kernel"], shared)
+
+
+def test_norms_whose_arrays_have_one_name_are_of_one_kind(source):
+    model = source_of(tuned(source))
+    affine = dataclasses.replace(model, config=model.config.replace(norm="affine"))
+    with pytest.raises(UserError, match=r"model\.norm is 'rms', but it is 'affine' there"):
+        fine_tuning._check_keys(tuned(source, {"model.norm": "rms"}), affine)
+    fine_tuning._check_keys(tuned(source, {"model.norm": "rms"}), model)  # plain norms have no arrays
 
 
 @pytest.mark.parametrize(

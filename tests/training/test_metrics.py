@@ -69,6 +69,18 @@ def test_the_share_of_flips_is_exact(first, second):
     assert share == np.mean(before != after)
 
 
+def test_flips_of_masks_with_a_sign_are_all_counted():
+    """From -1, 0, 1, 1, -1 to 0, -1, -1, 1, -1: three of five entries change."""
+    before, after = (
+        packed_masks(
+            {"scores": jnp.asarray([scores], jnp.float32).T}, Supermask(selection="signed_threshold", threshold=1.0)
+        )
+        for scores in ([-2, 0, 2, 2, -2], [0, -2, -2, 2, -2])
+    )
+    assert flipped_share(before, after) == 3 / 5
+    assert flipped_share(before, before) == 0
+
+
 def test_filling_bits_do_not_count():
     """A column of 5 weights makes a byte of which 3 bits mean nothing."""
     trees = [{"scores": jnp.asarray([scores], jnp.float32).T} for scores in ([5, 4, 3, 2, 1], [1, 2, 3, 4, 5])]
@@ -77,7 +89,7 @@ def test_filling_bits_do_not_count():
 
 
 def test_no_flips_and_all():
-    masks, others = ({"a": PackedMask(jnp.asarray([bits], jnp.uint8), 16)} for bits in ([0, 255], [255, 0]))
+    masks, others = ({"a": PackedMask(jnp.asarray([bits], jnp.uint8), None, 16)} for bits in ([0, 255], [255, 0]))
     assert flipped_share(masks, masks) == 0
     assert flipped_share(masks, others) == 1
 

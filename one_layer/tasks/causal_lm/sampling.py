@@ -37,6 +37,8 @@ class Sampler(NamedTuple):
         order = jnp.argsort(-logits, stable=True)
         ranks = jnp.argsort(order)
         within = ranks < (self.top_k or len(logits))
+        if self.top_p == 1.0:
+            return within  # rounded sums of chances reach 1 before the last token
         chances = jax.nn.softmax(jnp.where(within, logits, -jnp.inf))[order]
         before = (
             jnp.cumsum(chances) - chances

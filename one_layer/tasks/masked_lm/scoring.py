@@ -58,7 +58,7 @@ class Scorer:
     ) -> dict[str, float]:
         """`nll` in nats per masked token, `perplexity`, `accuracy`, and the number of `masked` tokens.
 
-        `limit`: only so many tokens (0: all). `between` is called before every batch.
+        `limit`: only so many tokens, rounded up to whole blocks (0: all). `between` is called before every batch.
         """
         rows, devices = max(1, self._settings.max_tokens // text.block), Devices.holding(variables)
         sums: list[tuple[Array, ...]] = []

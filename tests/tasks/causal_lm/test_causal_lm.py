@@ -8,6 +8,7 @@ import math
 import shutil
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,6 +22,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import rescored, resolve
 from one_layer.special_tokens import EOS
+from one_layer.tasks.causal_lm.sampling import Sampler
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny
@@ -164,6 +166,8 @@ def test_a_sample_depends_on_its_seed_its_place_and_nothing_else(model):
     assert changed(model, max_tokens=16).generate(prompts) == said  # one prompt in each batch
     assert changed(model, sample_seed=2).generate(prompts) != said
     assert changed(model, temperature=0.0).generate(prompts) == changed(model, top_k=1).generate(prompts)
+    flat = jnp.zeros(50_000)  # the rounded sum of 50,000 equal chances reaches 1 too early
+    assert Sampler(1.0, 0, 1.0)._kept(flat).all() and not Sampler(1.0, 0, 0.5)._kept(flat).all()
     assert changed(model, top_p=1e-6).generate(prompts) == changed(model, top_k=1).generate(prompts)
 
 

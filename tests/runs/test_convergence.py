@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from one_layer.errors import UserError
-from one_layer.training.convergence import Curve, compare, curve, summary
+from one_layer.runs.convergence import Curve, compare, curve, summary
 
 RISING = Curve((10.0, 20.0, 30.0), (4.0, 8.0, 6.0))
 
