@@ -118,8 +118,9 @@ def main(argv: list[str]) -> None:
     elif _MODE.value == "keys":
         _keys()
     else:
-        from one_layer.data.text.streams import read_input, write_output
+        from one_layer.data.text.streams import check_output, read_input, write_output
 
+        check_output(_OUTPUT.value)  # before anything is computed
         model = _restored()
         model.check_verb(_MODE.value)  # before stdin is waited for
         write_output(_OUTPUT.value, model.lines(read_input(_INPUT.value)))
@@ -242,6 +243,9 @@ def _keys() -> None:
 
 
 def _print(text: str) -> None:
+    from one_layer.data.text.streams import check_output
+
+    check_output("")
     sys.stdout.buffer.write(f"{text}\n".encode())  # the terminal's encoding may lack the × and the √
     sys.stdout.buffer.flush()
 

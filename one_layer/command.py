@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import logging
 import os
@@ -34,7 +35,13 @@ def set_up() -> None:
 
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
-    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it."""
+    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it.
+
+    A Ctrl-C that came while JAX was collecting garbage is raised again, where it can end the program.
+    """
+    if issubclass(problem.exc_type, KeyboardInterrupt):
+        _thread.interrupt_main()
+        return
     if str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
 

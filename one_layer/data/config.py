@@ -103,13 +103,14 @@ class DataConfig:
                 f"data.train={self.train!r} is the name of a part that data.held_out takes out of the training text: "
                 "give the training text another name, or leave data.held_out out"
             )
+        if "valid" in self.tests and self.valid != "valid":
+            raise UserError(
+                f"data.tests has the name 'valid', by which --split means the validation set, and that is data.valid={self.valid!r:.200}: "
+                "give the test set another name"
+            )
         self._check_columns()
         self._check_unit()
-        if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
-            raise UserError(
-                f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
-                f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
-            )
+        self._check_toy()
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
         if self.bpe_kind not in BPE_KINDS:
@@ -129,8 +130,22 @@ class DataConfig:
                     f"{_MOST_TOY_PAIRS:,}"
                 )
 
+    def _check_toy(self) -> None:
+        if self.source != "toy":
+            return
+        if {self.source_language, self.target_language} != {"de", "en"}:
+            raise UserError(
+                f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
+                f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
+            )
+        if self.directory:
+            raise UserError(
+                f"data.directory={self.directory!r:.200} has no effect with data.source='toy', which reads no files: leave it out, or "
+                "train on your own text with configs/text.py"
+            )
+
     def _check_columns(self) -> None:
-        columns = self.columns.split(",") if self.columns else []
+        columns = [column.strip() for column in self.columns.split(",")] if self.columns else []
         if self.columns and self.source not in ("tsv", "labelled", "tfds_text"):
             raise UserError(
                 f"data.columns is for tables and records only: leave it out with data.source={self.source!r:.200}"
@@ -144,8 +159,9 @@ class DataConfig:
                 f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} text and then the "
                 f"{self.target_language!r:.200} text: give their names in the header, or numbers if there is none, for instance 1,2"
             )
-        numbers = [column.strip() for column in columns if column.strip().isdecimal()]
-        if len(set(columns)) < len(columns) or "0" in numbers or (numbers and len(numbers) < len(columns)):
+        numbers = [int(column) for column in columns if column.isdecimal()]
+        twice = len(set(columns)) < len(columns) or len(set(numbers)) < len(numbers)
+        if twice or 0 in numbers or 0 < len(numbers) < len(columns):
             raise UserError(
                 f"data.columns={self.columns!r:.200} must be different names, or, for files without a header, numbers from 1"
             )

@@ -58,7 +58,8 @@ def read_runs(pattern: str) -> list[Record]:
     A folder of a sweep stands for the folders of its runs. Raises: UserError if no run is found, or for a damaged file.
     """
     pattern = str(Path(pattern))  # as paths are written: without ./ and slashes that mean nothing
-    matched = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
+    there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))
+    matched = [Path(path) for path in there]
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
     folders = {path for path in matched if _holds_anything(path)}
     folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}

@@ -24,6 +24,7 @@ from one_layer.report.figures import Picture, comparisons, draw
 from one_layer.report.points import Bench, Point, points
 from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
+from one_layer.runs.paths import RunPaths
 
 log = logging.getLogger(__name__)
 _PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")
@@ -35,7 +36,7 @@ def report(pattern: str, out: Path) -> None:
     Raises: UserError if there are no runs, a file is damaged, or `out` is a file or the folder of a run.
     """
     records = read_runs(pattern)
-    if out.is_file() or any(out == record.folder for record in records):
+    if out.is_file() or RunPaths(out).holds_run or any(out.resolve() == record.folder.resolve() for record in records):
         raise UserError(f"--workdir={out} is a file or holds a run; give another folder for the report")
     found = points(records)
     benches: dict[Bench, list[Point]] = {}

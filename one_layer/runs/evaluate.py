@@ -41,8 +41,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             "layers": layers,
         }
         scores = {**said, **vars(model.settings), **scores}
-        if Path(model.source).is_file():  # a ticket
-            scores["file_bytes"] = Path(model.source).stat().st_size
+        if model.file_bytes is not None:
+            scores["file_bytes"] = model.file_bytes
         if folder:
             _compare(model, name, scores, folder)
             folder.write_scores(name, _scored(model), scores)
@@ -71,7 +71,10 @@ def _scored(model: TrainedModel) -> str:
     now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
     changed = (f"{name.partition('.')[2]}={value}" for name, value in now.items() if trained.get(name, value) != value)
     layers = (f"{stack}={numbers}" for stack, numbers in kept_layers(model.config).items())
-    return " ".join([Path(model.source).name, *layers, *changed])
+    source = Path(model.source).name
+    if model.file_bytes is not None and not source.endswith(".safetensors"):
+        source = f"ticket-{source}"  # a file may have the name of a checkpoint
+    return " ".join([source, *layers, *changed])
 
 
 def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:

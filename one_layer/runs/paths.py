@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -80,16 +82,24 @@ class RunPaths:
     def hypotheses_file(self, split: str, suffix: str = "", kind: str = "plain") -> Path:
         """The hypotheses of a split; `suffix` says the checkpoint."""
         ending = ".txt" if kind == "plain" else f".{kind}.txt"
-        return self.path / f"hypotheses-{split}{suffix}{ending}"
+        return self.path / f"hypotheses-{_in_a_name(split)}{suffix}{ending}"
 
     def evaluation_file(self, split: str, suffix: str = "") -> Path:
         """The scores of a split by `--mode=evaluate`; `suffix` says the checkpoint."""
-        return self.path / f"evaluation-{split}{suffix}.json"
+        return self.path / f"evaluation-{_in_a_name(split)}{suffix}.json"
 
     @property
     def holds_run(self) -> bool:
         """Whether a run has begun here."""
         return self.config_file.exists()
+
+
+def _in_a_name(split: str) -> str:
+    """The name of a split as a part of a file's name. A name with folders gets a digest, so that two of them stay apart."""
+    if "/" not in split and "\\" not in split:
+        return split
+    words = re.sub(r"[^\w.]+", "-", split).strip("-.")
+    return f"{words}-{hashlib.sha256(split.encode()).hexdigest()[:6]}"
 
 
 def read_object(path: Path) -> dict[str, Any]:

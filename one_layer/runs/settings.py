@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,11 @@ from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
 
+log = logging.getLogger(__name__)
+
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
+MOST_UPDATES = 2**31 - 1  # programs count updates in 32 bits
+_LEAST_FLOAT = 2.0**-126  # the least positive float32 with all its digits
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
@@ -56,10 +61,13 @@ class OptimConfig:
         for name in ("b1", "b2", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
-        if not self.eps > 0:
+        if not self.eps >= _LEAST_FLOAT:
             raise UserError(
-                f"optim.eps is {self.eps}; it must be above 0, because a score without a gradient would become 0/0"
+                f"optim.eps is {self.eps}; it must be at least {_LEAST_FLOAT:.3g} (less is 0 in float32), because a score without a "
+                "gradient would become 0/0"
             )
+        if (self.warmup or 0) > MOST_UPDATES:
+            raise UserError(f"optim.warmup is {self.warmup}; it must be at most {MOST_UPDATES:,}")
         if self.accumulate < 1:
             raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
 
@@ -94,6 +102,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not value >= least.get(name, 0):
                 raise UserError(f"train.{name} is {value}; it must be at least {least.get(name, 0)}")
+            if name in ("updates", "epochs") and value > MOST_UPDATES:
+                raise UserError(f"train.{name} is {value}; it must be at most {MOST_UPDATES:,}; 0 stands for no limit")
 
 
 @dataclass(frozen=True)
@@ -244,6 +254,9 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
             )
     model = without_layers(model, overrides)
     settings = task_settings(model.task, config["evaluation"])
+    own, now = vars(model.settings), vars(settings)
+    if others := ", ".join(f"{name}={now[name]} and not {own[name]}" for name in now if now[name] != own[name]):
+        log.info("the section evaluation is that of the given config: %s", others)
     text = record(DataConfig, "data", {**vars(model.data), **data})
     _check_held_out(model.data, text)
     model.task.check(text, model.config, settings)

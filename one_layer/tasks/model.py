@@ -31,7 +31,7 @@ class TrainedModel(ABC):
 
     `variables` are the network's own, or those that `materialize` or a ticket gives. `step` is the update that they belong to; for an
     average, the last of its updates. `source` says where they come from: for instance `best`, `last` or the path of a ticket.
-    `trained_with` is the resolved config of the run, as far as it is known.
+    `file_bytes` is the size of the ticket; None for a checkpoint. `trained_with` is the resolved config of the run, as far as it is known.
     """
 
     task: Task
@@ -44,6 +44,7 @@ class TrainedModel(ABC):
     variables: Variables
     source: str
     trained_with: dict[str, Any]
+    file_bytes: int | None = None
 
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
 

@@ -158,6 +158,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _content(path: Path) -> bytes:
     """The whole file, with the size that it had when it was opened."""
     try:
+        if path.is_dir():
+            raise UserError("it is a folder; give the ticket in it, or a run's folder as --workdir")
+        if path.exists() and not path.is_file():
+            raise UserError("it is a pipe or a device, which cannot be read twice; give a file")
         if not path.is_file():
             raise UserError("there is no such file; give one that --mode=export wrote")
         with path.open("rb") as file:

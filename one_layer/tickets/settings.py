@@ -90,7 +90,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
         for key, most in limits.items():
             if (value := getattr(getattr(run, name), key)) > most:
                 raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
-    _check_files(run.data)
+    check_names(run.data)
     return Settings(task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
 
 
@@ -178,11 +178,12 @@ def _plain(value: Any) -> bool:
     return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= _LARGEST_NUMBER)
 
 
-def _check_files(data: DataConfig) -> None:
-    """Refuses names of text files that lead to another folder; hypotheses are written under these names too. Raises: UserError."""
+def check_names(data: DataConfig) -> None:
+    """Refuses names of text files that lead to another folder. Raises: UserError."""
     names = [data.train, data.valid, *data.tests, *(f"x.{language}" for language in data.languages)]
     for name in names:
         if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
             raise UserError(
-                f"its data have the name {name!r:.120}; in a ticket, names of text must not lead to another folder"
+                f"its data have the name {name!r:.120}; in a ticket, names of text must not lead to another folder: give files inside "
+                "data.directory"
             )

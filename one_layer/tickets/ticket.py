@@ -79,6 +79,7 @@ def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
         variables=variables(ticket, packed),
         source=str(path),
         trained_with=settings_as_run(ticket).raw,
+        file_bytes=Path(path).stat().st_size,
     )
 
 

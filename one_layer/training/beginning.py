@@ -17,6 +17,7 @@ from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, everywhere_alike
 from one_layer.tasks.model import TrainedModel
+from one_layer.tickets.settings import check_names
 from one_layer.training import continuing, processes
 from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.memory import check_memory
@@ -57,6 +58,8 @@ def opened(
     devices.check(run.model_config(_FEWEST, _FEWEST))
     with folder.locked():
         resumed = processes.told_by_the_leader(folder.claim(run))
+        if not resumed and run.model_config(_FEWEST, _FEWEST).masked:
+            check_names(run.data)  # now, because the ticket is written when hours of training are over
         check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
         source = None if resumed else source_of(run)
         with processes.leader_first("text"):  # it may store the text

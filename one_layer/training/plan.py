@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from one_layer.errors import UserError
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import RunConfig, TrainConfig, with_values
+from one_layer.runs.settings import MOST_UPDATES, RunConfig, TrainConfig, with_values
 
 
 def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
@@ -46,7 +45,7 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
 
 def total_updates(train: TrainConfig, epoch_updates: int) -> int:
     """The number of updates after which the run ends, if `patience` does not end it before."""
-    return min(train.updates or sys.maxsize, (train.epochs or sys.maxsize) * epoch_updates)
+    return min(train.updates or MOST_UPDATES, (train.epochs or MOST_UPDATES) * epoch_updates, MOST_UPDATES)
 
 
 def _limit(train: TrainConfig, epoch_updates: int) -> str:

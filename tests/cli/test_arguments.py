@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 from absl import flags
 
 import one_layer
 from one_layer import __main__ as command
+from one_layer.command import _unraisable
 from one_layer.errors import UserError
-from tests import tiny
+from tests import ROOT, tiny
 from tests.test_docs import each_command
 
 TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
@@ -138,6 +140,55 @@ def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
 )
 def test_an_option_without_effect_is_refused(refused, arguments, message):
     assert message in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("stream", "arguments", "message"),
+    [
+        ("stdin", ["--mode=translate"], "stdin is closed; pipe lines into it"),
+        ("stdout", ["--mode=translate"], "stdout is closed; leave it open"),
+        ("stdout", ["--mode=keys"], "stdout is closed; leave it open"),
+    ],
+)
+def test_a_closed_stream_is_one_sentence(cli, monkeypatch, stream, arguments, message):
+    monkeypatch.setattr(sys, stream, None)
+    ticket = [f"--ticket={ROOT / 'tickets' / 'multi30k-en-de.safetensors'}"] * ("--mode=translate" in arguments)
+    code, _, err = cli(*arguments, *ticket)
+    assert code == 2 and message in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"), [("nowhere/x.txt", "there is no folder"), (".", "is a folder; give a file")]
+)
+def test_an_output_that_cannot_be_written_is_refused_before_anything_else(refused, output, reason):
+    assert reason in refused("--mode=translate", "--ticket=not-even-read", f"--output={output}")
+
+
+def test_a_folder_and_a_device_are_no_tickets(refused, tmp_path):
+    assert "it is a folder; give the ticket in it" in refused("--mode=inspect", f"--ticket={tmp_path}")
+    assert "a pipe or a device" in refused("--mode=inspect", "--ticket=/dev/null")
+
+
+@pytest.mark.parametrize("key", ["train", "tests"])
+def test_text_that_a_ticket_could_not_name_is_refused_before_training(refused, tmp_path, key):
+    """Not after it. The folder of the run is not made."""
+    text = {"source": "text", "directory": tmp_path, key: "../other/x" if key == "train" else "('../other/x',)"}
+    words = [f"--config.data.{name}={value}" for name, value in text.items()]
+    assert "names of text must not lead to another folder: give files inside" in refused(
+        TOY, f"--workdir={tmp_path / 'new'}", *words
+    )
+
+
+def test_ctrl_c_during_a_garbage_collection_is_not_lost():
+    """Python only reports what a callback of the collection raises."""
+
+    def report_and_go_on():
+        _unraisable(SimpleNamespace(exc_type=KeyboardInterrupt, exc_value=KeyboardInterrupt()))
+        for _ in range(10**6):  # the interrupt comes between two instructions
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        report_and_go_on()
 
 
 def test_every_flag_is_used_by_a_mode():

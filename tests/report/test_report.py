@@ -370,6 +370,21 @@ main.run()
     assert (tmp_path / "out" / "index.html").exists()
 
 
+def test_the_folder_of_a_run_takes_no_report_however_it_is_written(tmp_path, monkeypatch):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    monkeypatch.chdir(tmp_path)
+    for out in (Path("a"), folder, tmp_path / "." / "a"):
+        with pytest.raises(UserError, match="holds a run"):
+            writing.report("a", out)
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path):
+    write_run(tmp_path / "a[1]", {}, 30.0)
+    (record,) = read_runs(str(tmp_path / "a[1]"))
+    assert record.folder.name == "a[1]"
+
+
 @pytest.mark.parametrize("missing", ["--runs", "--workdir"])
 def test_the_command_says_what_it_lacks(tmp_path, missing):
     given = {"--runs": "x", "--workdir": str(tmp_path)}

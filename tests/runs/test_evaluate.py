@@ -145,6 +145,31 @@ def test_scores_say_of_which_text_and_which_layers_they_are(workdir, last, tmp_p
     assert evaluate(fewer, "test", None)["test"]["layers"] == {"encoder": "1", "decoder": "2.3"}
 
 
+@pytest.mark.parametrize("name", ["best", "last", "model"])
+def test_a_ticket_is_a_ticket_whatever_its_name_and_a_checkpoint_is_none(workdir, tmp_path, monkeypatch, name):
+    """A file in the current folder may have the name of a checkpoint."""
+    shutil.copyfile(workdir / "ticket.safetensors", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    folder = RunFolder(tmp_path / "scores")
+    scores = evaluate(tickets.restore_ticket(name), "test", folder)["test"]
+    assert scores["file_bytes"] == (tmp_path / name).stat().st_size
+    shutil.copytree(workdir, tmp_path / "run")
+    before = tiny.contents(tmp_path / "run")
+    evaluate(tickets.restore_ticket(name), "test", RunFolder(tmp_path / "run"))
+    after = tiny.contents(tmp_path / "run")
+    assert {file: after[file] for file in before} == before and len(after) > len(before)
+    if name != "model":
+        assert "file_bytes" not in evaluate(restore_run(workdir, name), "test", None)["test"]
+
+
+def test_names_with_folders_make_files_in_the_folder_of_the_run(tmp_path):
+    folder = RunFolder(tmp_path)
+    names = ["a/test", "b/test", "a-test", "../a/test", "/a/test", "a\\test"]
+    made = [make(name) for name in names for make in (folder.evaluation_file, folder.hypotheses_file)]
+    assert len(set(made)) == len(made) and {path.parent for path in made} == {tmp_path}
+    assert folder.evaluation_file("test.bpe10k").name == "evaluation-test.bpe10k.json"
+
+
 def test_splits_that_are_not_there(workdir):
     with pytest.raises(UserError, match="--split='tset' is unknown; this run has valid, test"):
         evaluate(restore_run(workdir, "last"), "tset", None)

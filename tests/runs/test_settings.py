@@ -20,6 +20,7 @@ from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, Tr
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.training.plan import total_updates
 from tests import ROOT, fuzz_tickets, tiny
 from tests.tiny_tickets import TINY
 
@@ -170,6 +171,7 @@ def test_keep_1_with_something_else_to_train():
 
 def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewhere():
     model = one_layer.load(ROOT / "tests" / "old_runs" / "translation")
+    model = dataclasses.replace(model, data=dataclasses.replace(model.data, source="text", directory="here"))
     other = tiny.config({"evaluation.beam": 7, "optim.lr": 3.0})
     moved = rescored(model, other, {"evaluation.beam": 7, "data.directory": "there", "data.tests": ("a", "b")})
     assert moved.settings.beam == 7 and moved.data.directory == "there" and moved.data.tests == ("a", "b")
@@ -206,6 +208,33 @@ def test_lines_that_were_not_held_out_in_training_are_not_scored(trained, scored
     else:
         with pytest.raises(UserError, match=r"the parts that were held out are .*the model may have learned"):
             rescored(model, run.raw, scored)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train.updates": 2**31}, r"train\.updates is 2147483648; it must be at most 2,147,483,647"),
+        ({"train.epochs": 10**10}, r"train\.epochs is 10000000000; it must be at most"),
+        ({"optim.warmup": 2**31}, r"optim\.warmup is 2147483648; it must be at most"),
+        ({"optim.eps": 1e-300}, r"optim\.eps is 1e-300; it must be at least 1\.18e-38 \(less is 0 in float32\)"),
+        ({"data.directory": "there"}, r"data\.directory='there' has no effect with data\.source='toy'"),
+        ({"data.valid": "dev", "data.tests": ("valid",)}, r"data\.tests has the name 'valid'"),
+        *(
+            (
+                {"data.source": "tsv", "data.directory": "there", "data.columns": columns},
+                r"data\.columns=.* must be different",
+            )
+            for columns in ("1, 1", "00,1", "01,1", "de, de", "de,1")
+        ),
+    ],
+)
+def test_values_that_could_mean_nothing_are_refused(changes, message):
+    with pytest.raises(UserError, match=message):
+        tiny.run(changes)
+
+
+def test_epochs_without_end_end_where_updates_do():
+    assert total_updates(TrainConfig(epochs=2**31 - 1), 10**6) == 2**31 - 1
 
 
 def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
@@ -257,11 +286,12 @@ def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
 
 
 def test_files_may_lie_elsewhere(tmp_path):
-    with_codes = {"data.bpe_codes": "here/codes"}
-    RunFolder(tmp_path).write_config(tiny.run(with_codes))
-    assert RunFolder(tmp_path).claim(tiny.run({"data.bpe_codes": "there/codes", "data.directory": "there"}))
+    text = {"data.source": "text", "data.directory": "here"}
+    RunFolder(tmp_path).write_config(tiny.run(text | {"data.bpe_codes": "here/codes"}))
+    moved = {"data.bpe_codes": "there/codes", "data.directory": "there"}
+    assert RunFolder(tmp_path).claim(tiny.run(text | moved))
     with pytest.raises(UserError, match=r"data.bpe_codes: 'here/codes' there, '' here"):
-        RunFolder(tmp_path).claim(tiny.run())
+        RunFolder(tmp_path).claim(tiny.run(text))
 
 
 def test_how_to_score_may_change(tmp_path):

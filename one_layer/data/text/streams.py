@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from one_layer.data.text.lines import read_lines, split_lines
 from one_layer.errors import UserError
@@ -14,11 +15,29 @@ from one_layer.files import write_atomically
 def read_input(path: str) -> list[str]:
     """The lines of `path`, or of stdin if `path` is empty. Raises: UserError for an input that cannot be used."""
     if path:
+        kind = Path(path)
+        if kind.is_fifo() or kind.is_char_device():
+            return split_lines(kind.read_bytes(), path)
         return read_lines(path)
+    if sys.stdin is None:
+        raise UserError("stdin is closed; pipe lines into it, or give --input=FILE")
     lines = split_lines(sys.stdin.buffer.read(), "stdin")
     if not lines:
         raise UserError("stdin is empty; pipe lines into it, or give --input=FILE")
     return lines
+
+
+def check_output(path: str) -> None:
+    """Raises: UserError if lines can surely not be written to `path`, or to stdout if it is empty."""
+    if not path:
+        if sys.stdout is None:
+            raise UserError("stdout is closed; leave it open, or give --output=FILE")
+        return
+    folder = os.path.dirname(os.path.realpath(path))
+    if not (os.path.isdir(folder) or os.path.exists(path)):
+        raise UserError(f"--output={path}: there is no folder {folder}; make it, or give another file")
+    if os.path.isdir(path):
+        raise UserError(f"--output={path} is a folder; give a file")
 
 
 def write_output(path: str, lines: Iterable[str]) -> None:
@@ -27,14 +46,12 @@ def write_output(path: str, lines: Iterable[str]) -> None:
     A file is replaced when all lines are on the disk; devices and pipes are written directly. Raises: UserError, which names `path`, if
     it cannot be written or its folder does not exist.
     """
+    check_output(path)
     text = "".join(line + "\n" for line in lines)
     if not path:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    folder = os.path.dirname(os.path.realpath(path))
-    if not (os.path.isdir(folder) or os.path.exists(path)):
-        raise UserError(f"--output={path}: there is no folder {folder}; make it, or give another file")
     try:
         write_atomically(path, text)
     except BrokenPipeError:  # the reader of the pipe has closed it; main.py handles that

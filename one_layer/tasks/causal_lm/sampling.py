@@ -36,7 +36,7 @@ class Sampler(NamedTuple):
     def _kept(self, logits: Float[Array, "vocab"]) -> Bool[Array, "vocab"]:
         order = jnp.argsort(-logits, stable=True)
         ranks = jnp.argsort(order)
-        within = ranks < (self.top_k or len(logits))
+        within = ranks < min(self.top_k or len(logits), len(logits))
         if self.top_p == 1.0:
             return within  # rounded sums of chances reach 1 before the last token
         chances = jax.nn.softmax(jnp.where(within, logits, -jnp.inf))[order]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 
 import pytest
 
-from one_layer.data.text.streams import write_output
+from one_layer.data.text.streams import read_input, write_output
 from one_layer.errors import UserError
 
 
@@ -30,7 +31,7 @@ def test_a_missing_folder_is_not_made(tmp_path, path):
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("", "Is a directory"),
+        ("", "is a folder; give a file"),
         ("file/x", "there is no folder"),
         ("loop", "Too many levels of symbolic links"),
         ("x" * 300, "File name too long"),
@@ -47,6 +48,15 @@ def test_what_cannot_be_written_is_named_and_stays(tmp_path, path, reason):
     assert str(caught.value).startswith(f"--output={tmp_path / path}")
     assert reason in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "file").read_text() == "old"
+
+
+def test_a_pipe_is_read(tmp_path):
+    """As the shell's <(...) gives one."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("ein\nzwei\n",))
+    writer.start()
+    assert read_input(str(tmp_path / "pipe")) == ["ein", "zwei"]
+    writer.join()
 
 
 def test_a_device_is_written_to():
