@@ -10,9 +10,13 @@ import platform
 import sys
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import nn
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+except ModuleNotFoundError:
+    print("error: launch/torch_peer.py needs PyTorch: pip install -r requirements-torch.txt", file=sys.stderr)
+    sys.exit(2)
 
 
 class Kept(torch.autograd.Function):

@@ -104,9 +104,14 @@ def sentence(text: str) -> str:
         if kind == "ValueError" or kind.endswith("UserError"):  # a sentence for users
             return message
         path, line = re.findall(r'File "(.*)", line (\d+)', text)[-1]
-        return f"the config cannot be loaded: {kind}: {message} ({Path(path).name}, line {line})"
+        where = "" if "ml_collections" in path else f" ({Path(path).name}, line {line})"
+        return f"the config cannot be loaded: {kind}: {message}{where}"
+    if "has no attribute 'get_config'" in text:
+        return "the config has no function get_config(); configs/toy.py shows how a config is written"
     if "Failed loading config file" in text:
         return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
+    if "earlier failure to load: " in text:
+        return f"the config cannot be loaded: {text.partition('earlier failure to load: ')[2]}; see configs/ for the existing ones"
     if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:
         return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:one_layer_mini"
     unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)

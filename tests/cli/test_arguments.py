@@ -104,6 +104,22 @@ def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message)
         assert refused(*words, "--mode=keys") == f"error: the config {path} cannot be loaded: {message}"
 
 
+@pytest.mark.parametrize(
+    ("source", "argument", "message"),
+    [
+        ("x = 1", "", "the config has no function get_config()"),
+        ("def get_config():\n    return 1", ":dense", "takes 0 positional arguments but 1 was given"),
+        (None, "", "the config cannot be loaded: [Errno 21] Is a directory"),
+    ],
+)
+def test_what_is_no_config(refused, tmp_path, monkeypatch, source, argument, message):
+    monkeypatch.delitem(sys.modules, "config_config", raising=False)  # that of an earlier test has a get_config
+    path = tmp_path / "own.py"
+    path.mkdir() if source is None else path.write_text(source)
+    sentence = refused(f"--config={path}{argument}", "--mode=keys")
+    assert message in sentence and "config_flags" not in sentence
+
+
 @pytest.mark.parametrize(("returned", "shown"), [("None", "None"), ("{'seed': 1}", "{'seed': 1}")])
 def test_an_own_config_returns_a_config(refused, tmp_path, returned, shown):
     path = tmp_path / "own.py"

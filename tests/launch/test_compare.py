@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -129,6 +130,16 @@ def test_runs_on_other_text_and_results_of_something_else_are_refused(tmp_path):
         (tmp_path / "second" / "run" / "result.json").write_text(json.dumps(result))
         with pytest.raises(UserError, match=rf"result\.json:? {message}"):
             compare(tmp_path / "first", tmp_path / "second")
+
+
+def test_runs_without_test_sets_are_left_out_of_the_mean_difference(tmp_path):
+    for folder, scores in (("first", (30.0, math.nan)), ("second", (31.0, math.nan))):
+        for name, value in zip(("scored", "not scored"), scores, strict=True):
+            write(tmp_path / folder / name, None, value, 1.0)
+            if math.isnan(value):
+                path = tmp_path / folder / name / "result.json"
+                path.write_text(json.dumps({**json.loads(path.read_text()), "test": {}, "valid": {"score": 1.0}}))
+    assert "apart 1  " in table(compare(tmp_path / "first", tmp_path / "second")).splitlines()[-1]
 
 
 def test_the_command_prints_the_table_and_one_sentence_for_a_mistake(folders, tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.table import column_names
+from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.errors import UserError
 from one_layer.tasks.classification.glue import TASKS
 
@@ -35,6 +36,10 @@ class LabelSet:
         label = spelled(text)
         if not label:
             raise UserError("the label is empty")
+        if label in SPECIALS:
+            raise UserError(
+                f"the label {label!r} is the name of a special token of all vocabularies; give it another name"
+            )
         if not self.labels:
             return label
         if label not in self.written:

@@ -138,6 +138,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, labels: str, columns: s
         ([("a", "x"), ("b", "x")], r"has 1 different labels in 2 lines"),
         ([("x", "a"), ("x", "b"), ("x", "a"), ("x", "c"), ("y", "d")], r"has 4 different labels in 5 lines"),
         ([("a", ""), ("b", "x")], r"valid.tsv, line 1: the label is empty"),
+        ([("a", "x"), ("b", "</s>")], r"valid.tsv, line 2: the label '</s>' is the name of a special token"),
     ],
 )
 def test_labels_of_a_training_text_that_cannot_be_meant(
