@@ -4,18 +4,45 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from configs import iwslt14, mnli, multi30k, paper, qqp, toy, wmt14
-from configs.sweeps import chain, product, vary, zipped
+from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, toy, wmt14
+from configs.sweeps import Overrides, chain, product, vary, zipped
 from launch.sweeps import plan as plans
+from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
+from tests import ROOT
 
-CONFIGS = {"toy": toy, "multi30k": multi30k, "iwslt14": iwslt14, "wmt14": wmt14, "qqp": qqp, "mnli": mnli}
+CONFIGS = {
+    "toy": toy,
+    "multi30k": multi30k,
+    "iwslt14": iwslt14,
+    "wmt14": wmt14,
+    "qqp": qqp,
+    "mnli": mnli,
+    "reservoirs": reservoirs,
+    "lm": lm,
+    "mlm": mlm,
+}
 SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
 # What a dense model does not have: masks over random weights.
 OF_MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "score_constant", "scale_by_keep")
+
+
+def values_of(config: str, runs: list[Overrides]) -> list[dict[str, Any]]:
+    """The values of the runs by dotted names, as the config and the sweep give them."""
+    plain: dict[str, dict[str, Any]] = {}
+    for argument in {run.get("config", "") for run in runs}:
+        words = [argument] if argument else []
+        plain[argument] = flatten(CONFIGS[config].get_config(*words).to_dict())
+    return [{**plain[run.get("config", "")], **run} for run in runs]
+
+
+def test_every_config_with_sweeps_is_tested_here():
+    files = {path.stem for path in (ROOT / "configs").glob("*.py") if "\nSWEEPS" in path.read_text("utf-8")}
+    assert files == CONFIGS.keys()
 
 
 def test_a_product_has_every_combination_and_a_zip_goes_side_by_side():
@@ -51,6 +78,16 @@ def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
         assert not path.startswith("runs/") or path == "runs/dense_wide" or run.needs, (
             f"no run of the sweep makes {path}"
         )
+
+
+@pytest.mark.parametrize(("config", "sweep"), SWEEPS)
+def test_a_file_of_embeddings_serves_models_of_one_width(config, sweep):
+    """A table of another width could not be read."""
+    widths: dict[str, set[int]] = {}
+    for values in values_of(config, CONFIGS[config].sweep(sweep)):
+        if values["model.embedding_path"]:
+            widths.setdefault(values["model.embedding_path"], set()).add(values["model.d_model"])
+    assert all(len(each) == 1 for each in widths.values()), widths
 
 
 def test_the_toy_s_figure_2_has_19_runs_for_each_seed():
