@@ -11,6 +11,7 @@ import pytest
 from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, toy, wmt14
 from configs.sweeps import Overrides, chain, product, vary, zipped
 from launch.sweeps import plan as plans
+from one_layer.models.weights import recipes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
 from tests import ROOT
@@ -27,6 +28,7 @@ CONFIGS = {
     "mlm": mlm,
 }
 SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
+FIGURE_5 = [(name, sweep) for name, sweep in SWEEPS if sweep.startswith("figure5")]
 # What a dense model does not have: masks over random weights.
 OF_MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "score_constant", "scale_by_keep")
 
@@ -88,6 +90,26 @@ def test_a_file_of_embeddings_serves_models_of_one_width(config, sweep):
         if values["model.embedding_path"]:
             widths.setdefault(values["model.embedding_path"], set()).add(values["model.d_model"])
     assert all(len(each) == 1 for each in widths.values()), widths
+
+
+@pytest.mark.parametrize(("config", "sweep"), FIGURE_5)
+def test_figure_5_compares_schemes_for_all_matrices(config, sweep):
+    """Paper A, section 4: a scheme is that of every random matrix. Otherwise its lines are alike."""
+    values = [each for each in values_of(config, CONFIGS[config].sweep(sweep)) if each["model.weights"] != "dense"]
+    differing = {name for name in values[0] if any(each[name] != values[0][name] for each in values)} - {"config"}
+    assert differing == {"model.init_scheme", "model.keep"} | ({"seed"} if len(CONFIGS[config].SEEDS) > 1 else set())
+    resolved = {}
+    for each in values:
+        if (each["seed"], each["model.keep"]) == (1, 0.1):
+            nested = CONFIGS[config].get_config(each["config"])
+            nested.update_from_flattened_dict({name: value for name, value in each.items() if name != "config"})
+            nested.data.directory = "somewhere"
+            resolved[each["model.init_scheme"]] = resolve(nested.to_dict())
+    assert len(resolved) > 1
+    for scheme, run in resolved.items():
+        assert {recipe.scheme for recipe in recipes(run.model_config(50, 50)).values()} == {scheme}
+    left = [{**flatten(run.raw), "model.init_scheme": ""} for run in resolved.values()]
+    assert all(each == left[0] for each in left)
 
 
 def test_the_toy_s_figure_2_has_19_runs_for_each_seed():
