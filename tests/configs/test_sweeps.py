@@ -10,6 +10,7 @@ import pytest
 
 from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, toy, wmt14
 from configs.sweeps import Overrides, chain, product, vary, zipped
+from launch import sweep as sweeps
 from launch.sweeps import plan as plans
 from one_layer.models.weights import recipes
 from one_layer.runs.records import flatten
@@ -67,8 +68,7 @@ def test_a_chain_leaves_out_what_occurs_again():
 def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
     plan = plans.make(f"configs/{config}.py", sweep, ["--config.data.directory=somewhere"], Path("runs"))
     seen = {}
-    for run in plan.runs:
-        resolve(run.config)
+    for run in sweeps.resolved(plan).runs:
         assert "{sweep}" not in json.dumps(run.config)
         trained = json.loads(json.dumps(run.config))
         if trained["model"]["weights"] == "dense":

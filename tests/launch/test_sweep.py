@@ -335,6 +335,19 @@ def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
+    """A masked model has masked embeddings, whether the sweep says so or not."""
+    config = tmp_path / "equal.py"
+    config.write_text(
+        "from configs import toy\nfrom configs.sweeps import chain, vary\nget_config = toy.get_config\n"
+        "def sweep():\n    return chain([{}], vary('model.embedding', 'masked'))\n"
+    )
+    with pytest.raises(
+        UserError, match=r"same config: \{\} and \{'model\.embedding': 'masked'\}; leave one of them out$"
+    ):
+        sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"])
+
+
 @pytest.mark.slow
 def test_two_tiny_runs_for_real(tmp_path):
     """A real sweep of two runs, which main.py trains."""
