@@ -21,7 +21,8 @@ mention compound splitting, and its commands do not split compounds. The paper g
 `pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4). For base and deeper they come from the
 checkpoint `pretrained/model.pt`, of width 512, with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt`. For wider they come
 from `pretrained/wider/model.pt`, of width 1024, with dictionaries of the same names in that folder. Reading them needs torch
-(requirements-torch.txt). --config.model.embedding_path names another checkpoint, with its dictionaries in the same folder. To take the embeddings from a dense run of this project, give
+(requirements-torch.txt). --config.model.embedding_path names another checkpoint, with its dictionaries in the same folder. To
+take the embeddings from a dense run of this project, give
 
     --config.model.embedding_source=run --config.model.embedding_path=runs/dense_base
 
