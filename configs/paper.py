@@ -18,8 +18,12 @@ VARIANTS = {
     "frozen": {"embedding": "frozen"},  # no masks over the embeddings; with pretrained: the files' tables unchanged
     "xavier": {"init_scheme": "xavier_uniform"},  # instead of Kaiming uniform
 }
-# Sizes without a fairseq model: "we pre-train fully-weighted model and then dump the embedding layer" (paper A, footnote 4).
-PRETRAINED = {"wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"}}
+# Sizes of another width need other tables. fairseq has no model of the size wide: "we pre-train fully-weighted model and then dump the
+# embedding layer" (paper A, footnote 4).
+PRETRAINED = {
+    "wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"},
+    "wider": {"embedding_path": "pretrained/wider/model.pt"},
+}
 # What masks are worth: the same model with random masks of the same density, and without masks. Embeddings trained beside them show
 # what a random network alone can do with them. Where nothing is trained, one update is enough.
 CONTROLS: Sweep = [

@@ -18,10 +18,11 @@ The scores are tokenised BLEU of one seed, with the average of the last 10 epoch
 mention compound splitting, and its commands do not split compounds. The paper gives no training time; it used eight V100 with
 8 x 4,096 tokens per update, which are 8 micro-batches here.
 
-`pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4). They come from the checkpoint
-`pretrained/model.pt` with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt`, of width 512 for base and deeper and 1024 for
-wider; reading it needs torch (requirements-torch.txt). --config.model.embedding_path names another checkpoint, with its dictionaries
-in the same folder. To take the embeddings from a dense run of this project, give
+`pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4). For base and deeper they come from the
+checkpoint `pretrained/model.pt`, of width 512, with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt`. For wider they come
+from `pretrained/wider/model.pt`, of width 1024, with dictionaries of the same names in that folder. Reading them needs torch
+(requirements-torch.txt). --config.model.embedding_path names another checkpoint, with its dictionaries in the same folder. To
+take the embeddings from a dense run of this project, give
 
     --config.model.embedding_source=run --config.model.embedding_path=runs/dense_base
 

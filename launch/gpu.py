@@ -3,8 +3,9 @@
     python launch/gpu.py --data=DIR [--minutes=9] [--out=results/gpu] [--runs=runs/gpu] [--only=NAME,...] [--list]
 
 DIR holds the folders multi30k_bpe, iwslt14, europarl_iten and pair_cls with tokenised text. The jobs are those of `launch/gpu_jobs.py`,
-in order. Each writes OUT/NAME.json as soon as it is done, and is then skipped. When the time is over, the job that runs is stopped; if it
-trains, its runs in --runs go on from their checkpoints the next time.
+in order. Each writes what its commands found into OUT/NAME.json. A job whose commands have all succeeded is then skipped; one of which
+some failed is tried again, after the jobs without a file. When the time is over, the job that runs is stopped; if it trains, its runs in
+--runs go on from their checkpoints the next time.
 """
 
 from __future__ import annotations
@@ -69,8 +70,21 @@ class Clock:
             return None
 
 
-def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> bool:
-    """Runs the commands of a job that have not succeeded yet, and writes its file when all have. Returns whether it is done."""
+def finished(job: Job, out: Path) -> bool:
+    """Whether the job's file has the results of all its commands."""
+    file = _file(job, out)
+    return file.exists() and {step.name for step in job.steps} <= json.loads(file.read_text("utf-8"))["results"].keys()
+
+
+def _file(job: Job, out: Path) -> Path:
+    return out / f"{job.name}.json"
+
+
+def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> None:
+    """Runs the commands of a job that have not succeeded yet, and writes its file if one of them has succeeded by then.
+
+    The file names the commands that failed. It is not written if the time is over before all have run.
+    """
     started, failed = time.monotonic(), []
     for step in job.steps:
         if step.done():
@@ -78,13 +92,13 @@ def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> bool:
         code = clock.run(step.words)
         if code is None:
             log.info("%s: the time is over; it goes on the next time", job.name)
-            return False
+            return
         if code:
             failed.append({"command": shlex.join(step.words), "exit": code})
     found = {step.name: step.read() for step in job.steps if step.done()}
     if not found:
         log.warning("%s: no command succeeded", job.name)
-        return False
+        return
     result = {
         "about": job.about,
         **about,
@@ -92,9 +106,11 @@ def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> bool:
         "failed": failed,
         "last_seconds": time.monotonic() - started,
     }
-    write_atomically(out / f"{job.name}.json", json.dumps(result, indent=1) + "\n")
-    log.info("%s: done", job.name)
-    return True
+    write_atomically(_file(job, out), json.dumps(result, indent=1) + "\n")
+    if finished(job, out):
+        log.info("%s: done", job.name)
+    else:
+        log.warning("%s: %d of its %d commands have succeeded", job.name, len(found), len(job.steps))
 
 
 def device() -> dict[str, Any]:
@@ -133,7 +149,7 @@ def main() -> None:
     jobs = [job for job in jobs if not names or job.name in names]
     if given.list:
         for job in jobs:
-            state = "done" if (given.out / f"{job.name}.json").exists() else "open"
+            state = "done" if finished(job, given.out) else "open"
             print(
                 f"{job.name} ({state}): {job.about}", *(f"    {shlex.join(step.words)}" for step in job.steps), sep="\n"
             )
@@ -142,8 +158,8 @@ def main() -> None:
         raise UserError(f"--data={given.data} is no folder; give the one that holds multi30k_bpe and the other corpora")
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(given.runs.absolute() / "compiled"))
     about, clock = device(), Clock(given.minutes)
-    for job in jobs:
-        if clock.left() > 0 and not (given.out / f"{job.name}.json").exists():
+    for job in sorted(jobs, key=lambda job: _file(job, given.out).exists()):  # tried again last: it may fail again
+        if clock.left() > 0 and not finished(job, given.out):
             measure(job, clock, given.out, about)
 
 

@@ -71,7 +71,10 @@ def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
 
 
 def resolved(plan: Plan) -> Plan:
-    """The plan with resolved configs, whose values are all checked before anything starts. Raises: UserError, which names the run."""
+    """The plan with resolved configs, whose values are all checked before anything starts.
+
+    Raises: UserError, which names the run, for values that cannot be used, and for two runs whose resolved configs are the same.
+    """
     from one_layer.runs.settings import resolve  # late: it imports JAX
 
     runs = []
@@ -80,6 +83,7 @@ def resolved(plan: Plan) -> Plan:
             runs.append(dataclasses.replace(run, config=resolve(run.config).raw))
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
+    plans.check_configs(runs)
     return dataclasses.replace(plan, runs=runs)
 
 

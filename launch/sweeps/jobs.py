@@ -15,7 +15,7 @@ from launch.sweeps.plan import Run, command_line
 
 
 class Job(Protocol):
-    """A run that was started."""
+    """A run that was started. It has finished if it left a result, and only then."""
 
     def ended(self) -> str | None:
         """None while the run works; then what went wrong, which is empty for a run that finished."""
@@ -64,7 +64,7 @@ class _Process:
         code = self._process.poll()
         if code is None:
             return None
-        if code == 0 and self._run.paths.result_file.exists():
+        if self._run.paths.result_file.exists():  # whatever the exit code: the next command will find this result too
             return ""
         return problem(self._log, self._begin) or f"it ended with exit code {code} and without a result"
 

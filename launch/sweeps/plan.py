@@ -96,7 +96,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     """Plans the sweep `sweep` (empty: the config's default one) of `config`, which is FILE or FILE:ARGUMENT.
 
     `shared_words` are `--config.a.b=VALUE`, for all runs. Raises: UserError for a config or a sweep that does not exist, for unknown
-    keys and values of another type, and for two runs that are the same.
+    keys and values of another type, and for two runs with the same folder.
     """
     file, _, argument = config.partition(":")
     module = _load(file)
@@ -109,7 +109,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
                 f"--config={config}: the runs of this sweep have arguments of their own; leave :{argument} out"
             )
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
-    _check_distinct(runs)
+    _check_distinct("folder", runs, [run.name for run in runs])
     names = {str(run.folder): run.name for run in runs}
     shared = _parsed(_called(file, module.get_config, argument), shared_words)[1]
     return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
@@ -220,14 +220,17 @@ def _short(key: str, config: Iterable[str]) -> str:
     return last if sum(each.rpartition(".")[2] == last for each in config) == 1 or "." not in key else key
 
 
-def _check_distinct(runs: list[Run]) -> None:
-    """Raises: UserError if two runs have the same folder or the same config."""
-    configs = {run.name: json.dumps(run.config, sort_keys=True) for run in runs}
-    for what, marks in (("folder", [run.name for run in runs]), ("config", [configs[run.name] for run in runs])):
-        for number, mark in enumerate(marks):
-            if (first := marks.index(mark)) < number:
-                same = f"{runs[first].varied} and {runs[number].varied}"
-                raise UserError(f"two runs of the sweep have the same {what}: {same}; leave one of them out")
+def check_configs(runs: list[Run]) -> None:
+    """Raises: UserError if two runs have the same config. The configs are resolved ones: others may differ and mean the same."""
+    _check_distinct("config", runs, [json.dumps(run.config, sort_keys=True) for run in runs])
+
+
+def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:
+    """Raises: UserError if two runs have the same mark, which stands for their `what`."""
+    for number, mark in enumerate(marks):
+        if (first := marks.index(mark)) < number:
+            same = f"{runs[first].varied} and {runs[number].varied}"
+            raise UserError(f"two runs of the sweep have the same {what}: {same}; leave one of them out")
 
 
 def _linked(run: Run, names: dict[str, str]) -> Run:

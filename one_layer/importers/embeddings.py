@@ -59,11 +59,16 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
 
     With frozen `model.positions`, also returns the position table, under `position_embedding`. Raises: UserError of one sentence that
     names the file, if the file is missing or damaged, has values that are not numbers, has another dimension than `model.d_model`, or
-    has no token of the vocabulary.
+    has no token of the vocabulary; and if the path has `{language}`, but one table is for both languages.
     """
     if not model.embedding_path:
         return {}
     languages = tuple(language for side in sides.values() for language in side.languages)
+    if "{language}" in model.embedding_path and any(len(side.languages) > 1 for side in sides.values()):
+        raise UserError(
+            f"model.embedding_path={model.embedding_path} names a file for each language, but model.shared_embedding is one table for "
+            "both; turn that off, or give one file with the tokens of both"
+        )
     # A file or folder that serves both sides is read once.
     tables: dict[str, Callable[[Side], Table]] = {
         "run": partial(_of_run, model, cache(_restore)),

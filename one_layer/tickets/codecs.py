@@ -19,6 +19,8 @@ CODECS = ("zstd", "zstd-ones", "zstd-zeros")
 _WORTH = 0.95  # a code is used only if its size is at most this fraction of the uncoded size
 _RARE = 4  # gaps are coded if at most one bit in this many is the rare one
 _LONG = 255  # this byte means that the gap continues in the next byte
+_BITS = np.left_shift(1, np.arange(8)).astype(np.uint8)
+_PART = 2**14  # bytes of gaps that are decoded at once, because each takes about fifty bytes of memory
 
 
 def encode(raw: bytes, level: int = 1) -> tuple[str | None, bytes]:
@@ -44,7 +46,7 @@ def decode_values(precision: str, code: bytes, shape: tuple[int, ...]) -> Float3
 
 
 def decode(codec: str, code: bytes, length: int) -> bytes:
-    """The `length` bytes that were encoded. It takes memory for a few times `length` bytes at most, whatever `code` contains.
+    """The `length` bytes that were encoded. It takes memory for at most five times `length` bytes and 1 MB, whatever `code` contains.
 
     Raises: UserError for another length, an unknown codec and a damaged code.
     """
@@ -54,14 +56,18 @@ def decode(codec: str, code: bytes, length: int) -> bytes:
         raise UserError(f"the codec {codec!r} is unknown; known are {', '.join(CODECS)}")
     bits = 8 * length
     stream = np.frombuffer(_decompress(code, 0, bits // _RARE + bits // _LONG + 1), np.uint8)
-    ends = stream != _LONG
-    places = np.cumsum(stream, dtype=np.int64)[ends] + np.arange(np.count_nonzero(ends))
-    if len(places) and places[-1] >= bits:
-        raise UserError("a code of gaps reaches beyond its bits")
-    found = np.zeros(bits, np.uint8)
-    found[places] = 1
-    packed = np.packbits(found, bitorder="little")
-    return (packed if codec == "zstd-ones" else ~packed).tobytes()
+    packed, begin = np.zeros(length, np.uint8), 0
+    for part in (stream[first : first + _PART] for first in range(0, len(stream), _PART)):
+        ends = part != _LONG
+        behind = begin + np.cumsum(part, dtype=np.int64) + np.cumsum(ends)
+        places = behind[ends] - 1
+        if len(places) and places[-1] >= bits:
+            raise UserError("a code of gaps reaches beyond its bits")
+        np.add.at(packed, places // 8, _BITS[places % 8])  # no place occurs twice
+        begin = behind[-1]
+    if codec == "zstd-zeros":
+        np.invert(packed, out=packed)
+    return packed.tobytes()
 
 
 def _bits(raw: bytes, codec: str) -> UInt8[np.ndarray, "bits"]:

@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from configs import iwslt14, mnli, multi30k, paper, qqp, toy, wmt14
-from configs.sweeps import chain, product, vary, zipped
+from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, toy, wmt14
+from configs.sweeps import Overrides, chain, product, vary, zipped
+from launch import sweep as sweeps
 from launch.sweeps import plan as plans
+from one_layer.models.weights import recipes
+from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
+from tests import ROOT
 
-CONFIGS = {"toy": toy, "multi30k": multi30k, "iwslt14": iwslt14, "wmt14": wmt14, "qqp": qqp, "mnli": mnli}
+CONFIGS = {
+    "toy": toy,
+    "multi30k": multi30k,
+    "iwslt14": iwslt14,
+    "wmt14": wmt14,
+    "qqp": qqp,
+    "mnli": mnli,
+    "reservoirs": reservoirs,
+    "lm": lm,
+    "mlm": mlm,
+}
 SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
+FIGURE_5 = [(name, sweep) for name, sweep in SWEEPS if sweep.startswith("figure5")]
 # What a dense model does not have: masks over random weights.
 OF_MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "score_constant", "scale_by_keep")
+
+
+def values_of(config: str, runs: list[Overrides]) -> list[dict[str, Any]]:
+    """The values of the runs by dotted names, as the config and the sweep give them."""
+    plain: dict[str, dict[str, Any]] = {}
+    for argument in {run.get("config", "") for run in runs}:
+        words = [argument] if argument else []
+        plain[argument] = flatten(CONFIGS[config].get_config(*words).to_dict())
+    return [{**plain[run.get("config", "")], **run} for run in runs]
+
+
+def test_every_config_with_sweeps_is_tested_here():
+    files = {path.stem for path in (ROOT / "configs").glob("*.py") if "\nSWEEPS" in path.read_text("utf-8")}
+    assert files == CONFIGS.keys()
 
 
 def test_a_product_has_every_combination_and_a_zip_goes_side_by_side():
@@ -38,8 +68,7 @@ def test_a_chain_leaves_out_what_occurs_again():
 def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
     plan = plans.make(f"configs/{config}.py", sweep, ["--config.data.directory=somewhere"], Path("runs"))
     seen = {}
-    for run in plan.runs:
-        resolve(run.config)
+    for run in sweeps.resolved(plan).runs:
         assert "{sweep}" not in json.dumps(run.config)
         trained = json.loads(json.dumps(run.config))
         if trained["model"]["weights"] == "dense":
@@ -51,6 +80,36 @@ def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
         assert not path.startswith("runs/") or path == "runs/dense_wide" or run.needs, (
             f"no run of the sweep makes {path}"
         )
+
+
+@pytest.mark.parametrize(("config", "sweep"), SWEEPS)
+def test_a_file_of_embeddings_serves_models_of_one_width(config, sweep):
+    """A table of another width could not be read."""
+    widths: dict[str, set[int]] = {}
+    for values in values_of(config, CONFIGS[config].sweep(sweep)):
+        if values["model.embedding_path"]:
+            widths.setdefault(values["model.embedding_path"], set()).add(values["model.d_model"])
+    assert all(len(each) == 1 for each in widths.values()), widths
+
+
+@pytest.mark.parametrize(("config", "sweep"), FIGURE_5)
+def test_figure_5_compares_schemes_for_all_matrices(config, sweep):
+    """Paper A, section 4: a scheme is that of every random matrix. Otherwise its lines are alike."""
+    values = [each for each in values_of(config, CONFIGS[config].sweep(sweep)) if each["model.weights"] != "dense"]
+    differing = {name for name in values[0] if any(each[name] != values[0][name] for each in values)} - {"config"}
+    assert differing == {"model.init_scheme", "model.keep"} | ({"seed"} if len(CONFIGS[config].SEEDS) > 1 else set())
+    resolved = {}
+    for each in values:
+        if (each["seed"], each["model.keep"]) == (1, 0.1):
+            nested = CONFIGS[config].get_config(each["config"])
+            nested.update_from_flattened_dict({name: value for name, value in each.items() if name != "config"})
+            nested.data.directory = "somewhere"
+            resolved[each["model.init_scheme"]] = resolve(nested.to_dict())
+    assert len(resolved) > 1
+    for scheme, run in resolved.items():
+        assert {recipe.scheme for recipe in recipes(run.model_config(50, 50)).values()} == {scheme}
+    left = [{**flatten(run.raw), "model.init_scheme": ""} for run in resolved.values()]
+    assert all(each == left[0] for each in left)
 
 
 def test_the_toy_s_figure_2_has_19_runs_for_each_seed():

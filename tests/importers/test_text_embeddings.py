@@ -13,6 +13,7 @@ from one_layer.models import ModelConfig, pretrained_tables, random_collection
 from one_layer.runs.restore import restore_run
 from one_layer.training.train import train
 from tests import tiny
+from tests.tiny_embeddings import assets, rows_from
 
 WORDS = Vocabulary.build(["ein haus ein baum zwei häuser"])
 
@@ -125,3 +126,18 @@ def test_a_run_uses_the_tables_and_changes_no_bit(tmp_path, tmp_path_factory):
     tmp_path.joinpath("run", "frozen.npz").unlink()
     with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
         restore_run(tmp_path / "run", "last")
+
+
+def test_a_file_for_each_language_cannot_serve_a_shared_table(tmp_path):
+    """It would get the rows of the source's file alone."""
+    for language in ("de", "en"):
+        written(tmp_path, WORDS.tokens[4:], 6)
+        tmp_path.joinpath("emb.txt").rename(tmp_path / f"emb.{language}")
+    text = assets(vocabularies={"de": WORDS, "en": WORDS})
+    each = tmp_path / "emb.{language}"
+    assert rows_from("text", each, text=text).keys() == {"source_embedding", "target_embedding"}
+    with pytest.raises(
+        UserError, match=r"names a file for each language, but model\.shared_embedding is one table for"
+    ):
+        rows_from("text", each, text=text, shared_embedding=True)
+    assert rows_from("text", tmp_path / "emb.de", text=text, shared_embedding=True).keys() == {"shared_embedding"}

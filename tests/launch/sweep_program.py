@@ -1,7 +1,7 @@
 """Stands in for main.py in the tests of sweeps: reads the same command line, and takes no time.
 
-It writes a result with the score 100 · keep. A keep of 0.9 fails. With train.updates=0, it waits for a signal, and saves the number
-of its starts, as main.py saves a checkpoint.
+It writes a result with the score 100 · keep. A keep of 0.9 fails, and one of 0.8 fails after its result is written.
+With train.updates=0, it waits for a signal, and saves the number of its starts, as main.py saves a checkpoint.
 """
 
 from __future__ import annotations
@@ -37,3 +37,5 @@ if given.get("config.train.updates") == "0" and starts.read_text() == "1":
     (folder / "ready").touch()
     time.sleep(600)
 (folder / "result.json").write_text(json.dumps({"seed": 1, "test": {"test": {"bleu_tokenized": 100 * keep}}}))
+if keep == 0.8:
+    sys.exit("error: it could not clean up")

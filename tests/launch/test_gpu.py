@@ -52,24 +52,54 @@ def test_every_training_run_has_a_config_that_is_accepted(jobs):
         resolve(config.to_dict())
 
 
-def test_a_job_is_written_when_all_commands_have_run(tmp_path):
-    job = Job("job", "two commands", [step(tmp_path, "good", "done()"), step(tmp_path, "bad", "sys.exit(3)")])
-    assert gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
-    found = json.loads((tmp_path / "job.json").read_text("utf-8"))
+def test_a_job_of_which_a_command_failed_is_written_and_tried_again(tmp_path):
+    flaw, out = tmp_path / "flaw", tmp_path / "job.json"
+    flaw.touch()
+    bad = step(tmp_path, "bad", f"import os\nif os.path.exists({str(flaw)!r}): sys.exit(3)\ndone()")
+    job = Job("job", "two commands", [step(tmp_path, "good", "done()"), bad])
+    assert not gpu.finished(job, tmp_path)
+    gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    found = json.loads(out.read_text("utf-8"))
     assert found["results"] == {"good": [1]} and found["device"] == "none"
     assert [each["exit"] for each in found["failed"]] == [3]
+    assert not gpu.finished(job, tmp_path)
+    flaw.unlink()
+    gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    found = json.loads(out.read_text("utf-8"))
+    assert found["results"] == {"good": [1], "bad": [1]} and not found["failed"]
+    assert gpu.finished(job, tmp_path)
+
+
+def test_jobs_of_which_nothing_is_known_come_before_those_that_are_tried_again(monkeypatch, tmp_path):
+    """So that a command that always fails does not use up the time of all others."""
+    started = tmp_path / "started"
+    note = f"open({str(started)!r}, 'a').write"
+    jobs = [
+        Job("done", "", [step(tmp_path, "one", f"{note}('1'); done()")]),
+        Job("failing", "", [step(tmp_path, "two", "done()"), step(tmp_path, "three", f"{note}('3'); sys.exit(1)")]),
+        Job("new", "", [step(tmp_path, "four", f"{note}('4'); done()")]),
+    ]
+    for job in jobs[:2]:
+        gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    monkeypatch.setattr(gpu, "JOBS", [lambda *folders, job=job: job for job in jobs])
+    monkeypatch.setattr(gpu, "device", lambda: ABOUT)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+    words = [f"--data={tmp_path}", f"--out={tmp_path}", f"--runs={tmp_path}", "--minutes=1"]
+    monkeypatch.setattr(sys, "argv", ["gpu.py", *words])
+    gpu.main()
+    assert started.read_text("utf-8") == "1343"
 
 
 def test_a_job_without_success_writes_nothing(tmp_path):
     job = Job("job", "one command", [step(tmp_path, "bad", "sys.exit(3)")])
-    assert not gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
-    assert not (tmp_path / "job.json").exists()
+    gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    assert not (tmp_path / "job.json").exists() and not gpu.finished(job, tmp_path)
 
 
 def test_a_command_that_has_succeeded_is_not_repeated(tmp_path):
     once = step(tmp_path, "once", "done(); sys.exit(1)")
     once.file.write_text("[2]", "utf-8")
-    assert gpu.measure(Job("job", "", [once]), gpu.Clock(1), tmp_path, ABOUT)
+    gpu.measure(Job("job", "", [once]), gpu.Clock(1), tmp_path, ABOUT)
     assert json.loads((tmp_path / "job.json").read_text("utf-8"))["results"] == {"once": [2]}
 
 
@@ -78,7 +108,7 @@ def test_when_the_time_is_over_the_command_may_save_and_the_job_stays_open(tmp_p
     saving = "signal.signal(signal.SIGTERM, lambda *_: (open({!r}, 'w').write('saved'), sys.exit(0)))\ntime.sleep(60)"
     saved = tmp_path / "saved"
     job = Job("job", "", [step(tmp_path, "long", saving.format(str(saved))), step(tmp_path, "next", "done()")])
-    assert not gpu.measure(job, gpu.Clock(0.05), tmp_path, ABOUT)
+    gpu.measure(job, gpu.Clock(0.05), tmp_path, ABOUT)
     assert saved.read_text("utf-8") == "saved"
     assert not (tmp_path / "next.json").exists() and not (tmp_path / "job.json").exists()
 

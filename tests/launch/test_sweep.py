@@ -46,6 +46,7 @@ def sweep(name="small"):
         "small": keeps,
         "grown": chain(keeps, product(vary("model.keep", 0.7), vary("train.updates", 10, 20))),
         "failing": vary("model.keep", 0.9, 0.3),
+        "late": vary("model.keep", 0.8),
         "linked": [
             {"model.embedding_path": "{sweep}/dense,keep=0.3"}, {"config": "dense", "model.keep": 0.3},
             {"config": "dense", "model.keep": 0.9}, {"config": "dense", "model.embedding_path": "{sweep}/dense,keep=0.9"},
@@ -119,6 +120,14 @@ def test_a_failing_run_is_reported_and_the_others_go_on(planned, tmp_path, caplo
     assert found["keep=0.9"]["state"] == "failed" and found["keep=0.3"]["state"] == "finished"
     assert run(planned("failing"), 1) == 1
     assert starts(tmp_path / "runs") == {"keep=0.9": 2, "keep=0.3": 1}, "only the failed run starts again"
+
+
+def test_a_run_with_a_result_has_finished_however_its_process_ends(planned, tmp_path):
+    """The first command says the same as a second one, which finds only the result."""
+    for _ in range(2):
+        assert run(planned("late")) == 0
+        assert rows(tmp_path / "runs")["keep=0.8"]["state"] == "finished"
+    assert starts(tmp_path / "runs") == {"keep=0.8": 1}
 
 
 def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
@@ -333,6 +342,19 @@ def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
     with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
         sweep.main(words)
     assert not (tmp_path / "runs").exists()
+
+
+def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
+    """A masked model has masked embeddings, whether the sweep says so or not."""
+    config = tmp_path / "equal.py"
+    config.write_text(
+        "from configs import toy\nfrom configs.sweeps import chain, vary\nget_config = toy.get_config\n"
+        "def sweep():\n    return chain([{}], vary('model.embedding', 'masked'))\n"
+    )
+    with pytest.raises(
+        UserError, match=r"same config: \{\} and \{'model\.embedding': 'masked'\}; leave one of them out$"
+    ):
+        sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"])
 
 
 @pytest.mark.slow

@@ -98,6 +98,18 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded(codec):
     tracemalloc.stop()
 
 
+@pytest.mark.parametrize("codec", ["zstd-ones", "zstd-zeros"])
+@pytest.mark.parametrize("byte", [0, 1, 255], ids=["a bit at every place", "at every other", "one gap without end"])
+def test_the_longest_code_of_gaps_takes_memory_for_a_few_times_what_it_gives(codec, byte):
+    length = 2**18
+    code = zstandard.ZstdCompressor().compress(bytes([byte]) * (2 * length))
+    tracemalloc.start()
+    found = decode(codec, code, length)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * length and len(found) == length
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [

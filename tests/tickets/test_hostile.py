@@ -142,10 +142,6 @@ FORGED = {
     "a recipe's shape": (value("random", 0, "shape", to=[8, 9]), "its recipe makes .* but its model has"),
     "a recipe of a trillion": (value("random", 0, "shape", to=[10**6, 10**6]), "its recipe makes .* but its model has"),
     "a recipe's layers": (value("random", 0, "layers", to=[1, 0]), "have an invalid recipe"),
-    "a recipe twice": (
-        value("random", 0, "role", to="encoder/ffn/in"),
-        "its recipe makes encoder/ffn/in .* but its model",
-    ),
     "a recipe's role": (
         value("random", 0, "role", to="../x"),
         "'../x' twice, or its model has no such matrix",

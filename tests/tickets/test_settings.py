@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from one_layer.tasks import TASKS
 from one_layer.tickets import settings as ticket_settings
 from one_layer.tickets.file import TicketFile
 from one_layer.tickets.settings import Settings, read_settings, read_text, settings_as_run, write_settings, write_text
+from tests import ROOT
 
 SIZES = {"d_model": 6, "ffn": 12, "heads": 2, "encoder_layers": 2}
 CONFIG = ModelConfig(12, 6, **SIZES, decoder_layers=3, keep=0.3)
@@ -49,6 +51,14 @@ def test_settings_are_read_as_they_were_written(name):
     assert (run.task, run.seed, run.data, run.evaluation) == (settings.task, 0, settings.data, settings.evaluation)
     with pytest.raises(dataclasses.FrozenInstanceError):
         settings.seed = 1
+
+
+def test_the_page_on_the_format_names_the_fields_that_are_left_out():
+    page = (ROOT / "docs" / "ticket-format.md").read_text("utf-8")
+    (named,) = re.findall(r"every field of `ModelConfig` except (.*?), vocabulary sizes included", page)
+    written = json.loads(write_settings(CASES["translation"])["model"])
+    fields = {each.name for each in dataclasses.fields(ModelConfig)}
+    assert set(re.findall(r"`(\w+)`", named)) == fields - written.keys()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,6 +19,13 @@ LINES = {
     "translate": ["a man in a red shirt is playing the guitar .", "two dogs run through the snow ."],
     "classify": ["a warm and funny film", "a dull , lifeless mess"],
 }
+SHAPE_AND_KEEP = ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "keep")
+# The README's example: a line, the ticket that translates it, and what is printed.
+EXAMPLE = re.search(
+    r'^echo "(.*)" \| .* --ticket=tickets/(\S+)\n```\n\nIt prints `(.*?)`',
+    (ROOT / "README.md").read_text("utf-8"),
+    re.MULTILINE,
+)
 by_ticket = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 
 
@@ -29,10 +36,16 @@ def test_together_they_are_small():
 
 @by_ticket
 def test_the_table_has_its_size_and_its_settings(path: Path):
-    row = next(line for line in TABLE.splitlines() if f"`{path.name}`" in line)
-    ticket = tickets.load(path)
-    assert f"{path.stat().st_size:,} bytes" in row
-    assert f"keep {ticket.config.keep:g}" in row and f"width {ticket.config.d_model}" in row
+    rows = re.findall(r"^\| `(.*?)` .*\| (.*?) \| (.*?) \|$", TABLE, re.MULTILINE)
+    place = [name for name, _, _ in rows].index(path.name)
+    _, size, model = rows[place]
+    config = tickets.load(path).config
+    assert size == f"{path.stat().st_size:,} bytes"
+    if model.startswith("the same shape and keep;"):
+        before = tickets.load(path.with_name(rows[place - 1][0])).config
+        assert all(getattr(config, name) == getattr(before, name) for name in SHAPE_AND_KEEP)
+    else:
+        assert f"keep {config.keep:g}" in model and f"width {config.d_model}," in model
 
 
 @by_ticket
@@ -61,3 +74,10 @@ def test_it_does_its_task(path: Path):
     model = one_layer.load(path)
     found = list(model.lines(LINES[model.verb]))
     assert len(found) == 2 and all(found) and found[0] != found[1]
+
+
+@pytest.mark.slow
+def test_the_readme_prints_what_its_ticket_gives():
+    assert EXAMPLE is not None
+    line, ticket, printed = EXAMPLE.groups()
+    assert list(one_layer.load(ROOT / "tickets" / ticket).lines([line])) == [printed]
