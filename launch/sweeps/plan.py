@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
@@ -137,7 +138,18 @@ def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
     runs = _called(file, module.sweep, sweep)
     if not runs:
         raise UserError(f"the sweep {sweep or 'of ' + file} has no runs")
-    return list(runs)
+    for run in runs:
+        if not isinstance(run, dict):
+            raise UserError(
+                f"the sweep {sweep or 'of ' + file} holds {run!r:.100}, which is no run: a sweep is a list of overrides; "
+                "vary, product and chain of configs/sweeps.py make and join such lists"
+            )
+    return [{key: _plain(value) for key, value in run.items()} for run in runs]
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python's own type: a sweep may vary a key over an array."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _called(file: str, function: Callable[..., Any], argument: str) -> Any:
@@ -159,13 +171,20 @@ def _run(
     module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
 ) -> Run:
     plain = _called(file, module.get_config, argument)
+    if not isinstance(plain, ConfigDict):
+        raise UserError(
+            f"get_config of {file} returns {plain!r:.100}, which is no ConfigDict; return what configs/common.py makes"
+        )
     varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
-    refuse_unknown("", varied, set(flatten(plain.to_dict())))
-    for key in varied:
+    defaults = flatten(plain.to_dict())
+    refuse_unknown("", varied, set(defaults))
+    for key, value in varied.items():
+        if value is None and defaults[key] is not None:
+            raise UserError(f"the sweep gives {key} the value None, but the config has {defaults[key]!r}; give a value")
         if any(word.startswith(f"--config.{key}=") for word in shared):
             raise UserError(f"--config.{key} is given for all runs, but the sweep varies it; leave this option out")
-    name = folder_name(overrides, flatten(plain.to_dict()))
-    filled = {key: _filled(value, workdir) for key, value in varied.items()}
+    name = folder_name(overrides, defaults)
+    filled = {key: _filled(value, workdir) for key, value in varied.items() if value is not None}
     words = [*shared, *(f"--config.{key}={value}" for key, value in filled.items())]
     config, _ = _parsed(plain, words)
     command = [f"--config={file}:{argument}" if argument else f"--config={file}", f"--workdir={workdir / name}", *words]

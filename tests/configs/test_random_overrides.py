@@ -74,7 +74,8 @@ def altered(dice: random.Random, configs: dict[str, list[str]]) -> tuple[dict[st
     """One of `configs`, and the one to three values (by dotted names) that were changed in it."""
     name = dice.choice(list(configs))
     config = nested(name, dice.choice(configs[name]))
-    config["data"]["directory"] = config["data"]["directory"] or "somewhere"
+    if config["data"]["source"] != "toy":
+        config["data"]["directory"] = config["data"]["directory"] or "somewhere"
     flat = flatten(config)
     known = [value for value in flat.values() if isinstance(value, str)]
     known += [
@@ -155,7 +156,12 @@ SHRUNK |= {
 }
 SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4}
 TEXT_OF: dict[str, dict[str, Any]] = {
-    "translation": {"data.source": "toy", "data.source_language": "de", "data.target_language": "en"},
+    "translation": {
+        "data.source": "toy",
+        "data.directory": "",
+        "data.source_language": "de",
+        "data.target_language": "en",
+    },
     "classification": {"model.decoder_layers": 0, "data.source": "labelled", "data.tfds_name": ""},
     "causal_lm": {"model.encoder_layers": 0, "evaluation.stride": 8},
     "masked_lm": {"model.decoder_layers": 0, "data.bpe_merges": 20},
@@ -175,7 +181,7 @@ TABLES = {
 
 def shrunk(config: dict[str, Any], changes: dict[str, Any], text: Path) -> dict[str, Any]:
     """The config with small values and the files of `text` for every key that was not changed, and two updates."""
-    new = SHRUNK | TEXT_OF[config["task"]] | {"data.directory": str(text)}
+    new = SHRUNK | {"data.directory": str(text)} | TEXT_OF[config["task"]]
     if config["task"] == "classification":
         new |= {"data.train": f"{config['data']['labels']}.tsv"}
         new |= {"data.valid": new["data.train"], "data.tests": (new["data.train"],)}

@@ -27,7 +27,8 @@ from tests import ROOT
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
 CONFIG = """
-from ml_collections import ConfigDict
+import numpy as np
+from ml_collections import ConfigDict, config_dict
 from configs.sweeps import chain, product, vary
 
 def get_config(arg="one_layer"):
@@ -38,6 +39,7 @@ def get_config(arg="one_layer"):
         "model": {"weights": arg, "keep": 0.5, "embedding_path": ""},
         "data": {"seed": 1, "tests": ("test",)},
         "train": {"updates": 10, "epochs": 0},
+        "optim": {"warmup": config_dict.placeholder(int)},
     })
 
 def sweep(name="small"):
@@ -57,6 +59,10 @@ def sweep(name="small"):
         "named": vary("config", "one_layer", "dense"),
         "misnamed": vary("config", "sparse"),
         "empty": [],
+        "unjoined": [vary("seed", 1), vary("seed", 2)],
+        "nothing": vary("model.keep", None),
+        "open": vary("optim.warmup", None, 5),
+        "numpy": product(vary("seed", *np.arange(1, 3)), vary("model.keep", *np.array([0.25, 0.5]))),
     }[name]
 """
 
@@ -156,6 +162,8 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
         ("small", ["--confg=3"], "confg"),
         ("twice", [], "two runs of the sweep have the same folder"),
         ("empty", [], "has no runs"),
+        ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
+        ("nothing", [], r"the sweep gives model\.keep the value None, but the config has 0\.5"),
         ("misnamed", [], "sparse is unknown"),
     ],
 )
@@ -163,6 +171,21 @@ def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
     with pytest.raises(UserError, match=message):
         planned(name, *shared)
     assert not (tmp_path / "runs").exists()
+
+
+def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
+    plan = planned("numpy")
+    plan.claim()
+    assert [(run.config["seed"], run.config["model"]["keep"]) for run in plan.runs] == [
+        (seed, keep) for seed in (1, 2) for keep in (0.25, 0.5)
+    ]
+    assert [run.config["optim"]["warmup"] for run in planned("open").runs] == [None, 5]
+
+
+def test_a_get_config_that_returns_no_config_is_named(config, tmp_path):
+    config.write_text("def get_config():\n    return {'seed': 1}\n\ndef sweep():\n    return [{'seed': 2}]\n")
+    with pytest.raises(UserError, match=r"get_config of .*small\.py returns \{'seed': 1\}, which is no ConfigDict"):
+        plans.make(str(config), "", [], tmp_path / "runs")
 
 
 @pytest.mark.parametrize(
