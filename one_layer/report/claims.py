@@ -88,7 +88,9 @@ def _wider(one: naming.Config, other: naming.Config) -> bool:
 
 
 def _deeper(one: naming.Config, other: naming.Config) -> bool:
-    return one["model.d_model"] == other["model.d_model"] and naming.depths(one) > naming.depths(other)
+    more, fewer = naming.depths(one), naming.depths(other)
+    deeper = more != fewer and all(a >= b for a, b in zip(more, fewer, strict=True))  # no stack has fewer layers
+    return one["model.d_model"] == other["model.d_model"] and deeper
 
 
 def _kaiming_and_xavier(one: naming.Config, other: naming.Config) -> bool:

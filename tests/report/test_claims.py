@@ -182,6 +182,9 @@ def test_depth_is_judged_at_keep_0_5_alone(tmp_path, lead, verdict):
             30.0 + more,
         )
     assert [found for name, found in judged(tmp_path) if name.startswith("deeper")] == [verdict]
+    other_way = {"model.keep": 0.5, "model.encoder_layers": 5, "model.decoder_layers": 1}  # than none of them deeper
+    write_run(tmp_path / "other way", other_way, 99.0)
+    assert [found for name, found in judged(tmp_path) if name.startswith("deeper")] == [verdict]
     assert not [name for name, _ in judged(tmp_path) if name.startswith("wider")]
 
 
