@@ -94,9 +94,8 @@ def _model() -> ConfigDict:
     model.reservoir_width = 7  # positions that a kernel of conv covers
     # The way in which gru and conv read: both, past, or auto, which is both, but past in decoders.
     model.reservoir_direction = "auto"
-    model.layerdrop = (
-        0.0  # in training, the probability that a layer is left out for a whole batch, but for the only one of a stack
-    )
+    # In training, the probability that a layer is left out for a whole batch. The only layer of a stack always stays.
+    model.layerdrop = 0.0
     return model
 
 

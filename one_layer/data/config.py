@@ -103,11 +103,6 @@ class DataConfig:
                 f"data.train={self.train!r} is the name of a part that data.held_out takes out of the training text: "
                 "give the training text another name, or leave data.held_out out"
             )
-        if "valid" in self.tests and self.valid != "valid":
-            raise UserError(
-                f"data.tests has the name 'valid', by which --split means the validation set, and that is data.valid={self.valid!r:.200}: "
-                "give the test set another name"
-            )
         self._check_columns()
         self._check_unit()
         self._check_toy()

@@ -214,6 +214,11 @@ def _check_together(run: RunConfig) -> None:
             "model.embedding=trained"
         )
     TrainedParts.of(model)
+    if "valid" in run.data.tests and run.data.valid != "valid":
+        raise UserError(
+            f"data.tests has the name 'valid', by which --split means the validation set, and that is data.valid={run.data.valid!r:.200}; "
+            "give the test set another name"
+        )
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         hint = " (bleu needs an evaluation.valid_beam of at least 1)" if run.train.select == "bleu" else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from types import SimpleNamespace
 
@@ -203,8 +204,12 @@ def test_ctrl_c_during_a_garbage_collection_is_not_lost():
         for _ in range(10**6):  # the interrupt comes between two instructions
             pass
 
-    with pytest.raises(KeyboardInterrupt):
-        report_and_go_on()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            report_and_go_on()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_every_flag_is_used_by_a_mode():

@@ -273,8 +273,8 @@ def test_a_file_of_more_than_4_gib_is_not_read(tmp_path, monkeypatch):
 
 
 def test_what_is_no_file_or_cannot_be_read_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(UserError, match="there is no such file"):
+    for path, message in ((tmp_path, "it is a folder"), (tmp_path / "none", "there is no such file")):
+        with pytest.raises(UserError, match=message):
             ticket_file.read(path)
     with pytest.raises(UserError, match=r"^it cannot be read: File name too long$"):
         ticket_file.read(tmp_path / ("a" * 300))

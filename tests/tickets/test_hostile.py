@@ -222,6 +222,6 @@ def test_bits_that_mean_nothing_are_refused(name, place_of, message, place):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(UserError, match="there is no such file"):
+    for path, message in ((tmp_path, "it is a folder"), (tmp_path / "none", "there is no such file")):
+        with pytest.raises(UserError, match=message):
             tickets.load(path)

@@ -193,7 +193,7 @@ def test_each_prompt_is_one_line_of_output(model):
         ({"evaluation.top_k": -1}, r"evaluation\.top_k is -1; it must be at least 0"),
         ({"evaluation.temperature": -1.0}, r"evaluation\.temperature is -1\.0"),
         (
-            {"data.source": "toy", "data.held_out": 0.0},
+            {"data.source": "toy", "data.directory": "", "data.held_out": 0.0},
             r"task=causal_lm, but data\.source='toy'; give data\.source=plain, tfds_text or enwik8",
         ),
         ({"task": "translation", "model.encoder_layers": 1}, r"data\.source='plain' is one text without translations"),

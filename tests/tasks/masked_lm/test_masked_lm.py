@@ -130,7 +130,7 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
     [
         ({"data.mask_share": 0.0}, r"data\.mask_share=0\.0 is not a share"),
         (
-            {"data.source": "toy", "data.held_out": 0.0},
+            {"data.source": "toy", "data.directory": "", "data.held_out": 0.0},
             r"task=masked_lm, but data\.source='toy'; give data\.source=plain",
         ),
         (
