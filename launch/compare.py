@@ -130,9 +130,8 @@ def table(pairs: list[Pair]) -> str:
     apart = [[abs(p.scores[0] - p.scores[1]) for p in pairs], [abs(p.valid[0] - p.valid[1]) for p in pairs]]
     sums = [sum(p.seconds[place] for p in pairs) for place in (0, 1)]
     bits = f"{_percent(min(shares))} to {_percent(max(shares))}" if shares else ""
-    known = [
-        [each for each in several if not math.isnan(each)] for several in apart
-    ]  # a run without test sets has no score
+    # A run without test sets has no score.
+    known = [[difference for difference in each if not math.isnan(difference)] for each in apart]
     means = [f"apart {statistics.mean(each):.3g}" if each else "" for each in known]
     rows.append([f"all {len(pairs)}", means[0], "", means[1], "", bits, *_whole(sums)])
     widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]

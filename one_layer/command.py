@@ -81,10 +81,9 @@ def ended(command: Callable[[], None]) -> None:
 
 def unloadable(config: str, error: Exception) -> UserError:
     """The user's mistake behind an error of any kind that a config file raised: what a config raises is its writer's mistake."""
-    frames = (
-        [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)[-1:]
-    )  # its text has the line
-    where = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in frames)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    said_already = isinstance(error, SyntaxError)
+    where = "" if said_already else f" ({Path(last.filename).name}, line {last.lineno})"
     said = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return UserError(f"the config {config} cannot be loaded: {said}{where}")
 

@@ -135,11 +135,12 @@ def _load(file: str) -> ModuleType:
 
 
 def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
-    runs = _called(file, module.sweep, sweep)
+    found = _called(file, module.sweep, sweep)
+    runs = list(found) if isinstance(found, Iterable) else [found]
     if not runs:
         raise UserError(f"the sweep {sweep or 'of ' + file} has no runs")
     for run in runs:
-        if not isinstance(run, dict):
+        if not (isinstance(run, dict) and all(isinstance(key, str) for key in run)):
             raise UserError(
                 f"the sweep {sweep or 'of ' + file} holds {run!r:.100}, which is no run: a sweep is a list of overrides; "
                 "vary, product and chain of configs/sweeps.py make and join such lists"

@@ -154,9 +154,9 @@ class DataConfig:
                 f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} text and then the "
                 f"{self.target_language!r:.200} text: give their names in the header, or numbers if there is none, for instance 1,2"
             )
-        numbers = [int(column) for column in columns if column.isdecimal()]
+        numbers = [column.lstrip("0") for column in columns if column.isdecimal()]
         twice = len(set(columns)) < len(columns) or len(set(numbers)) < len(numbers)
-        if twice or 0 in numbers or 0 < len(numbers) < len(columns):
+        if twice or "" in numbers or 0 < len(numbers) < len(columns):
             raise UserError(
                 f"data.columns={self.columns!r:.200} must be different names, or, for files without a header, numbers from 1"
             )

@@ -87,9 +87,7 @@ def _stack(config: ModelConfig, stack: str, string: str) -> StackSettings:
         tuple(groups),
         remat=config.remat,
         final_norm=str(config.norm) if config.norm_position == "pre" else None,
-        layerdrop=config.layerdrop
-        if len(pattern) > 1
-        else 0.0,  # without its only layer, a decoder would not see the source
+        layerdrop=config.layerdrop * (len(pattern) > 1),  # without its only layer, a decoder would not see the source
         backskip=config.backskip,
         freezing=config.freezing,
         name=stack,

@@ -89,7 +89,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
 
 def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
     models = [
-        (dimension.name(point.config), dict(setting), (*point.records, *point.missing)[0].folder.name)
+        (dimension.name(point.config), dict(setting), str((*point.records, *point.missing)[0].folder))
         for setting, (point, *_) in lines.items()
     ]
     named = [

@@ -128,7 +128,7 @@ def told_apart(models: Sequence[tuple[str, Mapping[str, str], str]]) -> list[str
 
 
 def _said(key: str, value: str | None) -> str:
-    """A value (as JSON) of a key, for people: `lr 0.001`, `no init_from`. What is no key is not said where it is not there."""
+    """A value (as JSON) of a key, for people: `lr 0.001`, `no init_from`. A mark that is no key is left out where it is missing."""
     section, _, word = key.rpartition(".")
     if value is None:
         return f"no {word}" if section else ""

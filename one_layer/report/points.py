@@ -200,7 +200,7 @@ def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> d
     names = {}
     for bench in {scored.bench for scored, _ in keys}:
         models = list(dict.fromkeys(_without(each, [_KEEP]) for scored, each in keys if scored.bench == bench))
-        known = [(naming.model(runs[each].config), dict(each), runs[each].folder.name) for each in models]
+        known = [(naming.model(runs[each].config), dict(each), str(runs[each].folder)) for each in models]
         for setting, name in zip(models, naming.told_apart(known), strict=True):
             names[bench, setting] = name
     return names
@@ -221,30 +221,37 @@ def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
 
 
 def _short(content: str) -> str:
-    """The begin of a fingerprint; without one, that it is not known."""
-    return f"content {content[:8]}" if re.match(r"[0-9a-f]{8}", content) else "content not known"
+    """The begin of a fingerprint and what follows it; without one, what is known."""
+    print_, comma, more = content.partition(",")
+    known = re.fullmatch(r"[0-9a-f ]{8,}", print_) is not None
+    return f"content {print_[:8]}{comma}{more}" if known else f"content not known: {content}"
 
 
 def _settings(records: list[Record]) -> dict[Path, Setting]:
     """The setting of each run, by its folder: what decides its score except the seed.
 
-    If runs alike, but perhaps for keep, have several training texts, it has the text too. A run of a setting and a seed that another run
-    has already had is a repetition, which is no further seed.
+    Where runs whose keys of `data` are alike were trained on several texts, the text is added. A run of a setting and a seed that another
+    run has already had is a repetition, which is no further seed.
     """
     settings = {record.folder: _setting(record) for record in records}
     texts: dict[Setting, set[str]] = {}
     for record in records:
-        texts.setdefault(_without(settings[record.folder], [_KEEP]), set()).update({record.text} - {""})
+        texts.setdefault(_of_data(settings[record.folder]), set()).update({record.text} - {""})
     times: Counter[tuple[Setting, int]] = Counter()
     for record in records:
         each = settings[record.folder]
-        if len(texts[_without(each, [_KEEP])]) > 1:
-            each = (*each, ("training text", record.text[:8] or "unknown"))
+        if len(texts[_of_data(each)]) > 1:
+            text = " ".join(part[:8] for part in record.text.split())  # of parallel text, both sides
+            each = (*each, ("training text", text or "unknown"))
         times[each, record.seed] += 1
         if (time := times[each, record.seed]) > 1:
             each = (*each, ("run", f"no. {time} of this seed"))
         settings[record.folder] = each
     return settings
+
+
+def _of_data(setting: Setting) -> Setting:
+    return tuple((name, value) for name, value in setting if name.startswith("data."))
 
 
 def _without(setting: Setting, names: Iterable[str]) -> Setting:

@@ -135,6 +135,8 @@ def _evaluation(path: Path) -> dict[str, Any]:
         values["layers"] = dict(_LAYERS.findall(name[: text.start()] if text else name))
         if text:
             values["fingerprint"] = f"another text: {text[0]}"
+    if "file_bytes" in values and not checkpoint.endswith(".safetensors"):
+        checkpoint = f"ticket-{checkpoint}"  # a file may have the name of a checkpoint
     return {**values, "checkpoint": checkpoint}
 
 

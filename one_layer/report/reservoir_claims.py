@@ -14,22 +14,27 @@ from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, curve
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
-_OF_RESERVOIRS = (*_STACKS, *(f"model.reservoir{part}" for part in ("", "_conv", "_width")), "train.backskip")
+_OF_RESERVOIRS = (
+    *_STACKS,
+    *(f"model.reservoir{part}" for part in ("", "_conv", "_width", "_direction")),
+    "train.backskip",
+)
 _LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
 
 
 def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
-    """A row for each claim, test set and model with reservoirs beside which the same model without stands."""
-    rows = [
-        [bench.title, claim, verdict.value, seen]
-        for bench, points in benches.items()
-        for claim, verdict, seen in _judged([point for point in points if point.whole and point.values])
-    ]
+    """A row for each claim and each model with reservoirs that has a counterpart without, on each test set; areas have one row for all."""
+    rows: list[list[str]] = []
+    for bench, points in benches.items():
+        for claim, verdict, seen in _judged([point for point in points if point.whole and point.values]):
+            of_test = "" if "area under" in claim else bench.title
+            if [of_test, claim, verdict.value, seen] not in rows:
+                rows.append([of_test, claim, verdict.value, seen])
     caption = (
         "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. A "
         "difference of scores counts as none if it is smaller than 1 BLEU (or 0.01) or than two standard deviations, one of areas if it is "
-        "smaller than 1 %; a claim that needs it is undecided then, and a loss that counts as none is little. Areas: as in the tables of "
-        "areas below."
+        "smaller than 1 %; a claim that needs it is undecided then, and a loss that counts as none is little. T of areas is the "
+        "end of the shortest of the runs that are compared."
     )
     return Table("Claim by claim, paper B", caption, ["test set", "claim", "here", "what was seen"], rows)
 

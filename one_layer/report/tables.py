@@ -148,7 +148,7 @@ def masks(points: list[Point]) -> Table:
     columns = ["model", "keep", "random weights", "trained", "kept by masks", "shared weights in use", "last flips"]
     caption = (
         "Kept: the ones of all masks together. Shared weights in use: those that at least one of several independent masks keeps. "
-        "Last flips: the share of mask bits that changed between the last two evaluations."
+        "Last flips: the share of mask entries that changed between the last two evaluations."
     )
     return Table("Masks", caption, columns, rows)
 
@@ -202,7 +202,7 @@ def _method(record: Record) -> list[str]:
 def areas(records: list[Record]) -> list[Table]:
     """Areas under the convergence curve up to T, divided by T (`one_layer.runs.convergence`): a table for each measure of each text.
 
-    T is the end of the shortest run. Seconds are shown only where all runs were trained on the same device, as many at a time.
+    T is the end of the shortest run. Seconds are shown only where all runs had the same device and populations of one size.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:

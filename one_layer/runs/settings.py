@@ -216,8 +216,7 @@ def _check_together(run: RunConfig) -> None:
     TrainedParts.of(model)
     if "valid" in run.data.tests and run.data.valid != "valid":
         raise UserError(
-            f"data.tests has the name 'valid', by which --split means the validation set, and that is data.valid={run.data.valid!r:.200}; "
-            "give the test set another name"
+            f"data.tests contains 'valid', but --split=valid is the validation set, data.valid={run.data.valid!r:.200}; rename the test set"
         )
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:

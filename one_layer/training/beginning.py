@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
+from one_layer.errors import UserError
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
@@ -59,7 +60,7 @@ def opened(
     with folder.locked():
         resumed = processes.told_by_the_leader(folder.claim(run))
         if not resumed and run.model_config(_FEWEST, _FEWEST).masked:
-            check_names(run.data)  # now, because the ticket is written when hours of training are over
+            _check_ticket(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
         source = None if resumed else source_of(run)
         with processes.leader_first("text"):  # it may store the text
@@ -80,6 +81,14 @@ def opened(
                 begin(run, model, corpus, folder, source, batches.batches_per_epoch)
             folder.write_config(run)
         yield Ready(run, model, corpus, folder, devices)
+
+
+def _check_ticket(run: RunConfig) -> None:
+    """Raises: UserError if no ticket could be written after hours of training."""
+    try:
+        check_names(run.data)
+    except UserError as error:
+        raise UserError(f"no ticket could be written of this run: {error}") from None
 
 
 def _made_with(corpus: Corpus, assets: TextAssets) -> bool:

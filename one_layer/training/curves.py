@@ -37,7 +37,7 @@ def draw(lines: Sequence[dict[str, Any]], select: str) -> str:
     if select != "nll":
         panels.append(Panel(f"validation {select}", {select: _points(lines, f"valid/{select}")}))
     panels.append(
-        Panel("share of mask bits changed since the last evaluation", {"flips": _points(lines, "mask/flips")})
+        Panel("share of mask entries changed since the last evaluation", {"flips": _points(lines, "mask/flips")})
     )
     panels = [panel for panel in panels if any(panel.curves.values())]
     last = max((line["step"] for line in lines), default=1)

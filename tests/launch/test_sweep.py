@@ -60,6 +60,9 @@ def sweep(name="small"):
         "misnamed": vary("config", "sparse"),
         "empty": [],
         "unjoined": [vary("seed", 1), vary("seed", 2)],
+        "generated": ({"seed": seed} for seed in (1, 2)),
+        "one": 5,
+        "keyless": [{1: 2}],
         "nothing": vary("model.keep", None),
         "open": vary("optim.warmup", None, 5),
         "numpy": product(vary("seed", *np.arange(1, 3)), vary("model.keep", *np.array([0.25, 0.5]))),
@@ -163,6 +166,8 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
         ("twice", [], "two runs of the sweep have the same folder"),
         ("empty", [], "has no runs"),
         ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
+        ("one", [], r"holds 5, which is no run"),
+        ("keyless", [], r"holds \{1: 2\}, which is no run"),
         ("nothing", [], r"the sweep gives model\.keep the value None, but the config has 0\.5"),
         ("misnamed", [], "sparse is unknown"),
     ],
@@ -180,6 +185,7 @@ def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
         (seed, keep) for seed in (1, 2) for keep in (0.25, 0.5)
     ]
     assert [run.config["optim"]["warmup"] for run in planned("open").runs] == [None, 5]
+    assert [run.config["seed"] for run in planned("generated").runs] == [1, 2]
 
 
 def test_a_get_config_that_returns_no_config_is_named(config, tmp_path):

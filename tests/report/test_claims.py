@@ -188,11 +188,18 @@ def test_depth_is_judged_at_keep_0_5_alone(tmp_path, lead, verdict):
     assert not [name for name, _ in judged(tmp_path) if name.startswith("wider")]
 
 
+def test_without_keeps_near_0_and_1_nothing_is_said_of_them(tmp_path):
+    for keep, value in ((0.3, 10.0), (0.5, 20.0), (0.7, 12.0)):
+        write_run(tmp_path / f"{keep}", {"model.keep": keep}, value)
+    assert [found for _, found in judged(tmp_path)] == ["undecided"]
+
+
 @pytest.mark.parametrize(
     ("scores", "verdict"),
     [
         ((1, 10, 20, 12, 2), "holds"),
         ((1, 10, 20, 20.5, 2), "undecided"),  # 0.7 is not clearly better than 0.5
+        ((1, 10, 20, 19.5, 2), "undecided"),  # nor 0.5 than 0.7
         ((1, 10, 20, 25, 2), "does not hold"),
         ((1, 10, 20, 12, 19.5), "undecided"),  # 0.9 is not clearly worse
         ((30, 10, 20, 12, 2), "does not hold"),

@@ -7,6 +7,7 @@ import statistics
 
 import pytest
 
+from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points
@@ -134,6 +135,31 @@ def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_
     ]
 
 
+def test_texts_that_agree_on_one_side_are_two_texts(tmp_path):
+    """The fingerprint of parallel text has one part for each side."""
+    for seed, text in ((1, "aaaa1111 bbbb2222"), (2, "aaaa1111 eeee5555")):
+        write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": text, "test": "cccc3333"})
+    assert sorted(point.values for point in found(tmp_path)) == [(30.0,), (30.0,)]
+
+
+@pytest.mark.parametrize("texts", [("small567", "small567"), ("small567", "large567")])
+def test_models_on_two_texts_are_in_no_figure_together(tmp_path, texts):
+    for keep in (0.3, 0.5):
+        for changes, text in zip(({}, {"model.weights": "multi_layer", "model.sharing": "none"}), texts, strict=True):
+            each = {**changes, "model.keep": keep, "data.source": "text", "data.directory": text}
+            write_run(tmp_path / f"{keep},{len(changes)}", each, 30.0, data={"train": text, "test": "cccc3333"})
+    kinds = {comparison.kind for comparison in comparisons(found(tmp_path))}
+    assert kinds == ({"figure2"} if len(set(texts)) == 1 else {"keep"})
+
+
+def test_a_ticket_in_a_file_named_best_is_not_the_best_checkpoint(tmp_path):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    values = {"split": "test", "checkpoint": "here/best", **SEARCH, "bleu_tokenized": 12.0, "file_bytes": 99}
+    values |= {"layers": {}, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
+    (folder / "evaluation-test-ticket-best.json").write_text(json.dumps(values))
+    assert sorted((point.values, point.whole) for point in found(tmp_path)) == [((12.0,), False), ((30.0,), True)]
+
+
 def test_a_second_run_of_a_seed_is_no_second_seed(tmp_path):
     for name, seed, value in (("a", 1, 30.0), ("b", 2, 32.0), ("c", 1, 31.0)):
         write_run(tmp_path / name, {"seed": seed}, value)
@@ -151,7 +177,7 @@ def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
     for share in (0.15, 0.3):
         changes = {"task": "masked_lm", "data.mask_share": share}
         write_run(tmp_path / f"{share}", changes, 0.0, test={"test": {"nll": 3.0}})
-    assert len({point.bench for point in found(tmp_path)}) == 2
+    assert len({point.bench for point in found(tmp_path)}) == len({point.bench.title for point in found(tmp_path)}) == 2
 
 
 def test_a_run_is_not_missed_where_another_was_only_scored_once_more(tmp_path):
@@ -189,6 +215,12 @@ def test_no_two_models_of_a_bench_have_one_name(tmp_path, changes):
     every = found(tmp_path)
     assert len({(point.name, point.keep) for point in every}) == len(every) == 4
     assert len({point.name for point in every}) == 2
+
+
+def test_folders_of_one_name_in_two_sweeps_are_two_models(tmp_path):
+    for sweep, value in (("x", 0.1), ("y", 0.2)):
+        write_run(tmp_path / sweep / "seed=1", {f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")}, 30.0)
+    assert len({point.name for point in found(tmp_path, "*/*")}) == 2
 
 
 def test_benches_of_one_test_set_and_measure_have_titles_of_their_own(tmp_path):

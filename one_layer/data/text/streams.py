@@ -17,7 +17,9 @@ def read_input(path: str) -> list[str]:
     if path:
         kind = Path(path)
         if kind.is_fifo() or kind.is_char_device():
-            return split_lines(kind.read_bytes(), path)
+            if not (lines := split_lines(kind.read_bytes(), path)):
+                raise UserError(f"{path} is empty; give lines to read")
+            return lines
         return read_lines(path)
     if sys.stdin is None:
         raise UserError("stdin is closed; pipe lines into it, or give --input=FILE")
