@@ -224,7 +224,11 @@ def _short(content: str) -> str:
     """The begin of a fingerprint and what follows it; without one, what is known."""
     print_, comma, more = content.partition(",")
     known = re.fullmatch(r"[0-9a-f ]{8,}", print_) is not None
-    return f"content {print_[:8]}{comma}{more}" if known else f"content not known: {content}"
+    return (
+        f"content {print_[:8]}{comma}{more}"
+        if known
+        else f"content not known: {', '.join(filter(None, content.split(', ')))}"
+    )
 
 
 def _settings(records: list[Record]) -> dict[Path, Setting]:
