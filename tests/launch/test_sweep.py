@@ -18,7 +18,6 @@ from launch import sweep
 from launch.sweeps import plan as plans
 from launch.sweeps.display import Display
 from launch.sweeps.jobs import LocalLauncher
-from launch.sweeps.plan import folder_name
 from launch.sweeps.progress import Progress, progress
 from launch.sweeps.queue import Queue
 from one_layer.errors import UserError
@@ -26,65 +25,6 @@ from one_layer.runs.lock import locked
 from tests import ROOT
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
-CONFIG = """
-import numpy as np
-from ml_collections import ConfigDict, config_dict
-from configs.sweeps import chain, product, vary
-
-def get_config(arg="one_layer"):
-    if arg not in ("one_layer", "dense"):
-        raise ValueError(f"{arg} is unknown")
-    return ConfigDict({
-        "seed": 1,
-        "model": {"weights": arg, "keep": 0.5, "embedding_path": ""},
-        "data": {"seed": 1, "tests": ("test",)},
-        "train": {"updates": 10, "epochs": 0},
-        "optim": {"warmup": config_dict.placeholder(int)},
-    })
-
-def sweep(name="small"):
-    keeps = product(vary("model.keep", 0.3, 0.5), vary("seed", 1, 2))
-    return {
-        "small": keeps,
-        "grown": chain(keeps, product(vary("model.keep", 0.7), vary("train.updates", 10, 20))),
-        "failing": vary("model.keep", 0.9, 0.3),
-        "late": vary("model.keep", 0.8),
-        "linked": [
-            {"model.embedding_path": "{sweep}/dense,keep=0.3"}, {"config": "dense", "model.keep": 0.3},
-            {"config": "dense", "model.keep": 0.9}, {"config": "dense", "model.embedding_path": "{sweep}/dense,keep=0.9"},
-        ],
-        "unknown": vary("model.kep", 0.3),
-        "mistyped": vary("model.keep", "half"),
-        "twice": [{"seed": 1}, {"model.keep": 0.5}],
-        "named": vary("config", "one_layer", "dense"),
-        "misnamed": vary("config", "sparse"),
-        "empty": [],
-        "unjoined": [vary("seed", 1), vary("seed", 2)],
-        "generated": ({"seed": seed} for seed in (1, 2)),
-        "one": 5,
-        "keyless": [{1: 2}],
-        "nothing": vary("model.keep", None),
-        "open": vary("optim.warmup", None, 5),
-        "numpy": product(vary("seed", *np.arange(1, 3)), vary("model.keep", *np.array([0.25, 0.5]))),
-    }[name]
-"""
-
-
-@pytest.fixture
-def config(tmp_path):
-    path = tmp_path / "small.py"
-    path.write_text(CONFIG)
-    return path
-
-
-@pytest.fixture
-def planned(config, tmp_path):
-    """Plans a sweep of the small config in the folder `runs`."""
-
-    def plan(name="small", *shared):
-        return plans.make(str(config), name, list(shared), tmp_path / "runs")
-
-    return plan
 
 
 def run(plan, jobs=2):
@@ -153,71 +93,6 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
     assert not (tmp_path / "runs" / "dense").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "shared", "message"),
-    [
-        ("unknown", [], r"unknown key model\.kep in the config; did you mean model\.keep\?"),
-        ("small", ["--config.model.kep=0.3"], r"unknown key model\.kep in the config"),
-        ("small", ["--config.train.updates=many"], "many"),
-        ("mistyped", [], "half"),
-        ("missing", [], r"the config .*small\.py cannot be loaded: KeyError: 'missing'"),
-        ("small", ["--config.seed=3"], "the sweep varies it; leave this option out"),
-        ("small", ["--confg=3"], "confg"),
-        ("twice", [], "two runs of the sweep have the same folder"),
-        ("empty", [], "has no runs"),
-        ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
-        ("one", [], r"holds 5, which is no run"),
-        ("keyless", [], r"holds \{1: 2\}, which is no run"),
-        ("nothing", [], r"the sweep gives model\.keep the value None, but the config has 0\.5"),
-        ("misnamed", [], "sparse is unknown"),
-    ],
-)
-def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
-    with pytest.raises(UserError, match=message):
-        planned(name, *shared)
-    assert not (tmp_path / "runs").exists()
-
-
-def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
-    plan = planned("numpy")
-    plan.claim()
-    assert [(run.config["seed"], run.config["model"]["keep"]) for run in plan.runs] == [
-        (seed, keep) for seed in (1, 2) for keep in (0.25, 0.5)
-    ]
-    assert [run.config["optim"]["warmup"] for run in planned("open").runs] == [None, 5]
-    assert [run.config["seed"] for run in planned("generated").runs] == [1, 2]
-
-
-def test_a_get_config_that_returns_no_config_is_named(config, tmp_path):
-    config.write_text("def get_config():\n    return {'seed': 1}\n\ndef sweep():\n    return [{'seed': 2}]\n")
-    with pytest.raises(UserError, match=r"get_config of .*small\.py returns \{'seed': 1\}, which is no ConfigDict"):
-        plans.make(str(config), "", [], tmp_path / "runs")
-
-
-@pytest.mark.parametrize(
-    ("get_config", "message"),
-    [("def get_config():\n    return 1", "TypeError: get_config.. takes 0 positional"), ("1/0", "ZeroDivisionError")],
-)
-def test_a_config_that_cannot_be_loaded(config, tmp_path, get_config, message):
-    """The first one does not take the argument that its sweep gives."""
-    config.write_text(f"{get_config}\n\ndef sweep():\n    return [{{'config': 'dense'}}]\n")
-    with pytest.raises(UserError, match=rf"the config .*small\.py cannot be loaded: {message}"):
-        plans.make(str(config), "", [], tmp_path / "runs")
-
-
-def test_an_argument_is_given_once(config, tmp_path):
-    plan = plans.make(f"{config}:dense", "small", [], tmp_path / "runs")
-    assert all(run.config["model"]["weights"] == "dense" for run in plan.runs)
-    with pytest.raises(UserError, match="leave :dense out"):
-        plans.make(f"{config}:dense", "named", [], tmp_path / "runs")
-
-
-@pytest.mark.parametrize("path", ["nowhere.py", "."])
-def test_a_config_must_be_there(tmp_path, path):
-    with pytest.raises(UserError, match="is no Python file"):
-        plans.make(path, "", [], tmp_path)
-
-
 def test_a_folder_of_another_sweep_is_refused(planned, config, tmp_path):
     run(planned())
     before = (tmp_path / "runs" / "sweep.json").read_bytes()
@@ -244,18 +119,6 @@ def test_only_one_process_runs_a_sweep(planned, tmp_path):
         run(planned())
 
 
-def test_names_do_not_depend_on_other_runs_and_can_be_folders():
-    config = {"seed": 1, "data.seed": 1, "model.keep": 0.5, "model.embedding_path": "", "data.tests": ["test"]}
-    assert folder_name({"model.keep": 0.3, "seed": 2}, config) == "keep=0.3,seed=2"
-    assert folder_name({"seed": 2, "model.keep": 0.3, "data.seed": 1}, config) == "keep=0.3,seed=2"
-    assert folder_name({"data.seed": 2}, config) == "data.seed=2"
-    assert folder_name({"config": "dense", "seed": 1}, config) == "dense"
-    assert folder_name({"seed": 1}, config) == "default"
-    one, other = (folder_name({"model.embedding_path": path}, config) for path in ("a/b", "a b"))
-    assert one != other and not {"/", " "} & set(one + other)
-    assert len(folder_name({"model.embedding_path": 300 * "x"}, config)) < 150
-
-
 class Started:
     """The command in a process of its own, which the tests may interrupt or kill."""
 
@@ -280,25 +143,26 @@ command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
 
 
 def wait_for(condition):
+    """Waits until `condition` holds, for at most half a minute. Returns: whether it does."""
     for _ in range(600):
         if condition():
-            return
+            return True
         time.sleep(0.05)
-    raise AssertionError("it did not happen")
+    return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
     folder = tmp_path / "runs"
     started = Started(config, folder)
-    wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
     started.process.send_signal(number)
     code, printed = started.end()
     assert code == 128 + number and "the same command goes on" in printed
     assert [path.read_text() for path in folder.glob("*/saved")] == 2 * [str(int(number))]
     assert sorted(row["state"] for row in rows(folder).values()) == 2 * ["interrupted"] + 2 * ["waiting"]
     again = Started(config, folder)
-    wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
     again.process.send_signal(number)
     assert again.end()[0] == 128 + number
     assert Started(config, folder).end()[0] == 0
@@ -310,10 +174,10 @@ def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tm
 def test_a_kill_leaves_no_run_behind(config, tmp_path):
     folder = tmp_path / "runs"
     started = Started(config, folder)
-    wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
     started.process.kill()
     started.end()
-    wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
+    assert wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
 
 
 def test_the_table_shows_every_state(planned, tmp_path):
@@ -364,26 +228,6 @@ def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, c
     words = capsys.readouterr().out.split()
     assert words[:3] == ["python", "main.py", f"--config={config}"] and "--config.seed=2" in words
     assert words.count("main.py") == 1 and sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
-    words = ["--config=configs/toy.py", f"--workdir={tmp_path / 'runs'}", "--config.optim.lr=-1"]
-    with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
-        sweep.main(words)
-    assert not (tmp_path / "runs").exists()
-
-
-def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
-    """A masked model has masked embeddings, whether the sweep says so or not."""
-    config = tmp_path / "equal.py"
-    config.write_text(
-        "from configs import toy\nfrom configs.sweeps import chain, vary\nget_config = toy.get_config\n"
-        "def sweep():\n    return chain([{}], vary('model.embedding', 'masked'))\n"
-    )
-    with pytest.raises(
-        UserError, match=r"same config: \{\} and \{'model\.embedding': 'masked'\}; leave one of them out$"
-    ):
-        sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"])
 
 
 @pytest.mark.slow

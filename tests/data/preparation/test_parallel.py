@@ -32,13 +32,13 @@ def test_processes_end_when_their_parent_is_killed() -> None:
     program = "import time; from one_layer.data.preparation.parallel import in_order; list(in_order(time.sleep, [600] * 2, 2))"
     first = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
     try:
-        until(lambda: len(workers(first.pid)) == 2)
+        assert until(lambda: len(workers(first.pid)) == 2)
         begun = workers(first.pid)
         time.sleep(2)  # the processes have started and are working
     finally:
         first.kill()
         first.wait()
-    until(lambda: not any(alive(pid) for pid in begun))
+    assert until(lambda: not any(alive(pid) for pid in begun))
 
 
 def workers(pid: int) -> list[int]:
@@ -54,13 +54,13 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(condition) -> None:
-    """Waits until `condition` holds, for at most a minute."""
+def until(condition) -> bool:
+    """Waits until `condition` holds, for at most a minute. Returns: whether it does."""
     for _ in range(600):
         if condition():
-            return
+            return True
         time.sleep(0.1)
-    pytest.fail("it did not come about")
+    return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which cores a process may use")

@@ -1,0 +1,107 @@
+"""Plans of sweeps: which runs there are, how their folders are named, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from launch import sweep
+from launch.sweeps import plan as plans
+from launch.sweeps.plan import folder_name
+from one_layer.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "message"),
+    [
+        ("unknown", [], r"unknown key model\.kep in the config; did you mean model\.keep\?"),
+        ("small", ["--config.model.kep=0.3"], r"unknown key model\.kep in the config"),
+        ("small", ["--config.train.updates=many"], "many"),
+        ("mistyped", [], "half"),
+        ("missing", [], r"the config .*small\.py cannot be loaded: KeyError: 'missing'"),
+        ("small", ["--config.seed=3"], "the sweep varies it; leave this option out"),
+        ("small", ["--confg=3"], "confg"),
+        ("twice", [], "two runs of the sweep have the same folder"),
+        ("empty", [], "has no runs"),
+        ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
+        ("one", [], r"holds 5, which is no run"),
+        ("keyless", [], r"holds \{1: 2\}, which is no run"),
+        ("nothing", [], r"the sweep gives model\.keep the value None, but the config has 0\.5"),
+        ("misnamed", [], "sparse is unknown"),
+    ],
+)
+def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
+    with pytest.raises(UserError, match=message):
+        planned(name, *shared)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
+    plan = planned("numpy")
+    plan.claim()
+    assert [(run.config["seed"], run.config["model"]["keep"]) for run in plan.runs] == [
+        (seed, keep) for seed in (1, 2) for keep in (0.25, 0.5)
+    ]
+    assert [run.config["optim"]["warmup"] for run in planned("open").runs] == [None, 5]
+    assert [run.config["seed"] for run in planned("generated").runs] == [1, 2]
+
+
+def test_a_get_config_that_returns_no_config_is_named(config, tmp_path):
+    config.write_text("def get_config():\n    return {'seed': 1}\n\ndef sweep():\n    return [{'seed': 2}]\n")
+    with pytest.raises(UserError, match=r"get_config of .*small\.py returns \{'seed': 1\}, which is no ConfigDict"):
+        plans.make(str(config), "", [], tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("get_config", "message"),
+    [("def get_config():\n    return 1", "TypeError: get_config.. takes 0 positional"), ("1/0", "ZeroDivisionError")],
+)
+def test_a_config_that_cannot_be_loaded(config, tmp_path, get_config, message):
+    """The first one does not take the argument that its sweep gives."""
+    config.write_text(f"{get_config}\n\ndef sweep():\n    return [{{'config': 'dense'}}]\n")
+    with pytest.raises(UserError, match=rf"the config .*small\.py cannot be loaded: {message}"):
+        plans.make(str(config), "", [], tmp_path / "runs")
+
+
+def test_an_argument_is_given_once(config, tmp_path):
+    plan = plans.make(f"{config}:dense", "small", [], tmp_path / "runs")
+    assert all(run.config["model"]["weights"] == "dense" for run in plan.runs)
+    with pytest.raises(UserError, match="leave :dense out"):
+        plans.make(f"{config}:dense", "named", [], tmp_path / "runs")
+
+
+@pytest.mark.parametrize("path", ["nowhere.py", "."])
+def test_a_config_must_be_there(tmp_path, path):
+    with pytest.raises(UserError, match="is no Python file"):
+        plans.make(path, "", [], tmp_path)
+
+
+def test_names_do_not_depend_on_other_runs_and_can_be_folders():
+    config = {"seed": 1, "data.seed": 1, "model.keep": 0.5, "model.embedding_path": "", "data.tests": ["test"]}
+    assert folder_name({"model.keep": 0.3, "seed": 2}, config) == "keep=0.3,seed=2"
+    assert folder_name({"seed": 2, "model.keep": 0.3, "data.seed": 1}, config) == "keep=0.3,seed=2"
+    assert folder_name({"data.seed": 2}, config) == "data.seed=2"
+    assert folder_name({"config": "dense", "seed": 1}, config) == "dense"
+    assert folder_name({"seed": 1}, config) == "default"
+    one, other = (folder_name({"model.embedding_path": path}, config) for path in ("a/b", "a b"))
+    assert one != other and not {"/", " "} & set(one + other)
+    assert len(folder_name({"model.embedding_path": 300 * "x"}, config)) < 150
+
+
+def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
+    words = ["--config=configs/toy.py", f"--workdir={tmp_path / 'runs'}", "--config.optim.lr=-1"]
+    with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
+        sweep.main(words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
+    """A masked model has masked embeddings, whether the sweep says so or not."""
+    config = tmp_path / "equal.py"
+    config.write_text(
+        "from configs import toy\nfrom configs.sweeps import chain, vary\nget_config = toy.get_config\n"
+        "def sweep():\n    return chain([{}], vary('model.embedding', 'masked'))\n"
+    )
+    with pytest.raises(
+        UserError, match=r"same config: \{\} and \{'model\.embedding': 'masked'\}; leave one of them out$"
+    ):
+        sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"])

@@ -1,0 +1,156 @@
+"""Pictures of the report: what is compared, how it is named, and that what is drawn is what the points say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from one_layer.report import naming
+from one_layer.report.curves import convergence, score_against_bytes
+from one_layer.report.figures import comparisons, draw
+from one_layer.report.points import points
+from one_layer.report.reading import read_runs
+from tests.report.made_runs import KEEPS, found, write_run
+
+
+def test_a_figure_compares_models_that_differ_in_one_thing(runs):
+    each = {comparison.kind: comparison for comparison in comparisons(points(read_runs(str(runs))))}
+    assert each.keys() == {"figure2", "figure3", "figure4", "figure5"}
+    assert [line.name for line in each["figure2"].lines] == ["L layers", "one layer"]
+    assert [line.name for line in each["figure3"].lines] == ["pre-trained, masked", "random, masked"]
+    assert [line.name for line in each["figure5"].lines] == ["kaiming uniform", "xavier uniform"]
+    for comparison in each.values():
+        assert all([point.keep for point in line.points] == list(KEEPS) for line in comparison.lines)
+        assert [len(point.values) for point in comparison.dense] == [3]
+
+
+def test_models_of_paper_b_have_names_of_their_own():
+    dense = {
+        "model.weights": "dense",
+        "model.encoder_layers": "4L+3R",
+        "model.decoder_layers": 1,
+        "model.reservoir": "gru",
+    }
+    plain = {**dense, "model.encoder_layers": "LLLL"}
+    models = [
+        dense,
+        {**dense, "model.reservoir": "conv"},
+        {**dense, "train.backskip": "identity"},
+        {**dense, "train.backskip": "policy"},
+        plain,
+        {**plain, "model.layerdrop": 0.1},
+    ]
+    names = naming.distinct(models)
+    assert len(set(names)) == len(models)
+    assert (
+        names[4] == naming.distinct([{**plain, "model.reservoir": "conv"}])[0]
+    )  # the kind of reservoirs that are not there
+
+
+def test_models_whose_random_weights_are_drawn_in_other_ways_have_other_names():
+    plain = {"model.weights": "one_layer", "model.init_scheme": "signed_constant", "model.init_attention": "scheme"}
+    models = [
+        plain,
+        {**plain, "model.init_attention": "xavier"},
+        {**plain, "model.init_preset": "reference", "model.init_attention": "xavier"},
+        {**plain, "model.init_preset": "reference"},
+        {**plain, "model.init_scheme": "xavier_uniform"},
+        {**plain, "model.init_embedding": "xavier_uniform"},
+        {**plain, "model.init_qk_gain": 2.8},
+        {**plain, "model.scale_by_keep": False},
+        {**plain, "optim.freeze": "masks"},
+    ]
+    assert len({naming.model(each) for each in models}) == len(models)
+    before = {key: value for key, value in plain.items() if key != "model.init_attention"}  # a record without the key
+    now = {**plain, "model.init_embedding": "", "model.init_qk_gain": 1.0, "model.scale_by_keep": True}
+    assert naming.model(before) == naming.model(plain) == naming.model(now)
+
+
+def test_a_line_that_nothing_is_compared_with_is_drawn_too(tmp_path):
+    for keep in (0.3, 0.5):
+        write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
+    assert [comparison.kind for comparison in comparisons(found(tmp_path))] == ["keep"]
+
+
+@pytest.mark.parametrize(("members", "axis"), [((1, 1), "seconds"), ((1, 3), "update")])
+def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_path, members, axis):
+    for seed, count in zip((1, 2), members, strict=True):
+        write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0, members=count)
+    (picture,) = convergence(found(tmp_path), 1)
+    (axes,) = picture.figure.axes
+    factor = 0.6 if axis == "seconds" else 1.0
+    assert axes.get_xlabel().startswith(axis)
+    assert all(
+        list(line.get_xdata()) == pytest.approx([factor * step for step in (25, 50, 75, 100)]) for line in axes.lines
+    )
+
+
+def test_nll_of_other_tokens_is_drawn_apart(tmp_path):
+    for merges in (100, 200):
+        write_run(tmp_path / f"{merges}", {"data.bpe_merges": merges}, 90.0)
+    assert len(convergence(found(tmp_path), 1)) == 2
+
+
+def test_of_too_many_models_the_best_are_drawn(tmp_path):
+    for rate in range(1, 10):
+        write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 50.0 + rate)
+    (picture,) = convergence(found(tmp_path), 1)
+    names = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+    assert [name.partition("lr ")[2][:3] for name in names] == [f"{rate}.0" for rate in range(4, 10)]
+    assert len(picture.points) == 9 and "3 worse models" in picture.caption
+
+
+def drawn(axes):
+    """Of each series with error bars: x, y, half the bar, colour, marker, and whether the mark is filled."""
+    for container in axes.containers:
+        line, _, (bars,) = container.lines
+        halves = [(segment[1][1] - segment[0][1]) / 2 for segment in bars.get_segments()]
+        filled = line.get_markerfacecolor() != "none"
+        yield list(line.get_xdata()), list(line.get_ydata()), halves, line.get_color(), line.get_marker(), filled
+
+
+def test_a_figure_shows_its_points_their_deviations_and_what_is_missing(runs):
+    for comparison in comparisons(points(read_runs(str(runs)))):
+        (axes,) = draw(comparison, 1).figure.axes
+        for line, (x, y, halves, *_) in zip(comparison.lines, drawn(axes), strict=True):
+            there = [point for point in line.points if point.mean is not None]
+            assert (x, y) == ([point.keep for point in there], [point.mean for point in there])
+            assert halves == pytest.approx([point.deviation for point in there]) and min(halves) > 0
+        crosses = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x"]
+        assert crosses == [point.keep for line in comparison.lines for point in line.points if point.mean is None]
+
+
+def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
+    """Two dense models, of which one has a file in 4 bits, and eight masked ones, so that colours come again."""
+    dense = {"model.weights": "dense", "model.embedding": "trained"}
+    for seed, rate in ((1, 0.1), (2, 0.1), (1, 0.2)):
+        write_run(tmp_path / f"{rate},{seed}", {**dense, "seed": seed, "optim.lr": rate}, 40.0 + seed)
+    values = {
+        "split": "test",
+        "checkpoint": "ticket-int4",
+        "bleu_tokenized": 39.0,
+        "file_bytes": 500_000,
+        "fingerprint": "cccc3333",
+    }
+    (tmp_path / "0.1,1" / "evaluation-test.json").write_text(
+        json.dumps({**values, "signature": "tok:13a|version:2.6.0"})
+    )
+    for rate in range(1, 9):
+        write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 30.0)
+    every = found(tmp_path)
+    (picture,) = score_against_bytes(every, 1)
+    series = list(drawn(picture.figure.axes[0]))
+    marks = {(x, y): filled for xs, ys, _, _, _, filled in series for x, y in zip(xs, ys, strict=True)}
+    assert marks == {(point.bytes[0], point.mean): point.bytes[1] for point in every}
+    assert len({mark[3:] for mark in series}) == len(series) > 6
+
+
+def test_a_run_with_one_evaluation_is_a_dot_and_one_without_any_is_left_out(tmp_path):
+    for seed, evaluations in (1, 4), (2, 1), (3, 0):
+        metrics = write_run(tmp_path / str(seed), {"seed": seed}, 90.0) / "metrics.jsonl"
+        metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:evaluations]))
+    (picture,) = convergence(found(tmp_path), 1)
+    (axes,) = picture.figure.axes
+    seen = [(len(line.get_xdata()), line.get_linestyle(), line.get_marker()) for line in axes.lines]
+    assert seen == [(4, "-", "None"), (1, "None", "o")]
