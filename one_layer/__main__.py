@@ -293,10 +293,7 @@ def _parse(argv: list[str]) -> list[str]:
         rest = flags.FLAGS(argv)
         # A missing file raises only when an attribute is read.
         if flags.FLAGS["config"].present and not hasattr(_CONFIG.value, "to_dict"):
-            raise UserError(
-                f"get_config of {_config_in(argv)} returns {_CONFIG.value!r:.100}, which is no ConfigDict; return what "
-                "configs/common.py makes"
-            )
+            raise command.no_config(_config_in(argv), _CONFIG.value)
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         if command.raised_by_config(error):

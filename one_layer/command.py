@@ -88,6 +88,13 @@ def unloadable(config: str, error: Exception) -> UserError:
     return UserError(f"the config {config} cannot be loaded: {said}{where}")
 
 
+def no_config(file: str, found: object) -> UserError:
+    """The user's mistake of a `get_config` that returns something else than a config."""
+    return UserError(
+        f"get_config of {file} returns {found!r:.100}, which is no ConfigDict; return what configs/common.py makes"
+    )
+
+
 def raised_by_config(error: Exception) -> bool:
     """Whether an error is from the code of a config, not from the libraries that read configs and flags, nor a sentence for users."""
     by = Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts

@@ -18,7 +18,7 @@ import numpy as np
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from one_layer.command import sentence, unloadable
+from one_layer.command import no_config, sentence, unloadable
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
@@ -173,9 +173,7 @@ def _run(
 ) -> Run:
     plain = _called(file, module.get_config, argument)
     if not isinstance(plain, ConfigDict):
-        raise UserError(
-            f"get_config of {file} returns {plain!r:.100}, which is no ConfigDict; return what configs/common.py makes"
-        )
+        raise no_config(file, plain)
     varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
     defaults = flatten(plain.to_dict())
     refuse_unknown("", varied, set(defaults))

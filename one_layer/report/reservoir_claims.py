@@ -11,7 +11,7 @@ from one_layer.report.claims import Judged, Verdict, above, lead, slack
 from one_layer.report.points import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
-from one_layer.runs.convergence import AXES, curve
+from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
 _OF_RESERVOIRS = (
@@ -70,9 +70,8 @@ def _areas(one: Point, other: Point, names: str) -> Iterator[Judged]:
         if not known or (axis == "seconds" and not alike_in_time(runs)):
             continue
         (measure,) = measures
-        curves = [curve(each, measure, axis) for each in lines]
-        until = min(each.x[-1] for each in curves)
-        areas = [each.mean(until) * (-1 if each.less_is_better else 1) for each in curves]
+        until, found = means(lines, measure, axis)
+        areas = [-area if measure in LESS_IS_BETTER else area for area in found]
         ours, theirs = areas[: len(one.records)], areas[len(one.records) :]
         gain = statistics.fmean(ours) - statistics.fmean(theirs)
         spread = sum(statistics.variance(each) for each in (ours, theirs) if len(each) > 1) ** 0.5

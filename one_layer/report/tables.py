@@ -10,7 +10,7 @@ from one_layer.report import naming, published
 from one_layer.report.measures import MEASURES
 from one_layer.report.points import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
-from one_layer.runs.convergence import AXES, LESS_IS_BETTER, curve
+from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
 
 
 class Table(NamedTuple):
@@ -218,11 +218,10 @@ def _areas(measure: str, content: str, records: list[Record]) -> Table:
         known = all(name in line for record in records for line in record.metrics if f"valid/{measure}" in line)
         if not known or (axis == "seconds" and not alike_in_time(records)):
             continue
-        curves = [curve(record.metrics, measure, axis) for record in records]
-        until = min(each.x[-1] for each in curves)
+        until, areas = means([record.metrics for record in records], measure, axis)
         columns.append(f"by {axis}, T = {until:.4g}")
-        for row, each in zip(cells, curves, strict=True):
-            row.append(f"{each.mean(until):.4g}")
+        for row, area in zip(cells, areas, strict=True):
+            row.append(f"{area:.4g}")
     less = "Less" if measure in LESS_IS_BETTER else "More"
     caption = f"Area under the curve of {measure} on valid up to T, divided by T. {less} is better. T is the end of the shortest run."
     if content:

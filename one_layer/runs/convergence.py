@@ -84,6 +84,13 @@ def curve(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
     return Curve(x, tuple(float(line[f"valid/{score}"]) for line in lines), score in LESS_IS_BETTER)
 
 
+def means(runs: Sequence[Sequence[Mapping[str, Any]]], score: str, axis: str) -> tuple[float, list[float]]:
+    """The end T of the shortest of the runs on `axis`, and for each run the mean score up to T. Raises: UserError as `curve` does."""
+    curves = [curve(metrics, score, axis) for metrics in runs]
+    until = min(each.x[-1] for each in curves)
+    return until, [each.mean(until) for each in curves]
+
+
 def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
     """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`.
 
