@@ -221,7 +221,7 @@ def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
 
 
 def _short(content: str) -> str:
-    """The begin of a fingerprint and what follows it; without one, what is known."""
+    """The beginning of a fingerprint and what follows it; without one, what is known."""
     print_, comma, more = content.partition(",")
     known = re.fullmatch(r"[0-9a-f ]{8,}", print_) is not None
     return (

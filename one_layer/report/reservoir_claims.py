@@ -25,42 +25,52 @@ _LEAST = 0.01  # smaller differences of two areas than this share, or than two s
 def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
     """A row for each claim and each model with reservoirs that has a counterpart without, on each test set; areas have one row for all."""
     rows: list[list[str]] = []
+    areas: dict[str, list[str]] = {}  # by their claims: the same models may have been scored on several test sets
     for bench, points in benches.items():
-        for claim, verdict, seen in _judged([point for point in points if point.whole and point.values]):
-            of_test = "" if "area under" in claim else bench.title
-            if [of_test, claim, verdict.value, seen] not in rows:
-                rows.append([of_test, claim, verdict.value, seen])
+        known = [point for point in points if point.whole and point.values]
+        rows += [[bench.title, claim, verdict.value, seen] for claim, verdict, seen in _scores(known)]
+        for one, other in _pairs(known):
+            areas |= {claim: ["", claim, verdict.value, seen] for claim, verdict, seen in _areas(one, other)}
     caption = (
         "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. A "
         "difference of scores counts as none if it is smaller than 1 BLEU (or 0.01) or than two standard deviations, one of areas if it is "
         "smaller than 1 %; a claim that needs it is undecided then, and a loss that counts as none is little. T of areas is the "
         "end of the shortest of the runs that are compared."
     )
-    return Table("Claim by claim, paper B", caption, ["test set", "claim", "here", "what was seen"], rows)
+    return Table(
+        "Claim by claim, paper B", caption, ["test set", "claim", "here", "what was seen"], [*rows, *areas.values()]
+    )
 
 
-def _judged(points: Sequence[Point]) -> Iterator[Judged]:
-    plain = [point for point in points if not _has_reservoirs(point)]
-    for point in filter(_has_reservoirs, points):
-        skips = point.config.get("train.backskip", "off") != "off"
-        for other in plain:
-            if not skips and point.without(_OF_RESERVOIRS) == other.without(_OF_RESERVOIRS):
-                names = f"{point.name} and {other.name}"
-                seen = f"difference {lead(point, other):+.4g}"
-                yield f"reservoirs improve the test score: {names}", above(point, other), seen
-                yield from _areas(point, other, names)
+def _pairs(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
+    """Every model with reservoirs and true gradients, with every model without reservoirs that is alike in all else."""
+    for one in points:
         for other in points:
-            same = point.without(["train.backskip"]) == other.without(["train.backskip"])
-            if skips and same and other.config.get("train.backskip", "off") == "off":
-                verdict = Verdict.HOLDS if lead(point, other) >= -slack(point, other) else Verdict.FAILS
-                yield f"backskipping costs little: {point.name}", verdict, f"difference {lead(point, other):+.4g}"
+            with_and_without = _has_reservoirs(one) and not _skips(one) and not _has_reservoirs(other)
+            if with_and_without and one.without(_OF_RESERVOIRS) == other.without(_OF_RESERVOIRS):
+                yield one, other
+
+
+def _scores(points: Sequence[Point]) -> Iterator[Judged]:
+    for one, other in _pairs(points):
+        seen = f"difference {lead(one, other):+.4g}"
+        yield f"reservoirs improve the test score: {one.name} and {other.name}", above(one, other), seen
+    for one in filter(_skips, points):
+        for other in points:
+            if not _skips(other) and one.without(["train.backskip"]) == other.without(["train.backskip"]):
+                verdict = Verdict.HOLDS if lead(one, other) >= -slack(one, other) else Verdict.FAILS
+                yield f"backskipping costs little: {one.name}", verdict, f"difference {lead(one, other):+.4g}"
+
+
+def _skips(point: Point) -> bool:
+    return point.config.get("train.backskip", "off") != "off"
 
 
 def _has_reservoirs(point: Point) -> bool:
     return any("R" in expand(key.partition(".")[2], point.config.get(key) or 0, "L") for key in _STACKS)
 
 
-def _areas(one: Point, other: Point, names: str) -> Iterator[Judged]:
+def _areas(one: Point, other: Point) -> Iterator[Judged]:
     """Judges by the areas over operations, and over seconds where these can be compared."""
     runs = (*one.records, *other.records)
     measures = {str(record.result.get("valid", {}).get("select")) for record in runs}
@@ -81,7 +91,11 @@ def _areas(one: Point, other: Point, names: str) -> Iterator[Judged]:
         seen = (
             f"{abs(statistics.fmean(ours)):.4g} and {abs(statistics.fmean(theirs)):.4g} of {measure}, T = {until:.4g}"
         )
-        yield f"reservoirs have a better area under the convergence curve by {word}: {names}", verdict, seen
+        yield (
+            f"reservoirs have a better area under the convergence curve by {word}: {one.name} and {other.name}",
+            verdict,
+            seen,
+        )
 
 
 def _evaluations(record: Record, measures: set[str]) -> list[dict[str, Any]]:
