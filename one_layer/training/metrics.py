@@ -1,4 +1,4 @@
-"""The metrics of a run: lines of JSON, the same values for TensorBoard, and the share of mask bits that changed."""
+"""The metrics of a run: lines of JSON, and the same values for TensorBoard."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ import json
 import math
 import os
 import time
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Int, UInt8
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
 from one_layer.files import write_atomically
-from one_layer.layers.matrix import ONE_AFTER_THE_OTHER, Selecting, select
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_metrics
-from one_layer.supermask import Supermask
 
 
 class MetricsLog:
@@ -99,48 +91,3 @@ class _Board:
         event.wall_time = time.time()
         self._writer.write_event(event)
         self._writer.flush()
-
-
-@partial(jax.tree_util.register_dataclass, data_fields=["bits", "negative"], meta_fields=["count"])
-@dataclass(frozen=True, eq=False)
-class PackedMask:
-    """Where the masks of all layers of a matrix are above 0 and, if they have a sign, below 0: `count` entries.
-
-    The bits of each column are padded to whole bytes.
-    """
-
-    bits: UInt8[Array, "*layers bytes columns"]
-    negative: UInt8[Array, "*layers bytes columns"] | None
-    count: int
-
-
-Masks = dict[str, PackedMask]
-
-
-def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Masks:
-    """Every mask of a model, by the path of its scores. Layers are packed separately."""
-    named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
-    scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
-
-    def packed(entries: Array) -> PackedMask:
-        negative = jnp.packbits(entries < 0, axis=-2) if mask.selection == "signed_threshold" else None
-        return PackedMask(jnp.packbits(entries > 0, axis=-2), negative, entries.size)
-
-    return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting).items()}
-
-
-def flipped_share(before: Masks, after: Masks) -> float:
-    """The share of all entries of masks that differ, in [0, 1]. Padding bits do not count."""
-    flips = [int(number) for number in _flips(before, after)]
-    return sum(flips) / sum(mask.count for mask in before.values())
-
-
-@jax.jit
-def _flips(before: Masks, after: Masks) -> list[Int[Array, ""]]:
-    # One program: on many devices every sum is an exchange, and a row of small programs with exchanges can stop a CPU for ever.
-    def differing(one: PackedMask, other: PackedMask) -> UInt8[Array, "*layers bytes columns"]:
-        bits = one.bits ^ other.bits
-        return bits if one.negative is None or other.negative is None else bits | (one.negative ^ other.negative)
-
-    flips = [jnp.bitwise_count(differing(mask, after[name])) for name, mask in before.items()]
-    return [jnp.sum(each, dtype=jnp.int32) for each in flips]

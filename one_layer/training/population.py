@@ -24,9 +24,10 @@ from one_layer.tasks.model import prepared
 from one_layer.tasks.protocol import Between, Validator, Variables
 from one_layer.training import programs
 from one_layer.training.beginning import opened
+from one_layer.training.course import Request, course
 from one_layer.training.interruption import Interrupted, Interruption
-from one_layer.training.stacked import Request, Stack
-from one_layer.training.train import Trainer
+from one_layer.training.stacked import Stack
+from one_layer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
 
@@ -95,10 +96,10 @@ class Member(Trainer):
         self.stack, self.place = stack, place
         self.own.clear()
 
-    def _new_validator(self) -> Validator:
+    def new_validator(self) -> Validator:
         """The first member's serves all, so that it is compiled once. It is given W ⊙ M, because the members' masks differ."""
         if not self._validators:
-            self._validators.append(super()._new_validator())
+            self._validators.append(super().new_validator())
         (validator,) = self._validators
 
         def measured(params: Variables, fixed: dict[str, Variables], between: Between) -> dict[str, float]:
@@ -148,7 +149,7 @@ class _Population:
             self._members[entry.name] = member
             with closing(member.checkpoints):
                 member.restore()
-                yield from member.course(self._interruption)
+                yield from course(member, self._interruption)
                 member.stop_if_asked(self._interruption)
             member.write_results(entry.overrides, self._size)
 

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import resource
 import sys
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 
@@ -24,30 +24,16 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.training import processes
 from one_layer.training.metrics import read_metrics
+from one_layer.training.progress import Progress
 
 log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class Spent(Protocol):
-    """What training reports about its course; `one_layer.training.train.Progress` provides it."""
-
-    step: int
-    seconds: float
-    tokens: int
-    flops: int
-    best: float | None
-    started: str
-
-    @property
-    def skipped(self) -> int: ...
 
 
 def write(
     run: RunConfig,
     corpus: Corpus,
     folder: RunFolder,
-    spent: Spent,
+    progress: Progress,
     epoch_updates: int,
     overrides: list[str],
     members: int = 1,
@@ -81,15 +67,15 @@ def write(
         "test": tests,
         "examples": examples,
         "data": fingerprints(corpus),
-        "valid": {"select": run.train.select, "score": spent.best, "step": best.step},
-        "steps": spent.step,
-        "epochs": spent.step / epoch_updates,
-        "skipped_updates": spent.skipped,
-        "train_seconds": spent.seconds,
-        "train_tokens": spent.tokens,
-        "train_flops": spent.flops,
+        "valid": {"select": run.train.select, "score": progress.best, "step": best.step},
+        "steps": progress.step,
+        "epochs": progress.step / epoch_updates,
+        "skipped_updates": progress.skipped,
+        "train_seconds": progress.seconds,
+        "train_tokens": progress.tokens,
+        "train_flops": progress.flops,
         "convergence": summary(read_metrics(folder.metrics_file), run.train.select),
-        "tokens_per_second": spent.tokens / spent.seconds if spent.seconds else None,
+        "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),
         "device": jax.devices()[0].device_kind,
@@ -97,7 +83,7 @@ def write(
         "members": members,
         "jax": jax.__version__,
         "commit": commit(),
-        "started": spent.started,
+        "started": progress.started,
     }
     folder.write_result(result)
     return result

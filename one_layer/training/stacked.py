@@ -16,16 +16,15 @@ from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OptimConfig, RunConfig
+from one_layer.training.course import Request
 from one_layer.training.optimizer import optimizer
 from one_layer.training.places import Places
 from one_layer.training.programs import INPUTS
 from one_layer.training.step import update
-from one_layer.training.train import Trainer
+from one_layer.training.trainer import Trainer
 
 Tree = Any
 Numbers = dict[str, Shaped[Array | np.ndarray, "*members"]]
-Request = tuple[dict[str, np.ndarray], int]  # a batch, and the number of updates before it
-
 _TREES = ("params", "moments", "fixed")
 
 

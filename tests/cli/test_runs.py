@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from one_layer.training import train as training
+from one_layer.training import trainer as training
 from one_layer.training.step import train_step
 from tests import ROOT, tiny
 

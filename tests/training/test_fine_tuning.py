@@ -17,7 +17,7 @@ from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.training import fine_tuning
-from one_layer.training import train as training
+from one_layer.training import trainer as training
 from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.interruption import Interrupted
 from one_layer.training.metrics import read_metrics

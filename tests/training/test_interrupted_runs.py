@@ -12,7 +12,7 @@ from one_layer.data.batches import evaluation_batches
 from one_layer.errors import UserError
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.tasks.translation import validation
-from one_layer.training import train as training
+from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted
 from one_layer.training.step import train_step
 from one_layer.training.train import train

@@ -14,12 +14,12 @@ import pytest
 from one_layer.errors import UserError
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
-from one_layer.training import programs
+from one_layer.training import population, programs
 from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.places import Places
-from one_layer.training.population import Entry, Member, train_together
+from one_layer.training.population import Entry, train_together
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
 from tests import ROOT, tiny, tiny_runs
@@ -207,12 +207,12 @@ def test_members_share_one_text_unless_one_began_with_another(tmp_path):
 def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tmp_path, monkeypatch):
     interruption, opened = Interruption(), []
 
-    def course(self, interruption):
-        opened.append(self)
+    def course(member, interruption):
+        opened.append(member)
         interruption.signal = signal.SIGTERM
         yield {}, 0
 
-    monkeypatch.setattr(Member, "course", course)
+    monkeypatch.setattr(population, "course", course)
     monkeypatch.setattr(Stack, "update", None)
     with pytest.raises(Interrupted):
         train_together(entries(tmp_path, "one", "two"), interruption)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import pytest
 
 from one_layer.errors import UserError
-from one_layer.training import train as training
+from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.skipping import Diverged
-from one_layer.training.train import train
+from one_layer.training.train import run_to_the_end, train
 from tests import tiny
 from tests.training.test_train import assert_same_run, disturbed, kept_steps, lines, metrics, new_trainer, result
 
@@ -106,7 +106,7 @@ def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
     with pytest.raises(
         Diverged, match=r"not finite in 2 updates in a row \(5 to 6\).*lower optim\.lr.* update 4 is kept"
     ):
-        trainer.run_to_the_end(Interruption())
+        run_to_the_end(trainer, Interruption())
     trainer.checkpoints.close()
     assert tiny.contents(tmp_path / "checkpoints") == before
     train(tiny.run(), tmp_path, [])

@@ -27,7 +27,8 @@ from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.step import train_step
-from one_layer.training.train import Trainer, train
+from one_layer.training.train import run_to_the_end, train
+from one_layer.training.trainer import Trainer
 from tests import ROOT, tiny
 
 # Long enough that a process can be caught in the middle; a checkpoint every 4 updates.
@@ -298,18 +299,20 @@ def test_only_params_change_and_random_is_never_written(workdir):
 def test_random_is_not_moved_by_an_update(tmp_path):
     trainer = new_trainer(tiny.run({"train.updates": tiny.EVERY}), tmp_path)
     before = jax.tree.map(np.array, trainer.fixed)
-    trainer.run_to_the_end(Interruption())
+    run_to_the_end(trainer, Interruption())
     trainer.checkpoints.close()
     assert same_bits(trainer.fixed, before)
 
 
 @pytest.mark.slow
-def test_patience_ends_a_run_that_gets_no_better(tmp_path, monkeypatch):
+def test_patience_ends_a_run_that_gets_no_better_and_the_log_says_so(tmp_path, monkeypatch, caplog):
     scores = iter([3.0, 2.0, 2.5, 2.0, 1.0])
     monkeypatch.setattr(TranslationValidator, "__call__", lambda *_: {"valid/nll": next(scores)})
-    train(tiny.run({"train.evaluate_every": 2, "train.patience": 2, "train.updates": 400}), tmp_path, [])
+    with caplog.at_level("INFO"):
+        train(tiny.run({"train.evaluate_every": 2, "train.patience": 2, "train.updates": 400}), tmp_path, [])
     assert result(tmp_path)["steps"] == 4 * 2
     assert result(tmp_path)["valid"]["score"] == -2.0
+    assert "ends at update 8 of 400: the last 2 evaluations brought no better valid/nll" in caplog.text
 
 
 @pytest.mark.slow

@@ -1,0 +1,191 @@
+"""The course of a run: its updates, with metrics, evaluations and checkpoints between them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+from tqdm import tqdm
+
+from one_layer.data.batches import Batch, training_iterator
+from one_layer.errors import UserError
+from one_layer.files import write_atomically
+from one_layer.models.flops import batch_flops
+from one_layer.training import curves, processes
+from one_layer.training.backskipping import computed
+from one_layer.training.flips import Flips
+from one_layer.training.interruption import Interruption
+from one_layer.training.meter import Meter
+from one_layer.training.metrics import MetricsLog, log_of, read_metrics
+from one_layer.training.progress_line import ProgressLine
+from one_layer.training.skipping import MEND, diverged, report
+from one_layer.training.stall import StallWatch
+from one_layer.training.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+Request = tuple[dict[str, Any], int]  # a batch, placed on the devices, and the number of updates before it
+
+
+def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
+    """Leads a run until its last update, or until `train.patience` evaluations bring no better score.
+
+    Yields: each update that is to be done. Whoever asks for the next one has done this one: the trainer's `params` and `moments` are those
+    after it, and `sums` is what it reports. So one program may do the updates of many runs.
+
+    Raises: Interrupted, between two updates or two batches of the validation set, if a signal asks to stop; a checkpoint was saved
+    before. Diverged, after too many updates in a row that were not finite.
+    """
+    if trainer.over:
+        return
+    folder, progress = trainer.folder, trainer.progress
+    log.info("curves: %s, or pip install tensorboard && tensorboard --logdir=%s", folder.curves_file, folder)
+    with closing(log_of(folder, progress.step)) as lines:
+        under_way = _Course(trainer, interruption, lines)
+        while not trainer.over:
+            yield from under_way.interval()
+            if trainer.unevaluated:
+                under_way.evaluate_and_save()
+            trainer.stop_if_asked(interruption)
+    if progress.step < trainer.updates:
+        train = trainer.run.train
+        log.info(
+            "ends at update %d of %d: the last %d evaluations brought no better %s than that of the best checkpoint "
+            "(train.patience=%d; with --config.train.patience=0 the same command goes on)",
+            *(progress.step, trainer.updates, progress.since_best, f"valid/{train.select}", train.patience),
+        )
+
+
+class _Course:
+    def __init__(self, trainer: Trainer, interruption: Interruption, lines: MetricsLog) -> None:
+        self._trainer, self._interruption, self._log = trainer, interruption, lines
+        self._validator = trainer.new_validator()
+        self._flips = Flips(trainer.model, trainer.devices)
+        self._keep_masks_of_last_evaluation()
+        self._line = ProgressLine(trainer.updates, trainer.evaluate_every)
+        self._pause = processes.Pause()
+        self._flops_after: dict[int, int] = {}  # by the updates of the present interval
+        trainer.saved = time.perf_counter()
+
+    def _keep_masks_of_last_evaluation(self) -> None:
+        """Keeps the masks that `mask/flips` compares with: those at the last evaluation, or before the first update.
+
+        None if the checkpoint of that evaluation cannot be read: a metric is no reason to end a run.
+        """
+        trainer = self._trainer
+        step, evaluated = trainer.progress.step, trainer.progress.evaluated
+        if not trainer.model.masked or step in (0, *evaluated[-1:]):
+            self._flips.keep(trainer.params)
+        elif not evaluated:
+            self._flips.keep(trainer.begun()["params"])
+        else:
+            try:
+                self._flips.keep(trainer.checkpoints.restore(evaluated[-1], params=trainer.params)["params"])
+            except UserError as error:
+                log.warning("the next evaluation has no mask/flips: %s", error)
+
+    def interval(self) -> Iterator[Request]:
+        """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved."""
+        trainer = self._trainer
+        with (
+            closing(training_iterator(trainer.batches, trainer.progress.step)) as batches,
+            StallWatch(trainer.run.train.stall_minutes, trainer.progress.step) as watch,
+        ):
+            yield from self._updates(batches, watch)
+
+    def _updates(self, batches: Iterator[Batch], watch: StallWatch) -> Iterator[Request]:
+        """Metrics are fetched one step late, so that the device never waits. Only an update that may be the last of too many skipped ones
+        is waited for: none may follow it.
+        """
+        trainer = self._trainer
+        run, progress, most = trainer.run, trainer.progress, trainer.run.train.max_nonfinite
+        next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
+        end = progress.step if trainer.unevaluated else min(next_evaluation, trainer.updates)
+        meter = Meter(self._log, trainer.schedule, run.train.log_every, progress.seconds, progress.meter, self._line)
+        pending: list[tuple[int, dict[str, Any]]] = []
+        reached = progress.step
+        self._flops_after = {reached: progress.flops}
+        for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
+            batch = next(batches)
+            placed = trainer.devices.batch(batch)
+            yield placed, step
+            counted = computed(trainer.model, run.seed, run.optim.warmup or 0, step)
+            progress.flops += batch_flops(counted, placed)
+            self._flops_after[step + 1] = progress.flops
+            pending.append((step + 1, trainer.sums))
+            while len(pending) > (1 if meter.in_a_row + 1 < most else 0):
+                finished, its_sums = pending.pop(0)
+                self._read(meter, finished, its_sums)
+                watch.finished(finished)
+            reached = step + 1
+            if self._pause.now(bool(self._interruption.signal) or self._due()):
+                break
+        for step, sums in pending:
+            self._read(meter, step, sums)
+        if reached == end:
+            meter.write(end)
+        progress.tokens += meter.tokens
+        progress.step, progress.seconds, progress.meter = reached, meter.seconds(), meter.state
+        if progress.step < end:
+            trainer.stop_if_asked(self._interruption)
+            trainer.save()
+
+    def _due(self) -> bool:
+        """Whether the last checkpoint is older than `train.checkpoint_minutes`."""
+        minutes = self._trainer.run.train.checkpoint_minutes
+        return bool(minutes) and time.perf_counter() - self._trainer.saved >= 60 * minutes
+
+    def _read(self, meter: Meter, step: int, sums: dict[str, Any]) -> None:
+        """Reads what an update reports. Raises: Diverged after too many in a row that were not finite; their start is saved."""
+        trainer, skipped = self._trainer, meter.skipped
+        read = meter.add(step, sums)
+        if meter.skipped == skipped:
+            return
+        report(self._log, step, meter.seconds(), trainer.epoch_updates, read, trainer.params, meter.in_a_row)
+        if meter.in_a_row < trainer.run.train.max_nonfinite:
+            return
+        progress = trainer.progress
+        # Otherwise the row began before this interval, at whose start a checkpoint was saved.
+        if meter.before_row is not None:
+            progress.tokens += meter.tokens
+            progress.step, progress.seconds, progress.meter = step - meter.in_a_row, meter.seconds(), meter.before_row
+            progress.flops = self._flops_after.get(progress.step, progress.flops)
+        trainer.save_unscored()
+        raise diverged(step, meter.in_a_row, progress.step)
+
+    def evaluate_and_save(self) -> None:
+        """Measures the validation set, writes the metrics and the curves, and saves a checkpoint with its score."""
+        trainer, progress = self._trainer, self._trainer.progress
+        # Several processes cannot stop together between two batches; they stop after the evaluation.
+        between = partial(trainer.stop_if_asked, self._interruption) if processes.alone() else lambda: None
+        values = self._validator(trainer.params, trainer.fixed, between)
+        if not math.isfinite(nll := values["valid/nll"]):
+            raise UserError(
+                f"the validation loss is {nll} at update {progress.step}: {MEND}. The checkpoints before that update are good"
+            )
+        values |= self._flips.since(trainer.params)
+        values["train/flops"] = progress.flops
+        select = trainer.run.train.select
+        score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]
+        better = progress.best is None or score > progress.best
+        if better:
+            progress.best, progress.since_best = score, 0
+        else:
+            progress.since_best += 1
+        progress.evaluated = [*progress.evaluated, progress.step]
+        self._log.write(progress.step, progress.seconds, values)
+        folder = trainer.folder
+        if folder.writes:
+            write_atomically(folder.curves_file, curves.draw(read_metrics(folder.metrics_file), select))
+        self._line.evaluated()
+        trainer.save(score)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
+
+    def _title(self) -> str:
+        return f"epoch {self._trainer.progress.step / self._trainer.epoch_updates:.1f}"

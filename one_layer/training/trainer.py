@@ -1,0 +1,114 @@
+"""One run in training: its arrays, its batches, its optimiser and its checkpoints."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from one_layer.data.corpus import Corpus
+from one_layer.models import ModelConfig, initialize
+from one_layer.models.sharding import Devices
+from one_layer.models.trained import TrainedParts
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import RunConfig
+from one_layer.tasks.protocol import Validator
+from one_layer.training import continuing, processes, results
+from one_layer.training.backskipping import with_policy
+from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.plan import total_updates
+from one_layer.training.progress import Progress
+from one_layer.training.step import train_step
+
+
+class Trainer:
+    """A run between two updates. `one_layer.training.course.course` says what it does next, and evaluates and saves it on the way."""
+
+    def __init__(
+        self, run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder, devices: Devices | None = None
+    ) -> None:
+        devices = devices or Devices.holding(())
+        self.run, self.model, self.corpus, self.folder, self.devices = run, model, corpus, folder, devices
+        self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
+        self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed).shared(*devices.shares())
+        self.epoch_updates = self.batches.batches_per_epoch
+        self.updates = total_updates(run.train, self.epoch_updates)
+        self.evaluate_every = run.train.evaluate_every or self.epoch_updates
+        self.schedule = learning_rate(run.optim, self.updates)
+        self.optimizer = with_policy(optimizer(run.optim, self.updates), model, run.seed)
+        variables = self.begun()
+        self.params = variables.pop("params")
+        self.fixed = variables
+        parts, smoothing, warmup = TrainedParts.of(model), run.optim.label_smoothing, run.optim.warmup or 0
+        self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
+        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices)
+        self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
+        self.sums: dict[str, Any] = {}
+        self.saved = time.perf_counter()
+
+    def begun(self) -> Any:
+        """The variables before the first update."""
+        drawn = initialize(self.model, self.run.seed, self.devices)
+        return self.folder.with_start(drawn, bool(self.run.train.init_from))
+
+    def new_validator(self) -> Validator:
+        """What measures the model on the validation set."""
+        return self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
+
+    def restore(self) -> None:
+        """Continues from the newest checkpoint that can be read, if there is one, as `continuing.newest` does."""
+        found = continuing.newest(self.checkpoints, self.params, self.moments, self._check_progress)
+        if found is not None:
+            self.progress, self.params, self.moments = found
+            if not self.progress.evaluated:  # an earlier version did not store them, and kept these in a row
+                self.progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
+
+    def _check_progress(self, progress: Progress) -> None:
+        continuing.check(vars(progress), self.folder, self.corpus, self.run.data)
+        progress.text = self.progress.text
+
+    def update(self, batch: dict[str, Any], number: int) -> None:
+        """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""
+        self.params, self.moments, self.sums = self.step(self.params, self.moments, self.fixed, batch, number)
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether `train.patience` evaluations in a row brought no better score."""
+        return 0 < self.run.train.patience <= self.progress.since_best
+
+    @property
+    def unevaluated(self) -> bool:
+        """Whether the evaluation of the present update is still to come: a signal stopped it, or the run now ends earlier."""
+        step = self.progress.step
+        due = step % self.evaluate_every == 0 or self._at_an_end
+        return due and step > 0 and self.progress.evaluated[-1:] != [step]
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do but to write the results."""
+        return self._at_an_end and not self.unevaluated
+
+    @property
+    def _at_an_end(self) -> bool:
+        return self.progress.step >= self.updates or self.out_of_patience
+
+    def save(self, score: float | None = None) -> None:
+        """Saves a checkpoint of the present update, with the `score` of its evaluation if there was one."""
+        self.checkpoints.save(self.progress.step, self.params, self.moments, dict(vars(self.progress)), score)
+        self.saved = time.perf_counter()
+
+    def save_unscored(self) -> None:
+        """Saves the present update, without a score unless it has one already, and waits until everything is written."""
+        if self.checkpoints.last() != self.progress.step:
+            self.save()
+        self.checkpoints.wait()
+
+    def stop_if_asked(self, interruption: Interruption) -> None:
+        """Raises: Interrupted if a signal has asked to stop; a checkpoint of the present update is saved before."""
+        if number := processes.greatest(interruption.signal or 0):
+            self.save_unscored()
+            raise Interrupted(number, self.progress.step)
+
+    def write_results(self, overrides: list[str], members: int = 1) -> dict[str, Any]:
+        """Scores the best checkpoint on the test sets and writes `result.json`, which has the number of `members`. Returns: its content."""
+        return results.write(self.run, self.corpus, self.folder, self.progress, self.epoch_updates, overrides, members)
