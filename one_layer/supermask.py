@@ -125,8 +125,10 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     if isinstance(keep, jax.core.Tracer):
         # float32 cannot hold (1 - keep) * size exactly, and one entry more or less gives a different mask.
         with jax.enable_x64(True):
-            million = lax.optimization_barrier(jnp.float64(1e6))  # otherwise XLA multiplies by a rounded 1e-6
-            decimal = jnp.round(keep.astype(jnp.float64) * million) / million
+            exact = keep.astype(jnp.float64)
+            # A million for each keep, hidden from XLA: by one number for all of them, it would multiply with a rounded 1e-6.
+            million = lax.optimization_barrier(0.0 * exact + 1e6)
+            decimal = jnp.round(exact * million) / million
             dropped = jnp.floor((1.0 - decimal) * size).astype(jnp.int32)
             return jnp.where((decimal > 0.0) & (decimal <= 1.0), size - dropped, 0).astype(jnp.int32)
     number = float(keep) if isinstance(keep, (int, float)) else round(float(keep), 6)

@@ -111,8 +111,10 @@ def test_a_traced_keep_means_the_same_decimal_as_a_number():
     rng = np.random.default_rng(0)
     keeps = np.r_[1, 2, 999_999, 10**6, np.arange(1, 100) * 10_000, rng.integers(1, 10**6, 3000)] / 1e6
     for size in (10, 1000, 16 * 23, 10_152 * 512, 41_000 * 1024):
-        counts = jax.jit(jax.vmap(lambda keep, size=size: kept_count(size, keep)))(keeps.astype(np.float32))
-        np.testing.assert_array_equal(counts, [size - int((1 - keep) * size) for keep in keeps.tolist()])
+        mapped = jax.vmap(lambda keep, size=size: kept_count(size, keep))
+        expected = [size - int((1 - keep) * size) for keep in keeps.tolist()]
+        np.testing.assert_array_equal(jax.jit(mapped)(keeps.astype(np.float32)), expected)
+        np.testing.assert_array_equal(mapped(keeps.astype(np.float32)), expected)  # operation by operation
 
 
 @pytest.mark.parametrize("keep", [0.1234567, 0.7654321, 0.9999994])
