@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -91,7 +91,7 @@ class Attention(nn.Module):
 
     def _project(self, name: str, x: Float[Array, "batch length d"]) -> Float[Array, "batch length heads head"]:
         projection = Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name=name)
-        return projection(x).reshape(*x.shape[:2], self.heads, -1)
+        return projection(x).reshape(*x.shape[:2], self.heads, x.shape[-1] // self.heads)
 
     def _whole(self, query: Array, keys: Array, values: Array, visible: Array, to_itself: bool) -> Array:
         """Attention over whole sequences. In cross-attention, the keys and values are also written into a mutable `memory`."""
@@ -112,7 +112,8 @@ class Attention(nn.Module):
         """Writes the new tokens' keys and values at `position`, and returns those of the whole cache."""
         block, first = position // BLOCK, position % BLOCK * keys.shape[1]
         news = {"keys": keys.transpose(0, 2, 3, 1)[None], "values": values.transpose(0, 2, 1, 3)[None]}
-        places: dict[str, tuple[Any, ...]] = {"keys": (block, 0, 0, 0, first), "values": (block, 0, 0, first, 0)}
+        zero = jnp.zeros_like(block)  # all places of one type, also where JAX counts in 64 bits
+        places = {"keys": (block, zero, zero, zero, first), "values": (block, zero, zero, first, zero)}
         for name, new in news.items():
             cached = lax.dynamic_update_slice(self.get_variable("cache", name), new, places[name])
             self.put_variable("cache", name, cached)

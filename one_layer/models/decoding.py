@@ -65,7 +65,7 @@ class Decoder:
         Row b·beam + k is beam k of sentence b.
         """
         beam, positions = cache.ancestors.shape[1:]
-        here = jnp.broadcast_to(jnp.arange(beam)[None, :, None], (self._batch, beam, 1))
+        here = jnp.broadcast_to(jnp.arange(beam, dtype=jnp.int32)[None, :, None], (self._batch, beam, 1))
         ancestors = jax.lax.dynamic_update_slice_in_dim(cache.ancestors, here, position, axis=2)
         # [blocks, batch, 1, beam, block·beam]: entries are ordered by position, and within a position by beam.
         past = ancestors.reshape(self._batch, beam, -1, BLOCK, 1) == jnp.arange(beam)

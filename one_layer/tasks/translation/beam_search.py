@@ -192,7 +192,7 @@ def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Arra
     extended = _extend(state, jax.tree.map(lambda x: _take(x, candidate), first))
     length = state.step + 1
     extended = extended._replace(scores=extended.scores / length.astype(jnp.float32) ** length_penalty)
-    done = jnp.minimum(state.done + jnp.sum(ends, axis=1), beam)
+    done = jnp.minimum(state.done + jnp.sum(ends, axis=1, dtype=jnp.int32), beam)
     return state._replace(
         finished=jax.tree.map(lambda x, old: jnp.where(_like(new, x), x, old), extended, state.finished),
         lengths=jnp.where(new, length, state.lengths),

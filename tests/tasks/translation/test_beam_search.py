@@ -329,3 +329,17 @@ def test_one_token_and_eos_are_the_shortest_search():
     found, log_p = search(table, 3, limit=1, max_length=1), log_softmax(table)
     for row, sentence in enumerate(SENTENCES):
         assert_found(found, row, on_lists(log_p, sentence, 3, 1, 1.0))
+
+
+def test_the_search_is_the_same_where_jax_counts_in_64_bits():
+    table = np.random.default_rng(3).normal(size=(ROWS, VOCAB)).astype(np.float32)
+
+    def tokens():
+        def model(tokens, position, cache):
+            return jnp.asarray(table)[tokens + position], cache
+
+        return np.asarray(beam_search(model, jnp.zeros((BATCH * 2, 1)), BATCH, beam=2, max_length=LONGEST).tokens)
+
+    narrow = tokens()
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(tokens(), narrow)
