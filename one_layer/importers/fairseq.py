@@ -203,8 +203,9 @@ def _problems(state: StateDict, leaves: list[_Leaf], constants: StateDict) -> li
         "different, but the model shares one tensor": [
             f"{name} and {first}"
             for name, first in firsts.items()
-            if {name, first} <= fitting and not np.array_equal(state[name], state[first])
+            if {name, first} <= fitting and not np.array_equal(state[name], state[first], equal_nan=True)
         ],
+        "not finite": [name for name in wanted if name in fitting and not np.isfinite(state[name]).all()],
         "trained, but the model has a constant": [
             name for name, constant in constants.items() if name in state and not np.array_equal(state[name], constant)
         ],

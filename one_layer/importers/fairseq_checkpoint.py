@@ -59,7 +59,9 @@ def _options(content: dict[str, Any]) -> dict[str, Any]:
 def _why(path: Path, problem: str) -> str:
     needed = re.search(r"GLOBAL (\S+)", problem)
     if needed is None:
-        return f"{path} is not a whole file of torch.save ({problem.partition('.')[0][:200]!r}); create it or copy it again"
+        sentence = problem.partition(".")[0][:200]
+        detail = f" ({sentence!r})" if " " in sentence else ""  # some errors are a bare number
+        return f"{path} is not a whole file of torch.save{detail}; create it or copy it again"
     return (
         f"{path} holds an object of type {needed[1]}, and loading such objects can run any program; if you trust the file, "
         "save only the needed parts: c = torch.load(FILE, weights_only=False); "

@@ -67,9 +67,12 @@ def read_embeddings(
     rows = np.full((len(vocabulary), features), np.nan, np.float32)
     seen, number = set(), 1
     for number, line in enumerate(lines, start=2):
-        token = line.partition(" ")[0]
+        token, *values = line.rstrip(" ").split(" ")
+        vector = _vector(
+            values, features, f"{path}, line {number}"
+        )  # of unknown tokens too: a damaged file is not used in part
         if token in places:
-            rows[places[token]] = _vector(line.rstrip(" ").split(" ")[1:], features, f"{path}, line {number}")
+            rows[places[token]] = vector
             seen.add(token)
     if count != number - 1:
         raise UserError(
@@ -101,7 +104,8 @@ def _vector(values: list[str], features: int, where: str) -> Float32[np.ndarray,
     if len(values) != features:
         raise UserError(f"{where} has {len(values)} numbers after the token; it must have {features}")
     try:
-        vector = np.array(values, np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused below
+            vector = np.array(values, np.float32)
     except ValueError as error:
         raise UserError(f"{where}: every value must be a number ({error})") from None
     if not np.isfinite(vector).all():

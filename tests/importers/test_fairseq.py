@@ -109,6 +109,17 @@ def test_export_and_import_change_no_bit(kind):
     assert_same(convert({**once, **older}, config), variables)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_that_is_not_finite_is_named_once(kind):
+    """A shared parameter's copies are the same NaN, which is not called different."""
+    state = export(drawn(of(kind)), of(kind))
+    name = "decoder.layers.0.fc1.weight"
+    state[name][0] = np.nan
+    with pytest.raises(UserError, match=f"not finite: {name}") as caught:
+        convert(state, of(kind))
+    assert "different" not in str(caught.value)
+
+
 def test_a_classifier_is_refused():
     config = TINY.replace(decoder_layers=0)
     for convert_it in (lambda: convert({}, config), lambda: export(drawn(config), config)):

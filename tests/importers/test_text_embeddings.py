@@ -74,6 +74,10 @@ def test_every_float32_reads_back_bit_for_bit(tmp_path):
         ("1 4\nein 1 2 3 4 5\n", "line 2 has 5 numbers after the token; it must have 4"),
         ("1 4\nein 1 x 3 4\n", "line 2: .*'x'"),
         ("1 4\nein 1 nan 3 4\n", "line 2: 'nan' is not a finite float32 number"),
+        ("2 4\nein 1 2 3 4\nunbekannt 1 2 3\n", "line 3 has 3 numbers after the token; it must have 4"),
+        ("2 4\nunbekannt 1 nan 3 4\nein 1 2 3 4\n", "line 2: 'nan' is not a finite float32 number"),
+        ("1 4\nein\t1\t2\t3\t4\n", "line 2 has 0 numbers after the token; it must have 4"),
+        ("1 4\nein 1 1e50 3 4\n", "line 2: '1e50' is not a finite float32 number"),
         ("1 4\nein 1 2 -inf 4\n", "line 2: '-inf' is not a finite float32 number"),
     ],
 )

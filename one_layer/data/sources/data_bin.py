@@ -103,6 +103,7 @@ def read_indexed(prefix: Path) -> TokenStore:
     return TokenStore(np.asarray(tokens), starts, lengths, shift=int(content.startswith(_OLDER)))
 
 
+_NOWHERE = -1  # the start of a sentence that does not begin with an id
 Index = tuple[np.dtype, np.ndarray, np.ndarray]  # the dtype of the ids; each sentence's start and length, in ids
 
 
@@ -110,7 +111,8 @@ def _mapped_index(content: bytes, place: int) -> Index:
     code, count = struct.unpack_from("<BQ", content, place)
     kind, place = np.dtype(_KINDS[code]), place + struct.calcsize("<BQ")
     lengths = np.frombuffer(content, "<i4", count, place).astype(np.int64)
-    return kind, np.frombuffer(content, "<i8", count, place + 4 * count) // kind.itemsize, lengths
+    starts, inside = np.divmod(np.frombuffer(content, "<i8", count, place + 4 * count), kind.itemsize)
+    return kind, np.where(inside, _NOWHERE, starts), lengths
 
 
 def _older_index(content: bytes, place: int) -> Index:

@@ -119,6 +119,7 @@ def test_a_truncated_index_or_one_beyond_its_data_is_refused(tmp_path: Path, wri
         ),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 0), r"x\.idx has no sentences"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, -2), r"x\.idx places sentence 1 at ids -1 to 1"),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, 3), r"x\.idx places sentence 1 at ids -1 to 1"),
         (
             b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 1, 1, 2, 2**63 - 1),
             r"x\.idx places sentence 1 at ids 9,223",
