@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from one_layer.tasks.model import TrainedModel
 
 
-def load(path: str | Path, checkpoint: str | None = None, packed: bool = False) -> TrainedModel:
+def load(path: str | Path, checkpoint: str | int | None = None, packed: bool = False) -> TrainedModel:
     """The trained model in a ticket, or in the folder of a run.
 
     A translation model has `translate(lines)`, a classifier `classify(texts)`, a causal language model `generate(prompts)`, a masked
@@ -29,7 +29,7 @@ def load(path: str | Path, checkpoint: str | None = None, packed: bool = False) 
             raise UserError(
                 f"packed=True is for tickets, but {path} is a folder; load its ticket.safetensors, or leave packed out"
             )
-        return restore_run(path, checkpoint or "best")
+        return restore_run(path, "best" if checkpoint is None else str(checkpoint))
     from one_layer.tickets import restore_ticket
 
     if checkpoint is not None:

@@ -92,7 +92,9 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int, keep_best: int) 
         )
     else:
         choice, which, key = _best(checkpoints, keep_best), "known to be among the best", "keep_best"
-    if not 1 <= int(number) <= len(choice):
+    if not int(number):
+        raise UserError(f"--checkpoint={name!r} is an average of no checkpoints; give {kind}:N with N of at least 1")
+    if not int(number) <= len(choice):
         held = "1 checkpoint" if len(choice) == 1 else f"{len(choice)} checkpoints"
         fewer = f"give N from 1 to {len(choice)}, or " if len(choice) > 1 else ""
         raise UserError(

@@ -128,7 +128,7 @@ def kept(scores, keep):
         ("average:x", "is unknown"),
         ("average:²", "is unknown"),
         ("average-worst:2", "is unknown"),
-        ("average:0", "holds 5 checkpoints of the latest consecutive evaluations; give N from 1 to 5"),
+        ("average:0", "is an average of no checkpoints; give average:N with N of at least 1"),
         ("average:9", r"give N from 1 to 5, or train with train\.keep_last of at least N"),
         (
             "average-best:6",
