@@ -28,6 +28,11 @@ def product(*sweeps: Sweep) -> Sweep:
 
 def zipped(*sweeps: Sweep) -> Sweep:
     """The first runs of all sweeps in one, then the second ones. Raises: ValueError for sweeps of different lengths."""
+    lengths = [len(sweep) for sweep in sweeps]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"zipped sweeps have {' and '.join(map(str, lengths))} runs; give lists of one length, or use product for every combination"
+        )
     return [_merged(runs) for runs in zip(*sweeps, strict=True)]
 
 

@@ -48,7 +48,7 @@ class Layers:
                     f"model.{stack}_layers is {given!r:.200}, but model.weights is 'dense', which has no masks; give "
                     "model.weights=one_layer, or L instead of S"
                 )
-        if config.backskip != "off" and not any("R" in pattern for pattern in patterns.values()):
+        if config.backskip != "off" and not any("R" in string.upper() for string in strings.values()):
             raise UserError(
                 f"train.backskip is {config.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
                 "(R); give a layer string with R, or train.backskip=off"

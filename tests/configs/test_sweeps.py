@@ -53,7 +53,7 @@ def test_a_product_has_every_combination_and_a_zip_goes_side_by_side():
     assert product(letters, numbers) == [{"a": a, "b": b} for a in "xy" for b in (1, 2)]
     assert zipped(letters, numbers) == [{"a": "x", "b": 1}, {"a": "y", "b": 2}]
     assert product() == [{}] and product(letters, []) == []
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="zipped sweeps have 2 and 3 runs"):
         zipped(letters, vary("b", 1, 2, 3))
     with pytest.raises(ValueError, match="a is varied twice"):
         product(letters, letters)
