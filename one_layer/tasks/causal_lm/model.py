@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -26,7 +28,8 @@ from one_layer.tasks.model import TrainedModel
 log = logging.getLogger(__name__)
 
 _LENGTHS = 64  # the buffer of a batch is a multiple of this many tokens, so that few programs are compiled
-_LINE_END = "↵"
+# What str.splitlines takes for the end of a line.
+_LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +53,8 @@ class CausalLanguageModel(TrainedModel):
         return found
 
     def lines(self, lines: Sequence[str]) -> list[str]:
-        """Every prompt with its continuation. A line end that the model writes is shown as ↵."""
-        continued = self.generate(lines)
-        return [f"{line}{more}".replace("\n", _LINE_END) for line, more in zip(lines, continued, strict=True)]
+        """Every prompt with its continuation. A line end that the model writes is shown as ↵, another control character but a tab as �."""
+        return [f"{line}{_in_one_line(more)}" for line, more in zip(lines, self.generate(lines), strict=True)]
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""
@@ -108,3 +110,9 @@ class CausalLanguageModel(TrainedModel):
             return sample(step, cache, tokens, filled, filled + settings.sample_length, keys, context, sampler)
 
         return jax.jit(run)
+
+
+def _in_one_line(text: str) -> str:
+    """`text` as a terminal may show it: a model may write any character, also one that moves the cursor."""
+    shown = _LINE_ENDS.sub("↵", text)
+    return "".join("�" if unicodedata.category(each) == "Cc" and each != "\t" else each for each in shown)

@@ -22,6 +22,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import rescored, resolve
 from one_layer.special_tokens import EOS
+from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.sampling import Sampler
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
@@ -182,6 +183,14 @@ def test_of_a_long_prompt_the_last_tokens_are_read_and_the_rest_is_named(model, 
 def test_each_prompt_is_one_line_of_output(model):
     said = model.lines(["un", "", "dos tres"])
     assert len(said) == 3 and said[0].startswith("un") and not any("\n" in line for line in said)
+
+
+def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch):
+    every = "".join(map(chr, range(0x3000)))
+    monkeypatch.setattr(CausalLanguageModel, "generate", lambda *_: [every, "a\r\nb\tc\x1b[2J"])
+    everything, other = model.lines(["", "x"])
+    assert everything.splitlines() == [everything] and "\x1b" not in everything and "ä" in everything
+    assert other == "xa↵b\tc�[2J"
 
 
 @pytest.mark.parametrize(
