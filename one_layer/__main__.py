@@ -211,7 +211,7 @@ def _ticket() -> None:
 
 def _kept_layers(model: TrainedModel) -> TrainedModel:
     """`model` without the layers that `--config.model.encoder_layers` and `.decoder_layers` leave out. Other keys are for training."""
-    from one_layer.runs.settings import without_layers
+    from one_layer.runs.rescoring import without_layers
 
     if _CONFIG.value is None:
         return model
@@ -252,7 +252,7 @@ def _print(text: str) -> None:
 
 def _restored() -> TrainedModel:
     """The model from the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
-    from one_layer.runs.settings import rescored
+    from one_layer.runs.rescoring import rescored
 
     if _TICKET.value:
         from one_layer.tickets import restore_ticket

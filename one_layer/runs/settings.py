@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from dataclasses import dataclass, field
 from typing import Any
 
 from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
-from one_layer.models.pruning import pruned
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
 from one_layer.tasks import TASKS, task_named
-from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
-
-log = logging.getLogger(__name__)
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
 MOST_UPDATES = 2**31 - 1  # programs count updates in 32 bits
 _LEAST_FLOAT = 2.0**-126  # the least positive float32 with all its digits
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
-_WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
-_LAYERS = ("model.encoder_layers", "model.decoder_layers")
 # Not given by users in the section `model`: the text, the task and the sections `train` and `optim` decide them.
 _DECIDED = ("source_vocab", "target_vocab", "family", "backskip", "train_only", "freeze")
 
@@ -224,60 +217,6 @@ def _check_together(run: RunConfig) -> None:
         raise UserError(
             f"train.select is {run.train.select!r:.200}, but the validation set is measured by {' and '.join(known)}; give one of "
             f"these{hint}"
-        )
-
-
-def without_layers(model: TrainedModel, overrides: dict[str, Any]) -> TrainedModel:
-    """`model` without the layers that are lower-case letters in `overrides`: `model.encoder_layers`, `.decoder_layers`.
-
-    Raises: UserError for strings that differ in more from those that the model was trained with.
-    """
-    trained, given = flatten(model.trained_with), flatten(overrides)
-    layers = {name: given[name] for name in _LAYERS if name in given and given[name] != trained.get(name)}
-    if not layers:
-        return model
-    keys = {name.removeprefix("model."): value for name, value in layers.items()}
-    config, variables = pruned(model.config, model.variables, **keys)
-    return dataclasses.replace(model, config=config, variables=variables)
-
-
-def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
-    """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
-
-    Layers may be left out (see `without_layers`). Everything else was decided in training. Raises: UserError for an override (by its
-    dotted name) that differs from the value that the model was trained with, and for settings that do not fit the model or its text.
-    """
-    trained, data = flatten(model.trained_with), {}
-    for name, value in flatten(overrides).items():
-        if name in _WHERE_TEXT_IS:
-            data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
-        elif not name.startswith(("evaluation.", "mesh.")) and name not in _LAYERS and trained.get(name) != value:
-            raise UserError(
-                f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
-                f"evaluation.*, mesh.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
-            )
-    model = without_layers(model, overrides)
-    settings = task_settings(model.task, config["evaluation"])
-    own, now = vars(model.settings), vars(settings)
-    if others := ", ".join(f"{name}={now[name]} and not {own[name]}" for name in now if now[name] != own[name]):
-        log.info("the section evaluation is that of the given config: %s", others)
-    text = record(DataConfig, "data", {**vars(model.data), **data})
-    _check_held_out(model.data, text)
-    model.task.check(text, model.config, settings)
-    return dataclasses.replace(model, settings=settings, data=text)
-
-
-def _check_held_out(trained: DataConfig, scored: DataConfig) -> None:
-    """Raises: UserError if a part that is to be scored has other lines than were held out in training: the model may have learned them.
-
-    Of pairs, the first part has the first share of the lines, and so on. The parts of a stream have their places whatever they are.
-    """
-    then, now = trained.parts_held_out, scored.parts_held_out
-    if not trained.streamed and then[: len(now)] != now:
-        raise UserError(
-            f"data.valid={scored.valid!r:.200} and data.tests={list(scored.tests)!r:.200} would score {' and '.join(now)} of "
-            f"data.held_out, but in training the parts that were held out are {' and '.join(then)}: the model may have learned lines of "
-            "the others; leave data.valid and data.tests out, or give files of their own"
         )
 
 

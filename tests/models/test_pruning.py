@@ -13,7 +13,7 @@ from one_layer.layers.groups import layers_apart
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.pruning import kept_layers, pruned
-from one_layer.runs.settings import rescored
+from one_layer.runs.rescoring import rescored
 from tests import tiny
 from tests.tiny_tickets import TINY, flat, same_numbers, ticket_of, trained
 

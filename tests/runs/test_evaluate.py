@@ -21,8 +21,8 @@ from one_layer.models.accounting import account, describe
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.rescoring import rescored
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import rescored
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings

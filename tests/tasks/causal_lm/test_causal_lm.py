@@ -19,8 +19,9 @@ from one_layer.models import build
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.rescoring import rescored
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import rescored, resolve
+from one_layer.runs.settings import resolve
 from one_layer.special_tokens import EOS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.sampling import Sampler

@@ -1,0 +1,73 @@
+"""A trained model with other settings of scoring: another search, another text, layers left out."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+from one_layer.data.config import DataConfig
+from one_layer.errors import UserError
+from one_layer.models.pruning import pruned
+from one_layer.runs.records import flatten, record
+from one_layer.runs.settings import task_settings
+from one_layer.tasks.model import TrainedModel
+
+log = logging.getLogger(__name__)
+
+_WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
+_LAYERS = ("model.encoder_layers", "model.decoder_layers")
+
+
+def without_layers(model: TrainedModel, overrides: dict[str, Any]) -> TrainedModel:
+    """`model` without the layers that are lower-case letters in `overrides`: `model.encoder_layers`, `.decoder_layers`.
+
+    Raises: UserError for strings that differ in more from those that the model was trained with.
+    """
+    trained, given = flatten(model.trained_with), flatten(overrides)
+    layers = {name: given[name] for name in _LAYERS if name in given and given[name] != trained.get(name)}
+    if not layers:
+        return model
+    keys = {name.removeprefix("model."): value for name, value in layers.items()}
+    config, variables = pruned(model.config, model.variables, **keys)
+    return dataclasses.replace(model, config=config, variables=variables)
+
+
+def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
+    """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
+
+    Layers may be left out (see `without_layers`). Everything else was decided in training. Raises: UserError for an override (by its
+    dotted name) that differs from the value that the model was trained with, and for settings that do not fit the model or its text.
+    """
+    trained, data = flatten(model.trained_with), {}
+    for name, value in flatten(overrides).items():
+        if name in _WHERE_TEXT_IS:
+            data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
+        elif not name.startswith(("evaluation.", "mesh.")) and name not in _LAYERS and trained.get(name) != value:
+            raise UserError(
+                f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
+                f"evaluation.*, mesh.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
+            )
+    model = without_layers(model, overrides)
+    settings = task_settings(model.task, config["evaluation"])
+    own, now = vars(model.settings), vars(settings)
+    if others := ", ".join(f"{name}={now[name]} and not {own[name]}" for name in now if now[name] != own[name]):
+        log.info("the section evaluation is that of the given config: %s", others)
+    text = record(DataConfig, "data", {**vars(model.data), **data})
+    _check_held_out(model.data, text)
+    model.task.check(text, model.config, settings)
+    return dataclasses.replace(model, settings=settings, data=text)
+
+
+def _check_held_out(trained: DataConfig, scored: DataConfig) -> None:
+    """Raises: UserError if a part that is to be scored has other lines than were held out in training: the model may have learned them.
+
+    Of pairs, the first part has the first share of the lines, and so on. The parts of a stream have their places whatever they are.
+    """
+    then, now = trained.parts_held_out, scored.parts_held_out
+    if not trained.streamed and then[: len(now)] != now:
+        raise UserError(
+            f"data.valid={scored.valid!r:.200} and data.tests={list(scored.tests)!r:.200} would score {' and '.join(now)} of "
+            f"data.held_out, but in training the parts that were held out are {' and '.join(then)}: the model may have learned lines of "
+            "the others; leave data.valid and data.tests out, or give files of their own"
+        )
