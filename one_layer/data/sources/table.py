@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.text.lines import existing_file, stream_lines
-from one_layer.errors import UserError
+from one_layer.errors import UserError, counted
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _LONGEST = (
@@ -58,7 +58,7 @@ class Table:
         for number, cells in rows:
             if len(cells) <= max(places):
                 raise self._error(
-                    number, f"{'|'.join(cells)[:60]!r} has {len(cells)} columns, too few for {self._asked}"
+                    number, f"{'|'.join(cells)[:60]!r} has {counted(len(cells), 'column')}, too few for {self._asked}"
                 )
             yield number, [cells[place] for place in places]
 

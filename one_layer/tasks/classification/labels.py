@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.table import column_names
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.errors import UserError
+from one_layer.errors import UserError, counted
 from one_layer.tasks.classification.glue import TASKS
 
 FROM_TRAIN = "from_train"
@@ -49,9 +49,9 @@ class LabelSet:
         return self.written[label]
 
     def _hint(self, label: str) -> str:
-        if not label.isdecimal():
+        if not _is_number(label):
             return ""
-        if any(written.isdecimal() for written in self.written):
+        if any(map(_is_number, self.written)):
             return f"; add {label}:NAME"
         return "; say what the numbers mean, for instance data.labels=0:neutral,1:entails"
 
@@ -59,6 +59,15 @@ class LabelSet:
 def spelled(text: str) -> str:
     """A label without spaces around it, and with `_` for each space in it: vocabularies hold no spaces."""
     return "_".join(text.split())
+
+
+def _is_number(label: str) -> bool:
+    """Whether a label is a number, as programs write one: 1, -1 and 1.0 are."""
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
 
 
 def label_set(config: DataConfig) -> LabelSet:
@@ -83,7 +92,7 @@ def label_set(config: DataConfig) -> LabelSet:
             )
     if columns and found.texts not in (1, 2):
         raise UserError(
-            f"data.columns={config.columns!r:.200} has {len(columns)} columns; classification needs one text or two, and then the label"
+            f"data.columns={config.columns!r:.200} has {counted(len(columns), 'column')}; classification needs one text or two, and then the label"
         )
     return found
 
@@ -118,11 +127,11 @@ def labels_of(train: Iterable[str], numbered: bool) -> tuple[str, ...]:
         )
     if not 2 <= len(counts) <= min(_MOST, max(2, counts.total() // 2)):
         raise UserError(
-            f"the training text has {len(counts):,} different labels in {counts.total():,} lines; data.columns must end with the "
+            f"the training text has {counted(len(counts), 'different label')} in {counted(counts.total(), 'line')}; data.columns must end with the "
             f"column of the labels, and data.labels={FROM_TRAIN} takes 2 to {_MOST:,} labels"
         )
     labels = sorted(counts)
-    if all(label.isdecimal() for label in labels):
+    if all(map(_is_number, labels)):
         raise UserError(
             f"the labels of the training text are bare numbers, {', '.join(labels)[:200]}; say what they mean, "
             f"--config.data.labels={','.join(f'{label}:NAME' for label in labels)[:200]}, or keep the numbers, "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from one_layer.data.corpus import Split
-from one_layer.errors import UserError
+from one_layer.errors import UserError, counted
 from one_layer.special_tokens import UNK
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
@@ -52,7 +52,7 @@ class ClassificationModel(TrainedModel):
             if (found := texts[place].count("\t") + 1) != wanted:
                 what = "one text" if wanted == 1 else "two texts with a tab between them"
                 raise UserError(
-                    f"line {place + 1}, {texts[place][:60]!r}, has {found - 1} tabs, but this model labels {what}"
+                    f"line {place + 1}, {texts[place][:60]!r}, has {counted(found - 1, 'tab')}, but this model labels {what}"
                 )
         prepared = assets.source_preprocessing.apply(texts[place] for place in full)
         ids = [assets.source_vocabulary.encode_texts(line, self.data.max_length) for line in prepared]

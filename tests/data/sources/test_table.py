@@ -60,7 +60,7 @@ def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("name", "text", "columns", "message"),
     [
-        ("a.tsv", "de\ten\nx\ty\nz\n", "de,en", r"a.tsv, line 3: 'z' has 1 columns, too few for data.columns=de,en"),
+        ("a.tsv", "de\ten\nx\ty\nz\n", "de,en", r"a.tsv, line 3: 'z' has 1 column, too few for data.columns=de,en"),
         ("a.tsv", "x\ty\n", "de,en", r"line 1: there is no column 'de' .* among 'x, y'; .* numbers, for instance 1,2"),
         ("a.csv", "de;en\n", "de,en", r"line 1: there is no column 'de' .* among 'de;en'; set data.delimiter"),
         ("a.csv", 'de,en\n"x,y\n', "de,en", r"line 2: it is not valid CSV .*close the quotation marks"),

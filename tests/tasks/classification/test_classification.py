@@ -117,7 +117,7 @@ def test_lines_in_labels_out(workdir):
     first, empty, third = model.lines(["a FINE river", "", "a poor garden"])
     assert first.startswith("positive	") and third.startswith("negative	") and empty == ""
     assert model.classify(["", " "]) == [None, None]
-    with pytest.raises(UserError, match=r"line 2, 'fine\\tpoor', has 1 tabs, but this model labels one text"):
+    with pytest.raises(UserError, match=r"line 2, 'fine\\tpoor', has 1 tab, but this model labels one text"):
         model.classify(["fine", "fine	poor"])
     with pytest.raises(
         UserError, match="this is a classification model, which does not translate; give --mode=classify"

@@ -92,6 +92,20 @@ def test_bare_numbers_need_names(tmp_path: Path) -> None:
     assert names(read(config(folder, "from_train", "1,2,3"))).count("2nd") == 2  # one name is enough
 
 
+@pytest.mark.parametrize("pair", [("-1", "1"), ("0.0", "1.0"), ("1e0", "-1e0"), ("-1", "neutral")])
+def test_numbers_are_numbers_however_they_are_written(tmp_path: Path, pair: tuple[str, str]) -> None:
+    first, second = sorted(pair)
+    folder = written(tmp_path, "tsv", tabbed([(a, b, pair[label == "entails"]) for a, b, label in ROWS]))
+    if "neutral" in pair:
+        assert read(config(folder, "from_train", "1,2,3")).target_vocabulary.tokens[UNK + 1 :] == (first, second)
+        return
+    with pytest.raises(UserError, match=rf"numbers, {first}, {second}; .* --config.data.labels={first}:NAME,{second}:NAME"):
+        read(config(folder, "from_train", "1,2,3"))
+    assert set(names(read(config(folder, f"{first}:bad,{second}:good", "1,2,3")))) == {"bad", "good"}
+    with pytest.raises(UserError, match=rf"the label '{pair[1]}' is unknown; .* say what the numbers mean"):
+        read(config(folder, LABELS, "1,2,3"))
+
+
 def test_real_files_with_numbers(shared: Path) -> None:
     names = dict.fromkeys(("train", "valid"), "snli_test.tsv")
     data = config(shared / "data" / "pair_cls", "0:entailment,1:neutral,2:contradiction", "1,2,3", **names)
@@ -117,7 +131,7 @@ def test_a_task_whose_publisher_has_names_takes_no_numbers(tmp_path: Path) -> No
         ("0:a,0:b", "1,2", "nor a list of at least two different labels"),
         ("a,", "1,2", "nor a list of at least two different labels"),
         ("a,b", "", r"are labels of your own, which need data.source=labelled and data.columns"),
-        ("a,b", "text", r"data.columns='text' has 1 columns; classification needs one text or two, and then the label"),
+        ("a,b", "text", r"data.columns='text' has 1 column; classification needs one text or two, and then the label"),
         ("a,b", "1,2,3,4", r"has 4 columns"),
         ("a,b", "text,2", r"must be different names, or, for files without a header, numbers from 1"),
         ("a,b", "0,1", r"numbers from 1"),
@@ -135,7 +149,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, labels: str, columns: s
             [("text", "label"), ("a", "x"), ("b", "y"), ("c", "y")],
             r"'label', occurs only once; if the first line is a header",
         ),
-        ([("a", "x"), ("b", "x")], r"has 1 different labels in 2 lines"),
+        ([("a", "x"), ("b", "x")], r"has 1 different label in 2 lines"),
         ([("x", "a"), ("x", "b"), ("x", "a"), ("x", "c"), ("y", "d")], r"has 4 different labels in 5 lines"),
         ([("a", ""), ("b", "x")], r"valid.tsv, line 1: the label is empty"),
         ([("a", "x"), ("b", "</s>")], r"valid.tsv, line 2: the label '</s>' is the name of a special token"),
