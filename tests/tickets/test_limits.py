@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from configs import common
@@ -12,10 +14,11 @@ from one_layer.data.config import DataConfig
 from one_layer.errors import UserError
 from one_layer.initializers import Recipe
 from one_layer.layers.attention import empty_cache
-from one_layer.models import ModelConfig
+from one_layer.models import ModelConfig, initialize
 from one_layer.tasks import TASKS
+from one_layer.tasks.translation.generate import search
 from one_layer.tasks.translation.settings import SearchSettings
-from one_layer.tasks.work import Work
+from one_layer.tasks.work import Work, search_work
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.settings import Settings
 
@@ -60,6 +63,57 @@ def test_the_cache_is_counted_in_full():
     cache = jax.eval_shape(lambda: empty_cache(1, 7, longest, SMALL.heads, SMALL.d_model // SMALL.heads, "float32"))
     size = SMALL.decoder_layers * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(cache))
     assert size < work(SMALL, beam=7).bytes < 10 * size
+
+
+NARROW = ModelConfig(50, 50, d_model=32, ffn=8, heads=4, encoder_layers=1, decoder_layers=1)
+CONVOLVED = NARROW.replace(reservoir="conv", reservoir_conv="lightweight", reservoir_width=1023)
+
+
+@pytest.mark.parametrize(
+    ("config", "tokens", "beam", "longest"),
+    [
+        (NARROW, 16, 300, 64),
+        (CONVOLVED.replace(decoder_layers="SRR"), 16, 100, 8),
+        (CONVOLVED.replace(decoder_layers="SR", reservoir_conv="dynamic", heads=8), 16, 100, 8),
+        (CONVOLVED.replace(encoder_layers="SR", reservoir_conv="dynamic", heads=8), 256, 1, 8),
+    ],
+    ids=["beams", "states", "kernels", "encoder"],
+)
+def test_the_estimate_is_what_the_compiler_allocates(config, tokens, beam, longest):
+    variables = jax.eval_shape(lambda: initialize(config, 1))
+    source = jax.ShapeDtypeStruct((1, tokens), jnp.int32)
+    program = jax.jit(partial(search, config, beam=beam, max_length=longest - 1, length_penalty=1.0))
+    memory = program.lower(variables, source).compile().memory_analysis()
+    taken = memory.temp_size_in_bytes + memory.output_size_in_bytes
+    assert taken > 10**7  # else what is tested is not most of it
+    assert 0.9 * taken < search_work(config, tokens, beam, longest).bytes < 1.5 * taken
+
+
+@pytest.mark.parametrize("name", ["translation", "classification", "causal_lm"])
+def test_wide_convolutions_take_more_of_both_in_every_task(name):
+    layers = {
+        "translation": {"decoder_layers": "SR"},
+        "classification": {"encoder_layers": "SR", "decoder_layers": 0, "family": "classifier"},
+        "causal_lm": {"encoder_layers": 0, "decoder_layers": "SR", "family": "decoder"},
+    }[name]
+    settings = TASKS[name].settings()
+    wide, narrow = (
+        TASKS[name].line_work(CONVOLVED.replace(reservoir_width=width, **layers), settings, 50) for width in (1023, 7)
+    )
+    assert wide.bytes - narrow.bytes >= 4 * 1016 * CONVOLVED.d_model and wide.operations > narrow.operations
+
+
+@pytest.mark.parametrize(
+    ("config", "search"),
+    [
+        (NARROW.replace(d_model=8, heads=1), {"beam": 1000, "max_length_a": 0.0, "max_length_b": 10_000}),
+        (CONVOLVED.replace(d_model=128, decoder_layers="S" + 11 * "R"), {"beam": 1000, "max_length_b": 1}),
+    ],
+    ids=["beams", "states"],
+)
+def test_small_models_whose_search_takes_gigabytes_are_refused(config, search):
+    with pytest.raises(UserError, match="bytes for a line; a ticket may take at most 2,147,483,648"):
+        check(config, **{"max_length_a": 0.0, **search})
 
 
 def test_depth_and_words_are_bounded_by_themselves():
