@@ -88,11 +88,10 @@ def _together(argv: list[str]) -> None:
     except (Exception, SystemExit) as error:
         if not _DISTRIBUTED.value:
             raise
-        code = command.say(error) if isinstance(error, UserError) else 1
-        if code == 1:
+        if (code := command.say(error)) is None:
             traceback.print_exc()
         logging.shutdown()
-        os._exit(code)
+        os._exit(1 if code is None else code)
 
 
 def main(argv: list[str]) -> None:

@@ -53,14 +53,16 @@ def in_utf8() -> None:
 
 
 def ended(command: Callable[[], None]) -> None:
-    """Calls `command`. A user's mistake prints one line and exits with code 2.
+    """Calls `command`. A user's mistake prints one line and exits with code 2; so does memory that ran out, with code 1.
 
     Ctrl-C, SIGTERM and a closed pipe exit with 128 + the signal's number, as shells expect.
     """
     try:
         command()
-    except UserError as error:
-        sys.exit(say(error))
+    except (UserError, MemoryError, RuntimeError) as error:
+        if (code := say(error)) is None:
+            raise
+        sys.exit(code)
     except KeyboardInterrupt as interruption:
         # After training has saved a checkpoint, the exception carries the update and the signal.
         number, saved = getattr(interruption, "number", signal.SIGINT), getattr(interruption, "step", None)
@@ -128,7 +130,21 @@ def sentence(text: str) -> str:
     return "; ".join(line.strip() for line in text.split("\n") if line.strip())
 
 
-def say(error: UserError) -> int:
-    """Prints a user's mistake. Returns: the exit code."""
-    print(f"error: {error}", file=sys.stderr)
-    return 2
+def say(error: BaseException) -> int | None:
+    """Prints a user's mistake, or that memory ran out, as one line.
+
+    Returns: the exit code; None for any other error, of which nothing is printed.
+    """
+    if isinstance(error, UserError):
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    # JAX has no type of its own for this; its message begins with the name of XLA's status.
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
+        reason = " ".join(str(error).split())[:200] or "out of memory"
+        print(
+            f"error: there is too little memory ({reason}); lower evaluation.max_tokens or evaluation.beam to translate or to score, and "
+            "data.max_tokens to train",
+            file=sys.stderr,
+        )
+        return 1
+    return None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from absl import flags
 
 import one_layer
 from one_layer import __main__ as command
-from one_layer.command import _unraisable
+from one_layer.command import _unraisable, ended
 from one_layer.errors import UserError
 from tests import ROOT, tiny
 from tests.test_docs import each_command
@@ -210,6 +214,24 @@ def test_ctrl_c_during_a_garbage_collection_is_not_lost():
             report_and_go_on()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("size", [np.zeros, lambda shape: jax.jit(lambda x: jnp.zeros(shape) + x)(1.0)])
+def test_too_little_memory_is_one_sentence(capsys, size):
+    with pytest.raises(SystemExit) as caught:
+        ended(lambda: size((10**7, 10**7)))
+    sentence, end = capsys.readouterr().err.split("\n")
+    assert caught.value.code == 1 and end == ""
+    assert re.match(r"error: there is too little memory \(.*allocat.*\); lower .* evaluation.beam .* data.max_tokens", sentence)
+
+
+def test_an_error_of_the_program_keeps_its_traceback(capsys):
+    def failing():
+        raise RuntimeError("a mistake of the program")
+
+    with pytest.raises(RuntimeError, match="a mistake"):
+        ended(failing)
+    assert capsys.readouterr().err == ""
 
 
 def test_every_flag_is_used_by_a_mode():
