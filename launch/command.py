@@ -8,23 +8,26 @@ import signal
 import sys
 from collections.abc import Callable
 
+from one_layer.command import in_utf8, say
 from one_layer.errors import UserError
 
 
 def run(main: Callable[[], None]) -> None:
-    """Calls `main`. If a user's mistake or a file stops it, prints one sentence and exits with code 2."""
+    """Calls `main`. If a user's mistake or a file stops it, prints one sentence and exits with code 2; for full memory, with code 1."""
+    in_utf8()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         main()
-    except UserError as error:
-        _end(str(error))
+    except (UserError, MemoryError, RuntimeError) as error:
+        if (code := say(error)) is None:
+            raise
+        sys.exit(code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)  # the exit code that shells use
     except OSError as error:
-        _end(
-            f"{error.filename or 'a file'}: {error.strerror or error}; give folders and files that can be read and written"
-        )
+        where = f"{error.filename or 'a file'}: {error.strerror or error}"
+        sys.exit(say(UserError(f"{where}; give folders and files that can be read and written")))
 
 
 def positive(text: str) -> int:
@@ -32,8 +35,3 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
     return int(text)
-
-
-def _end(sentence: str) -> None:
-    print(f"error: {sentence}", file=sys.stderr)
-    sys.exit(2)

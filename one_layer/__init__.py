@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,12 @@ def load(path: str | Path, checkpoint: str | int | None = None, packed: bool = F
 
     Raises: UserError for a path without a model, one that is damaged, and an argument that has no effect on such a path.
     """
-    from one_layer.errors import UserError
+    from one_layer.errors import UserError, not_in_utf8
 
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise not_in_utf8(path) from None
     if Path(path).is_dir():
         from one_layer.runs.restore import restore_run
 

@@ -1,5 +1,10 @@
 """The one exception that stands for a user's mistake, and what its messages are made with."""
 
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
 
 class UserError(ValueError):
     """Input that the user can mend: the message names the value, what is accepted and what to do.
@@ -11,3 +16,13 @@ class UserError(ValueError):
 def counted(number: int, noun: str) -> str:
     """A number of things, for people: `1 column`, `2,000 columns`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def not_in_utf8(path: str | Path) -> UserError:
+    """The mistake of a path that is not UTF-8, or that this process's encoding of paths cannot say. Orbax takes UTF-8 alone."""
+    if sys.getfilesystemencoding() == "utf-8":
+        return UserError(f"the path {str(path)!r} is not in UTF-8; rename its folders")
+    return UserError(
+        f"the path {str(path)!r} has other letters than {sys.getfilesystemencoding()}, in which this Python reads and writes paths; start "
+        "it in its UTF-8 mode, with python -X utf8 or PYTHONUTF8=1"
+    )

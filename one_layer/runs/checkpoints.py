@@ -22,7 +22,7 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
-from one_layer.errors import UserError
+from one_layer.errors import UserError, not_in_utf8
 from one_layer.models.sharding import fetch
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,10 @@ class Checkpoints:
     ) -> None:
         """Keeps the `keep_last` newest, the `keep_best` with the highest scores, and those whose update is a multiple of `keep_every`."""
         self.folder = folder.resolve()
+        try:
+            str(self.folder).encode()
+        except UnicodeEncodeError:
+            raise not_in_utf8(self.folder) from None
         if not read_only:
             _by_one_process(self._finish_replacing)
             _by_one_process(self._set_aside_damaged_scores)

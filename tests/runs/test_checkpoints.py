@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 
@@ -47,6 +48,13 @@ def same_bits(tree, other):
     assert jax.tree.structure(tree) == jax.tree.structure(other)
     for x, y in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
         assert x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_not_called_damaged(folder, tmp_path):
+    path = tmp_path / os.fsdecode(b"r\xfcn")
+    shutil.copytree(folder, path)
+    with pytest.raises(UserError, match=r"r.udcfcn/checkpoints' is not in UTF-8; rename its folders$"):
+        Checkpoints(path / "checkpoints", read_only=True)
 
 
 def test_what_is_saved_comes_back_bit_for_bit(folder):

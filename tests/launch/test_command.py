@@ -1,0 +1,47 @@
+"""What all commands of launch/, and the library, do in a locale whose encoding has no umlauts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests import ROOT
+
+ASCII = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+UTF8 = os.environ | {"PYTHONUTF8": "1"}
+
+
+def program(source: str, *arguments: str, environment: dict[str, str] = ASCII) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", source, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=120)
+
+
+def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
+    source = "import sys; from launch import command; command.run(lambda: print(ascii(sys.argv[1]), open(sys.argv[1]).read()))"
+    path = tmp_path / "rün"
+    path.write_text("größe", "utf-8")
+    done = program(source, str(path))
+    assert done.stdout == f"{ascii(str(path))} größe\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        ("MemoryError('no 9 bytes')", 1, "error: there is too little memory (no 9 bytes); lower evaluation.max_tokens"),
+        ("FileNotFoundError(2, 'No such file', 'x')", 2, "error: x: No such file; give folders"),
+        ("UserError('give y')", 2, "error: give y\n"),
+    ],
+)
+def test_an_error_that_the_user_can_mend_is_one_sentence(error, code, said):
+    source = f"from launch import command\nfrom one_layer.errors import UserError\ndef main(): raise {error}\ncommand.run(main)"
+    done = program(source, environment=UTF8)
+    assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
+def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():
+    done = program("import one_layer; one_layer.load('r\\u00fcn')")
+    assert "UserError: the path 'r\\xfcn' has other letters than ascii" in done.stderr
+    assert "python -X utf8 or PYTHONUTF8=1" in done.stderr
