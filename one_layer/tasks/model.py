@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,7 +54,7 @@ class TrainedModel(ABC):
         return ""
 
     @abstractmethod
-    def lines(self, lines: Sequence[str]) -> list[str]:
+    def lines(self, lines: Iterable[str]) -> list[str]:
         """Returns one output line for each raw line, in order. The mode with the name `verb` writes these lines."""
 
     @abstractmethod
@@ -63,6 +63,20 @@ class TrainedModel(ABC):
 
         Also logs the scores under `title`. Raises: UserError if the model's outputs are not finite.
         """
+
+    def given(self, lines: Iterable[str]) -> list[str]:
+        """The texts that the model was given, as a list.
+
+        Raises: UserError for anything but texts, and for one text by itself, each letter of which would pass for a line.
+        """
+        example = f'give a list of texts, for instance {self.verb}(["two dogs"])'
+        if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
+            raise UserError(f"{lines!r:.60} is no list of texts; {example}")
+        texts = list(lines)
+        for number, text in enumerate(texts, start=1):
+            if not isinstance(text, str):
+                raise UserError(f"text {number} of the list is {text!r:.60}, which is no text; {example}")
+        return texts
 
     def check_verb(self, verb: str) -> None:
         """Raises: UserError if `verb` is not what this model does."""

@@ -42,7 +42,7 @@ def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Wo
     c, encoder, convolved = config, encoder_work(config, tokens), _Convolutions.of(config, "decoder")
     positions = -(-longest // BLOCK) * BLOCK
     memory, cache = (places * 2 * c.depth("decoder") * c.d_model for places in (tokens, positions))
-    hypotheses = 5 * positions  # tokens and their log p, of those that are alive and those that are finished; and ancestors
+    hypotheses = 5 * positions  # tokens and their log p, of the alive and of the finished ones; and ancestors
     step = 2 * c.target_vocab + c.ffn + c.heads * (2 * BLOCK * beam + tokens) + convolved.window
     kept = memory + longest * c.d_model + beam * (cache + hypotheses + convolved.states + step)
     visible = positions * beam**2  # of one byte each

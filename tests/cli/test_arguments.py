@@ -222,7 +222,9 @@ def test_too_little_memory_is_one_sentence(capsys, size):
         ended(lambda: size((10**7, 10**7)))
     sentence, end = capsys.readouterr().err.split("\n")
     assert caught.value.code == 1 and end == ""
-    assert re.match(r"error: there is too little memory \(.*allocat.*\); lower .* evaluation.beam .* data.max_tokens", sentence)
+    assert re.match(
+        r"error: there is too little memory \(.*allocat.*\); lower .* evaluation.beam .* data.max_tokens", sentence
+    )
 
 
 def test_an_error_of_the_program_keeps_its_traceback(capsys):

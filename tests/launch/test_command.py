@@ -24,7 +24,7 @@ def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
     path = tmp_path / "rün"
     path.write_text("größe", "utf-8")
     done = program(source, str(path))
-    assert done.stdout == f"{ascii(str(path))} größe\n", done.stderr
+    assert done.stdout == f"{str(path)!a} größe\n", done.stderr
 
 
 @pytest.mark.parametrize(

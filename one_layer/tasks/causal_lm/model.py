@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -38,13 +38,15 @@ class CausalLanguageModel(TrainedModel):
 
     verb = "generate"
 
-    def generate(self, prompts: Sequence[str]) -> list[str]:
+    def generate(self, prompts: Iterable[str]) -> list[str]:
         """A continuation of every prompt, in order, without the prompt. An empty prompt stands for the beginning of a text.
 
         The same prompt at the same place of the list always has the same continuation. Of a prompt with more tokens than the context,
         only the last ones are read, and the log says how many were dropped.
+
+        Raises: UserError for anything but a list of texts.
         """
-        rows = max(1, self.settings.max_tokens // self.data.block)
+        prompts, rows = self.given(prompts), max(1, self.settings.max_tokens // self.data.block)
         prompts_ids = [self._prompt(number, prompt) for number, prompt in enumerate(prompts, start=1)]
         found: list[str] = []
         for first in range(0, len(prompts), rows):
@@ -52,8 +54,9 @@ class CausalLanguageModel(TrainedModel):
             found += [self._unit.text(ids) for ids in self._continued(some, first)]
         return found
 
-    def lines(self, lines: Sequence[str]) -> list[str]:
+    def lines(self, lines: Iterable[str]) -> list[str]:
         """Every prompt with its continuation. A line end that the model writes is shown as ↵, another control character but a tab as �."""
+        lines = self.given(lines)
         return [f"{line}{_in_one_line(more)}" for line, more in zip(lines, self.generate(lines), strict=True)]
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:

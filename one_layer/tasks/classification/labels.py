@@ -92,7 +92,8 @@ def label_set(config: DataConfig) -> LabelSet:
             )
     if columns and found.texts not in (1, 2):
         raise UserError(
-            f"data.columns={config.columns!r:.200} has {counted(len(columns), 'column')}; classification needs one text or two, and then the label"
+            f"data.columns={config.columns!r:.200} has {counted(len(columns), 'column')}; classification needs one text or two, and then "
+            "the label"
         )
     return found
 
@@ -127,8 +128,8 @@ def labels_of(train: Iterable[str], numbered: bool) -> tuple[str, ...]:
         )
     if not 2 <= len(counts) <= min(_MOST, max(2, counts.total() // 2)):
         raise UserError(
-            f"the training text has {counted(len(counts), 'different label')} in {counted(counts.total(), 'line')}; data.columns must end with the "
-            f"column of the labels, and data.labels={FROM_TRAIN} takes 2 to {_MOST:,} labels"
+            f"the training text has {counted(len(counts), 'different label')} in {counted(counts.total(), 'line')}; data.columns must end "
+            f"with the column of the labels, and data.labels={FROM_TRAIN} takes 2 to {_MOST:,} labels"
         )
     labels = sorted(counts)
     if all(map(_is_number, labels)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,14 +38,14 @@ class ClassificationModel(TrainedModel):
     def main_score(self) -> str:
         return label_set(self.data).scores[0]
 
-    def classify(self, texts: Sequence[str]) -> list[Label | None]:
+    def classify(self, texts: Iterable[str]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 
         Each line has as many texts as the labelled task, separated by tabs. The preprocessing of the training text is applied to them.
 
-        Raises: UserError, with the line's number, for a line with too few or too many texts.
+        Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
         """
-        assets = self.assets
+        texts, assets = self.given(texts), self.assets
         wanted = label_set(self.data).texts
         full = [place for place, line in enumerate(texts) if line.strip()]
         for place in full:
@@ -63,7 +63,7 @@ class ClassificationModel(TrainedModel):
                 given[place] = Label(name, math.exp(each.max()))
         return given
 
-    def lines(self, lines: Sequence[str]) -> list[str]:
+    def lines(self, lines: Iterable[str]) -> list[str]:
         """`label<TAB>probability` for every line."""
         return [f"{label.name}\t{label.probability:.4f}" if label else "" for label in self.classify(lines)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -42,12 +42,14 @@ class MaskedLanguageModel(TrainedModel):
     def main_score(self) -> str:
         return "accuracy"
 
-    def fill(self, lines: Sequence[str]) -> list[list[list[Candidate]]]:
+    def fill(self, lines: Iterable[str]) -> list[list[list[Candidate]]]:
         """For every line, and each `<mask>` in it, the most probable tokens; an empty list for an empty line.
 
         With BPE, spaces before a mask belong to the token in its place, as in RoBERTa. Raises: UserError, with the line's number, for a
-        line without a mask, and for one that is longer than the context.
+        line without a mask, for one that is longer than the context, and for anything but a list of
+        texts.
         """
+        lines = self.given(lines)
         full = [place for place, line in enumerate(lines) if line.strip()]
         ids = [self._encoded(place + 1, lines[place]) for place in full]
         found: list[list[list[Candidate]]] = [[] for _ in lines]
@@ -66,7 +68,7 @@ class MaskedLanguageModel(TrainedModel):
                 found[full[index]] = [self._candidates(each) for each in log_p[row, : len(places[index])]]
         return found
 
-    def lines(self, lines: Sequence[str]) -> list[str]:
+    def lines(self, lines: Iterable[str]) -> list[str]:
         """For every line, its masks separated by tabs; for each mask its candidates: `token probability, token probability`."""
         return [
             "\t".join(", ".join(f"{_shown(text)} {chance:.4f}" for text, chance in mask) for mask in masks)

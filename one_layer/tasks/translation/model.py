@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,12 +26,15 @@ class TranslationModel(TrainedModel):
     verb = "translate"
     main_score = "bleu_tokenized"
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(self, lines: Iterable[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
 
         The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations. A line of
         more than 1024 tokens is cut, and the number of such lines is logged.
+
+        Raises: UserError for anything but a list of texts.
         """
+        lines = self.given(lines)
         prepared = self.assets.source_preprocessing.apply(lines)
         # A line of only control characters becomes empty when it is prepared, or has no text to begin with.
         full = [place for place, line in enumerate(prepared) if line.strip() and lines[place].strip()]

@@ -99,7 +99,9 @@ def test_numbers_are_numbers_however_they_are_written(tmp_path: Path, pair: tupl
     if "neutral" in pair:
         assert read(config(folder, "from_train", "1,2,3")).target_vocabulary.tokens[UNK + 1 :] == (first, second)
         return
-    with pytest.raises(UserError, match=rf"numbers, {first}, {second}; .* --config.data.labels={first}:NAME,{second}:NAME"):
+    with pytest.raises(
+        UserError, match=rf"numbers, {first}, {second}; .* --config.data.labels={first}:NAME,{second}:NAME"
+    ):
         read(config(folder, "from_train", "1,2,3"))
     assert set(names(read(config(folder, f"{first}:bad,{second}:good", "1,2,3")))) == {"bad", "good"}
     with pytest.raises(UserError, match=rf"the label '{pair[1]}' is unknown; .* say what the numbers mean"):
