@@ -46,6 +46,7 @@ from one_layer.data.text.lines import read_lines, stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
+from one_layer.runs.paths import read_object
 
 log = logging.getLogger(__name__)
 
@@ -203,8 +204,8 @@ def _claim(work: Path, options: dict[str, object]) -> None:
     if work.exists() and not path.exists() and any(work.iterdir()):
         raise UserError(f"{work} holds files that no preparation wrote; move this folder away or give another --out")
     text = json.dumps(options, indent=1) + "\n"
-    if path.exists() and (found := path.read_text(encoding="utf-8")) != text:
-        before = json.loads(found)
+    if path.exists() and path.read_bytes() != text.encode():
+        before = read_object(path)
         name = next(name for name in options if before.get(name) != options[name])
         raise UserError(
             f"{work} holds unfinished work with {name}={before.get(name)}, not {options[name]}; "

@@ -1,8 +1,9 @@
-"""Atomic writing of files: a reader sees the old content or the new content, never a part of it."""
+"""Atomic writing of files: a reader sees the old content or the new content, never a part of it. And reading JSON that may be damaged."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -11,10 +12,24 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _UNFINISHED = ".unfinished"  # the end of the names that `replacing` gives to temporary files
 _TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
+
+
+def json_object(path: str | Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises: OSError for a file that cannot be read; ValueError for anything else than an object, however it is damaged.
+    """
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is not a JSON object")
+    return found
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:

@@ -23,6 +23,7 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.errors import UserError, not_in_utf8
+from one_layer.files import json_object
 from one_layer.models.sharding import fetch
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,12 @@ class Checkpoints:
         try:
             self._manager = ocp.CheckpointManager(self.folder, options=options)
             self.ranked()
-        except (ValueError, KeyError, TypeError) as error:  # Orbax reads all scores here, to find the best
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            RecursionError,
+        ) as error:  # Orbax reads all scores here, to find the best
             raise UserError(
                 f"a file metrics/metrics in {self.folder} is damaged ({type(error).__name__}: {error}); remove the folder of that "
                 "checkpoint"
@@ -289,6 +295,6 @@ def _digest_of_text(progress: dict[str, Any]) -> str:
 def _readable(path: Path) -> bool:
     """Whether a file of scores is missing, as for checkpoints without a score, or holds a number."""
     try:
-        return not path.exists() or isinstance(json.loads(path.read_bytes())["score"], (int, float))
-    except (OSError, ValueError, KeyError, TypeError):
+        return not path.exists() or isinstance(json_object(path)["score"], (int, float))
+    except (OSError, ValueError, KeyError):
         return False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.files import json_object, write_atomically
 from one_layer.runs import frozen
 from one_layer.runs.lock import locked
 from one_layer.runs.paths import RunPaths
@@ -118,7 +118,7 @@ class RunFolder(RunPaths):
         Raises: UserError for a damaged file.
         """
         try:
-            found = json.loads(self.identity_file.read_bytes()) if self.identity_file.exists() else {}
+            found = json_object(self.identity_file) if self.identity_file.exists() else {}
             if found and not (len(found["vocabularies"]) == 2 and isinstance(found["text"], dict)):
                 raise ValueError("it has other content")
             return found
@@ -135,9 +135,7 @@ class RunFolder(RunPaths):
     def read_config(self) -> RunConfig:
         """The config of the run. Raises: UserError if it is missing or damaged."""
         try:
-            config = json.loads(self.config_file.read_text("utf-8"))
-            if not isinstance(config, dict):
-                raise ValueError("it is not a JSON object")
+            config = json_object(self.config_file)
         except FileNotFoundError:
             raise UserError(
                 f"{self} holds no run: there is no config.json; train first, or correct --workdir"
@@ -205,14 +203,15 @@ class RunFolder(RunPaths):
         path = self.evaluation_file(split, self._suffix(scored))
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
 
-    def best_scores(self, split: str) -> dict[str, Any]:
-        """The scores of the best checkpoint on a split, as far as they were written; else empty."""
-        found: dict[str, Any] = {}
-        with suppress(OSError, ValueError, KeyError):
-            found = json.loads(self.result_file.read_text("utf-8"))["test"][split]
-        with suppress(OSError, ValueError):
-            found = found or json.loads(self.evaluation_file(split).read_text("utf-8"))
-        return found
+    def best_scores(self, split: str) -> dict[str, float]:
+        """The numbers of the best checkpoint on a split, as far as they were written; empty where there are none, or damaged ones."""
+        for read in (
+            lambda: json_object(self.result_file)["test"][split],
+            lambda: json_object(self.evaluation_file(split)),
+        ):
+            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+                return {name: value for name, value in read().items() if isinstance(value, (int, float))}
+        return {}
 
     @_if_it_writes
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.errors import UserError
+from one_layer.files import json_object
 
 SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which launch/sweep.py writes: its config, its name and its runs
 
@@ -105,12 +106,9 @@ def _in_a_name(split: str) -> str:
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises: UserError for a file that is missing, damaged or no object."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        return json_object(path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); restore the file, or run again in a new folder") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{path} is not a JSON object; restore the file, or run again in a new folder")
-    return found
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 from one_layer.data.text.assets import TextAssets, Vocabularies, load_text_assets, save_text_assets
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.errors import UserError
-from one_layer.files import lock, remove_leftovers, sync
+from one_layer.files import json_object, lock, remove_leftovers, sync
 
 _FORMAT = 1  # increase it when the same text gives other ids, or when the files change
 
@@ -81,7 +81,7 @@ def open_prepared(folder: Path) -> Prepared:
     assets = load_text_assets(folder)
     path = folder / "manifest.json"
     try:
-        manifest = json.loads(path.read_text("utf-8"))
+        manifest = json_object(path)
         fingerprints, report = manifest["vocabularies"], manifest["report"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path} cannot be read ({error}); delete the folder, then run again to recreate it") from None

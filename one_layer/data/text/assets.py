@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.files import json_object, write_atomically
 
+_NAMES = ("vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json")
 Vocabularies = tuple[Vocabulary, Vocabulary]  # (source, target)
 
 
@@ -55,14 +55,17 @@ def load_text_assets(folder: str | Path) -> TextAssets:
     Raises: UserError for a missing or damaged file.
     """
     folder = Path(folder)
+    for name in _NAMES:
+        if not (folder / name).exists():
+            raise UserError(f"the folder {folder} lacks its file {name}; restore it")
     source = Vocabulary.load(folder / "vocabulary.source.txt")
     target = Vocabulary.load(folder / "vocabulary.target.txt")
     path = folder / "preprocessing.json"
     try:
-        sides = json.loads("\n".join(read_lines(path)))
+        sides = json_object(path)
         steps = [Preprocessing.from_dict(sides[side]) for side in ("source", "target")]
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is damaged ({error!r}): it must be as the training run wrote it") from None
     except UserError as error:
-        raise error if str(path) in str(error) else UserError(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is damaged ({error!r}): it must be as the training run wrote it") from None
     return TextAssets(source, source if source == target else target, *steps)
