@@ -5,12 +5,14 @@ tests/old_runs has a run of each task, trained before the packages of one_layer/
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 
 import pytest
 
 import one_layer
+from one_layer.errors import UserError
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.training.train import train
@@ -47,6 +49,20 @@ def test_the_ticket_says_what_the_run_says(task):
     assert run.task is ticket.task and run.task.name == task
     said = run.lines(LINES[task])
     assert said == ticket.lines(line for line in LINES[task]) and said[1] == "" and said[0] and said[2]
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"), [("classification", {}), ("translation", {"source": "text", "directory": "texts"})]
+)
+def test_a_text_that_is_gone_is_asked_for_in_words_that_an_evaluation_takes(monkeypatch, tmp_path, task, changes):
+    model = one_layer.load(OLD / task / "ticket.safetensors")
+    model = dataclasses.replace(model, data=dataclasses.replace(model.data, **changes))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UserError, match=r"does not exist .* give the run's --config, and --config.data.directory=FOLDER$"
+    ) as caught:
+        evaluate(model, "test", None)
+    assert "held_out" not in str(caught.value)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.corpus import Corpus, Split
+from one_layer.data.text.lines import MissingPart
+from one_layer.errors import UserError
 from one_layer.models.accounting import account, describe
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
@@ -28,7 +30,12 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         stored = account(model.config, model.variables)
         log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
-    corpus = model.task.scored_corpus(model.data, model.assets, split_name)
+    try:
+        corpus = model.task.scored_corpus(model.data, model.assets, split_name)
+    except MissingPart as error:  # a model that is trained already cannot hold lines out
+        raise UserError(
+            f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
+        ) from None
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
     found, prints, layers = {}, fingerprints(corpus), kept_layers(model.config)
     for name, split in splits.items():

@@ -14,7 +14,7 @@ from one_layer.data.sources.data_bin import DataBin
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
-from one_layer.data.text.lines import existing_file, read_parallel, stream_lines
+from one_layer.data.text.lines import MissingPart, existing_file, read_parallel, stream_lines
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.data.tokens import TokenStore
 from one_layer.errors import UserError
@@ -67,10 +67,7 @@ class Source(ABC):
         except UserError as error:
             if name == self.train:
                 raise
-            raise UserError(
-                f"{error}. Without a file for {name}, give data.held_out=0.05, which takes the parts valid and test out of the training "
-                "text, or name the test sets as data.tests (() for none)"
-            ) from None
+            raise MissingPart(error, name, "takes the parts valid and test out of the training text") from None
 
 
 class Toy(Source):

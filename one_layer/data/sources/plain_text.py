@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from one_layer.data.config import HELD_OUT, DataConfig
-from one_layer.data.text.lines import existing_file
+from one_layer.data.text.lines import MissingPart, existing_file
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
@@ -200,10 +200,8 @@ class PlainParts:
         except UserError as error:
             if name == self._config.train:
                 raise
-            raise UserError(
-                f"{error}. Without a file for {name}, give data.held_out=0.05, which makes the last 10 % of the training text the parts "
-                "valid and test, or name the test sets as data.tests (() for none)"
-            ) from None
+            taken = "makes the last 10 % of the training text the parts valid and test"
+            raise MissingPart(error, name, taken) from None
 
     def _key(self, name: str) -> str:
         config = self._config

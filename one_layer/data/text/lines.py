@@ -82,6 +82,18 @@ def stream_lines(path: str | Path) -> Iterator[str]:
         raise UserError(f"{path} is empty; give a text file with at least one line")
 
 
+class MissingPart(UserError):
+    """There is no file for a validation or test set. `missing` says this alone; the whole message also says how to train without it."""
+
+    def __init__(self, missing: UserError, name: str, taken: str) -> None:
+        """`taken`: what `data.held_out` would do."""
+        super().__init__(
+            f"{missing}. Without a file for {name}, give data.held_out=0.05, which {taken}, or name the test sets as data.tests (() for "
+            "none)"
+        )
+        self.missing = missing
+
+
 def existing_file(path: str | Path) -> Path:
     """Returns `path`, or `path`.gz if only that exists. Raises: UserError if neither is a file."""
     path = Path(path)
