@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from absl import app, flags
 from ml_collections import config_flags
 
-from one_layer import command, config_files
+from one_layer import __version__, command, config_files
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ _PRECISION = flags.DEFINE_enum(
 _SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
 )
+_VERSION = flags.DEFINE_boolean("version", False, "Print the version, and do nothing else.")
 _DISTRIBUTED = flags.DEFINE_string(
     "distributed", "", "Train or evaluate with several processes, which meet at this HOST:PORT of the first one."
 )
@@ -98,6 +99,9 @@ def main(argv: list[str]) -> None:
     """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
+    if _VERSION.value:
+        _print(__version__)
+        return
     command.set_up()
     _check_flags(_MODE.value, [name for name in _FLAGS if flags.FLAGS[name].present])
     _join()

@@ -28,6 +28,10 @@ from one_layer.models.sharding import fetch
 
 log = logging.getLogger(__name__)
 
+_OF_READING = (
+    "CheckpointManagerOptions.read_only=True",
+    "Given directory is read only",
+)  # warnings about what is intended
 _SAVED = "saved"  # beside the keys of a progress: digests, and the score
 
 
@@ -71,15 +75,16 @@ class Checkpoints:
             _by_one_process(self._finish_replacing)
             _by_one_process(self._set_aside_damaged_scores)
         self._kept = _Kept(keep_last, keep_every, keep_best)
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=self._kept,
-            best_fn=_score,
-            create=not read_only,
-            read_only=read_only,
-            cleanup_tmp_directories=not read_only,
-        )
         try:
-            self._manager = ocp.CheckpointManager(self.folder, options=options)
+            with _silent(_OF_READING):
+                options = ocp.CheckpointManagerOptions(
+                    preservation_policy=self._kept,
+                    best_fn=_score,
+                    create=not read_only,
+                    read_only=read_only,
+                    cleanup_tmp_directories=not read_only,
+                )
+                self._manager = ocp.CheckpointManager(self.folder, options=options)
             self.ranked()
         except (
             ValueError,
@@ -253,6 +258,21 @@ class Checkpoints:
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
             reason = str(error).strip().split("\n")[0][:300]
             raise self._damaged(step, f"{type(error).__name__}: {reason}") from None
+
+
+@contextmanager
+def _silent(beginnings: tuple[str, ...]) -> Iterator[None]:
+    """Keeps absl, which Orbax logs with, from logging messages that begin so."""
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith(beginnings)
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
 
 
 def _by_one_process(change: Callable[[], None]) -> None:

@@ -40,8 +40,10 @@ def write(
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`.
 
-    `members`: how many runs were trained together, and so shared the device in the seconds that the result has.
+    `members`: how many runs were trained together, and so shared the device in the seconds that the result has. Raises: UserError for
+    damaged metrics, before anything is scored.
     """
+    curve = read_metrics(folder.metrics_file)  # before anything is scored: a damaged line ends this
     best = restore_run(folder, "best", vars(run.mesh))
     tests, examples = {}, {}
     for name, split in corpus.tests.items():
@@ -74,7 +76,7 @@ def write(
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
         "train_flops": progress.flops,
-        "convergence": summary(read_metrics(folder.metrics_file), run.train.select),
+        "convergence": summary(curve, run.train.select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),

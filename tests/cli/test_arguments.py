@@ -237,7 +237,7 @@ def test_an_error_of_the_program_keeps_its_traceback(capsys):
 
 
 def test_every_flag_is_used_by_a_mode():
-    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.__main__"]} - {"mode"}
+    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.__main__"]} - {"mode", "version"}
     assert own - {name for name in own if name.startswith("config.")} == set(command._FLAGS)
 
 
@@ -298,6 +298,11 @@ def test_text_that_cannot_be_trained_on(refused, tmp_path, name, content, messag
 def test_vocabularies_that_cannot_be_shared(refused, tmp_path):
     shared = {"model.shared_embedding": True}
     assert "set data.joined_vocabulary" in refused(*tiny.arguments(tmp_path / "new", shared))
+
+
+def test_the_version_is_printed(cli):
+    code, out, err = cli("--version")
+    assert not code and out == f"{one_layer.__version__}\n" and not err
 
 
 def test_the_keys_of_a_config_are_printed(cli):

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from one_layer.tasks.translation.model import TranslationModel
 from one_layer.training import trainer as training
 from one_layer.training.step import train_step
 from tests import ROOT, tiny
@@ -68,6 +69,14 @@ def test_a_damaged_file_of_the_run(refused, workdir, mode, name):
     path = workdir / name
     path.write_bytes(path.read_bytes()[:-9])
     assert name in refused(*MODES[mode](workdir))
+
+
+def test_a_damaged_line_of_metrics_is_said_before_a_finished_run_is_scored_again(cli, workdir, monkeypatch):
+    lines = (workdir / "metrics.jsonl").read_text("utf-8").split("\n")
+    (workdir / "metrics.jsonl").write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]), "utf-8")
+    monkeypatch.setattr(TranslationModel, "score", lambda *_: pytest.fail("it scores"))
+    code, _, err = cli(*tiny.arguments(workdir))
+    assert code == 2 and "metrics.jsonl, line 2 is damaged" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 
+import absl.logging
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,6 +56,13 @@ def test_a_folder_whose_name_is_not_utf_8_is_not_called_damaged(folder, tmp_path
     shutil.copytree(folder, path)
     with pytest.raises(UserError, match=r"r.udcfcn/checkpoints' is not in UTF-8; rename its folders$"):
         Checkpoints(path / "checkpoints", read_only=True)
+
+
+def test_reading_warns_of_nothing_and_leaves_the_users_log_as_it_was(folder, caplog):
+    Checkpoints(folder / "checkpoints", read_only=True).close()
+    assert not caplog.records
+    absl.logging.warning("Given directory is read only: said by the user")
+    assert len(caplog.records) == 1
 
 
 def test_what_is_saved_comes_back_bit_for_bit(folder):
