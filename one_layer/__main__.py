@@ -21,65 +21,14 @@ from typing import TYPE_CHECKING
 from absl import app, flags
 from ml_collections import config_flags
 
-from one_layer import __version__, command, config_files
+from one_layer import __version__, command, config_files, options
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
-_TOGETHER = ("distributed", "processes", "process")
-# The flags that each mode uses.
-_MODES = {
-    "train": ("config", "workdir", *_TOGETHER),
-    "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
-    "export": ("config", "workdir", "checkpoint", "precision"),
-    "inspect": ("workdir", "ticket"),
-    "report": ("workdir", "runs"),
-    "keys": ("config",),
-}
-# Those of the modes for raw lines, which the tasks add: translate, classify, generate and fill.
-_OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "input", "output")
-_FLAGS = sorted({*_OF_LINES, *(name for names in _MODES.values() for name in names)})
-_CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
-_WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
-_MODE = flags.DEFINE_string(
-    "mode",
-    "train",
-    "What to do: train, evaluate, translate, classify, generate, fill, export, inspect, report or keys.",
-)
-_CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
-_TICKET = flags.DEFINE_string(
-    "ticket",
-    "",
-    "The ticket to evaluate, translate, classify, generate or fill with, or to inspect, instead of a checkpoint.",
-)
-_TICKET_MODE = flags.DEFINE_enum(
-    "ticket_mode",
-    "materialized",
-    ["materialized", "packed"],
-    "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
-)
-_PRECISION = flags.DEFINE_enum(
-    "precision",
-    "float32",
-    ["float32", "bfloat16", "int8", "int4"],
-    "For export: the precision of trained and fixed matrices; masks always have one bit.",
-)
-_SPLIT = flags.DEFINE_string(
-    "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
-)
-_VERSION = flags.DEFINE_boolean("version", False, "Print the version, and do nothing else.")
-_DISTRIBUTED = flags.DEFINE_string(
-    "distributed", "", "Train or evaluate with several processes, which meet at this HOST:PORT of the first one."
-)
-_PROCESSES = flags.DEFINE_integer("processes", 1, "With --distributed: how many processes there are.")
-_PROCESS = flags.DEFINE_integer("process", 0, "With --distributed: the number of this process, from 0.")
-_INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify, continue or fill; stdin by default.")
-_RUNS = flags.DEFINE_string(
-    "runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'."
-)
-_OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
+flags.adopt_module_key_flags(options)  # so that --help shows them
 
 
 def _together(argv: list[str]) -> None:
@@ -87,7 +36,7 @@ def _together(argv: list[str]) -> None:
     try:
         main(argv)
     except (Exception, SystemExit) as error:
-        if not _DISTRIBUTED.value:
+        if not options.DISTRIBUTED.value:
             raise
         if (code := command.say(error)) is None:
             traceback.print_exc()
@@ -99,84 +48,60 @@ def main(argv: list[str]) -> None:
     """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
         raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
-    if _VERSION.value:
+    if options.VERSION.value:
         _print(__version__)
         return
     command.set_up()
-    _check_flags(_MODE.value, [name for name in _FLAGS if flags.FLAGS[name].present])
+    options.check(options.MODE.value, options.given())
     _join()
-    if _MODE.value == "train":
+    if options.MODE.value == "train":
         _train()
-    elif _MODE.value == "evaluate":
+    elif options.MODE.value == "evaluate":
         from one_layer.runs.evaluate import evaluate
 
-        folder = _folder() if _WORKDIR.value else None
+        folder = _folder() if options.WORKDIR.value else None
         if folder is not None:
-            folder.writes = _PROCESS.value == 0
-        evaluate(_restored(), _SPLIT.value, folder)
-    elif _MODE.value in ("export", "inspect"):
+            folder.writes = options.PROCESS.value == 0
+        evaluate(_restored(), options.SPLIT.value, folder)
+    elif options.MODE.value in ("export", "inspect"):
         _ticket()
-    elif _MODE.value == "report":
+    elif options.MODE.value == "report":
         _report()
-    elif _MODE.value == "keys":
+    elif options.MODE.value == "keys":
         _keys()
     else:
         from one_layer.data.text.streams import check_output, read_input, write_output
 
-        check_output(_OUTPUT.value)  # before anything is computed
+        check_output(options.OUTPUT.value)  # before anything is computed
         model = _restored()
-        model.check_verb(_MODE.value)  # before stdin is waited for
-        write_output(_OUTPUT.value, model.lines(read_input(_INPUT.value)))
+        model.check_verb(options.MODE.value)  # before stdin is waited for
+        write_output(options.OUTPUT.value, model.lines(read_input(options.INPUT.value)))
 
 
 def _join() -> None:
     """Joins the other processes, if there are any. Only the first one logs what happens."""
-    if not _DISTRIBUTED.value:
-        if _PROCESSES.value != 1 or _PROCESS.value != 0:
+    if not options.DISTRIBUTED.value:
+        if options.PROCESSES.value != 1 or options.PROCESS.value != 0:
             raise UserError("--processes and --process need --distributed=HOST:PORT, where the processes meet")
         return
-    if _PROCESSES.value < 2:
+    if options.PROCESSES.value < 2:
         raise UserError(
-            f"--distributed={_DISTRIBUTED.value} needs --processes, the number of processes (2 or more), and --process, the number of this "
-            "one from 0"
+            f"--distributed={options.DISTRIBUTED.value} needs --processes, the number of processes (2 or more), and --process, the number "
+            "of this one from 0"
         )
     from one_layer.training import processes
 
-    processes.join(_DISTRIBUTED.value, _PROCESSES.value, _PROCESS.value)
+    processes.join(options.DISTRIBUTED.value, options.PROCESSES.value, options.PROCESS.value)
     if not processes.leads():
         logging.getLogger().setLevel(logging.WARNING)
-
-
-def _check_flags(mode: str, given: list[str]) -> None:
-    """Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others."""
-    if mode not in _MODES:
-        _check_verb(mode)
-    for name in given:
-        if name not in _MODES.get(mode, _OF_LINES):
-            raise UserError(f"--mode={mode} has no use for --{name}; leave it out")
-    if "ticket" not in given:
-        if "ticket_mode" in given:
-            raise UserError("--ticket_mode needs --ticket; of a run's folder, masks are always materialized")
-        return
-    for name in ("checkpoint",) if mode == "evaluate" else ("checkpoint", "workdir"):  # evaluate writes into --workdir
-        if name in given:
-            raise UserError(f"--{name} has no effect beside --ticket, which is the whole model; leave one of them out")
-
-
-def _check_verb(mode: str) -> None:
-    from one_layer.tasks import TASKS
-
-    verbs = [task.model.verb for task in TASKS.values()]
-    if mode not in verbs:
-        raise UserError(f"--mode={mode} is unknown; known are {', '.join((*_MODES, *verbs))}")
 
 
 def _folder() -> RunFolder:
     from one_layer.runs.folder import RunFolder
 
-    if not _WORKDIR.value:
+    if not options.WORKDIR.value:
         raise UserError("--workdir is missing; give the folder of the run")
-    return RunFolder(_WORKDIR.value)
+    return RunFolder(options.WORKDIR.value)
 
 
 def _train() -> None:
@@ -185,38 +110,38 @@ def _train() -> None:
     from one_layer.training.train import train
 
     folder = _folder()
-    if _CONFIG.value is None:
+    if options.CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     values = config_flags.get_override_values(flags.FLAGS["config"])
     overrides = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
     overrides += [f"config.{name}={value}" for name, value in values.items()]
     try:
-        train(resolve(_CONFIG.value.to_dict()), folder.path, overrides)
+        train(resolve(options.CONFIG.value.to_dict()), folder.path, overrides)
     except Diverged as error:
         raise UserError(f"{error}: {shlex.join([sys.executable, *sys.argv])}") from None
 
 
 def _ticket() -> None:
     """Writes the ticket of a checkpoint into the run's folder, or prints what a ticket contains."""
-    if _MODE.value == "export":
+    if options.MODE.value == "export":
         from one_layer.models.pruning import kept_layers
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
-        model = _kept_layers(restore_run(_folder(), _CHECKPOINT.value, _mesh()))
-        path = _folder().ticket_in(_PRECISION.value, kept_layers(model.config))
-        export(model, path, _PRECISION.value)
+        model = _kept_layers(restore_run(_folder(), options.CHECKPOINT.value, _mesh()))
+        path = _folder().ticket_in(options.PRECISION.value, kept_layers(model.config))
+        export(model, path, options.PRECISION.value)
     else:
         from one_layer.tickets.inspection import describe, inspect
 
-        _print(describe(inspect(_TICKET.value or _folder().ticket_file)))
+        _print(describe(inspect(options.TICKET.value or _folder().ticket_file)))
 
 
 def _kept_layers(model: TrainedModel) -> TrainedModel:
     """`model` without the layers that `--config.model.encoder_layers` and `.decoder_layers` leave out. Other keys are for training."""
     from one_layer.runs.rescoring import without_layers
 
-    if _CONFIG.value is None:
+    if options.CONFIG.value is None:
         return model
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
     if others := sorted(overrides.keys() - {"model.encoder_layers", "model.decoder_layers"}):
@@ -232,17 +157,17 @@ def _report() -> None:
     from one_layer.report.writing import report
 
     for name, flag, what in (
-        ("runs", _RUNS, "the folders of runs, as a pattern"),
-        ("workdir", _WORKDIR, "a new folder"),
+        ("runs", options.RUNS, "the folders of runs, as a pattern"),
+        ("workdir", options.WORKDIR, "a new folder"),
     ):
         if not flag.value:
             raise UserError(f"--{name} is missing; give {what}")
-    report(_RUNS.value, Path(_WORKDIR.value or ""))
+    report(options.RUNS.value, Path(options.WORKDIR.value or ""))
 
 
 def _keys() -> None:
     """Prints every key of the config, its value and its meaning."""
-    _print(config_files.keys(None if _CONFIG.value is None else _CONFIG.value.to_dict()))
+    _print(config_files.keys(None if options.CONFIG.value is None else options.CONFIG.value.to_dict()))
 
 
 def _print(text: str) -> None:
@@ -257,27 +182,27 @@ def _restored() -> TrainedModel:
     """The model from the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
     from one_layer.runs.rescoring import rescored
 
-    if _TICKET.value:
+    if options.TICKET.value:
         from one_layer.tickets import restore_ticket
 
         for name in _mesh():
             raise UserError(
                 f"--config.mesh.{name} has no effect beside --ticket, whose model is on one device; leave it out"
             )
-        model = restore_ticket(_TICKET.value, packed=_TICKET_MODE.value == "packed")
+        model = restore_ticket(options.TICKET.value, packed=options.TICKET_MODE.value == "packed")
     else:
         from one_layer.runs.restore import restore_run
 
-        model = restore_run(_folder(), _CHECKPOINT.value, _mesh())
-    if _CONFIG.value is None:
+        model = restore_run(_folder(), options.CHECKPOINT.value, _mesh())
+    if options.CONFIG.value is None:
         return model
     overrides = config_flags.get_override_values(flags.FLAGS["config"])
-    return rescored(model, _CONFIG.value.to_dict(), overrides)
+    return rescored(model, options.CONFIG.value.to_dict(), overrides)
 
 
 def _mesh() -> dict[str, int]:
     """The keys of the section `mesh` that the command line gives."""
-    given = {} if _CONFIG.value is None else config_flags.get_override_values(flags.FLAGS["config"])
+    given = {} if options.CONFIG.value is None else config_flags.get_override_values(flags.FLAGS["config"])
     return {name.removeprefix("mesh."): value for name, value in given.items() if name.startswith("mesh.")}
 
 
@@ -293,10 +218,10 @@ def run() -> None:
 def _parse(argv: list[str]) -> list[str]:
     """Parses the flags. All errors of absl and ml_collections about flags, configs and overrides become one sentence."""
     try:
-        rest = flags.FLAGS(argv)
+        rest = _flags_and_rest(argv)
         # A missing file raises only when an attribute is read.
-        if flags.FLAGS["config"].present and not hasattr(_CONFIG.value, "to_dict"):
-            raise command.no_config(_config_in(argv), _CONFIG.value)
+        if flags.FLAGS["config"].present and not hasattr(options.CONFIG.value, "to_dict"):
+            raise command.no_config(_config_in(argv), options.CONFIG.value)
         return rest
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         if command.raised_by_config(error):
@@ -304,6 +229,16 @@ def _parse(argv: list[str]) -> list[str]:
         raise UserError(command.sentence(str(error))) from None
     except Exception as error:
         raise command.unloadable(_config_in(argv), error) from None
+
+
+def _flags_and_rest(argv: list[str]) -> list[str]:
+    """Gives the flags their values. Returns: the other words. After help, absl would end with code 1, which says that something failed."""
+    try:
+        return flags.FLAGS(argv)
+    except SystemExit:
+        if any(re.fullmatch(r"--?(help|helpfull|helpshort|helpxml|\?)", word) for word in argv[1:]):
+            sys.exit(0)
+        raise
 
 
 def _config_in(argv: list[str]) -> str:

@@ -14,7 +14,7 @@ from tests import ROOT
 # From the top down. A package imports from the rows below its own, and inside itself; never from its own row or above it.
 ROWS = (
     ("__main__",),
-    ("command",),
+    ("command", "options"),
     ("report", "training"),
     ("tickets", "importers"),
     ("runs", "decode"),

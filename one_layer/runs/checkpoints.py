@@ -6,25 +6,21 @@ again from the seed. Beside the progress it stores digests of everything, becaus
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
-from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.errors import UserError, not_in_utf8
 from one_layer.files import json_object
-from one_layer.models.sharding import fetch
+from one_layer.runs.digests import digest, digest_of_text
+from one_layer.runs.kept import Kept, ranked, score_of
 
 log = logging.getLogger(__name__)
 
@@ -33,25 +29,6 @@ _OF_READING = (
     "Given directory is read only",
 )  # warnings about what is intended
 _SAVED = "saved"  # beside the keys of a progress: digests, and the score
-
-
-@dataclass
-class _Kept(policies.PreservationPolicy):
-    """Keeps the newest checkpoint; and of those with a score, the last ones, the best ones and those of every N-th update."""
-
-    last: int
-    every: int
-    best: int
-
-    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
-        kept = self.steps({each.step: each.metrics for each in checkpoints})
-        return [each.step in kept for each in checkpoints]
-
-    def steps(self, metrics: dict[int, dict[str, float] | None]) -> set[int]:
-        """Those that are kept of the steps in ascending order, each with its `metrics`, if it has any."""
-        scored = [step for step, found in metrics.items() if found]
-        kept = {*scored[-self.last :], *_ranked(metrics)[-self.best :], *list(metrics)[-1:]}
-        return kept | {step for step in scored if self.every and step % self.every == 0}
 
 
 class Checkpoints:
@@ -74,12 +51,12 @@ class Checkpoints:
         if not read_only:
             _by_one_process(self._finish_replacing)
             _by_one_process(self._set_aside_damaged_scores)
-        self._kept = _Kept(keep_last, keep_every, keep_best)
+        self._kept = Kept(keep_last, keep_every, keep_best)
         try:
             with _silent(_OF_READING):
                 options = ocp.CheckpointManagerOptions(
                     preservation_policy=self._kept,
-                    best_fn=_score,
+                    best_fn=score_of,
                     create=not read_only,
                     read_only=read_only,
                     cleanup_tmp_directories=not read_only,
@@ -105,7 +82,7 @@ class Checkpoints:
         It replaces the checkpoint of this step, if that one was saved before its evaluation. Raises: UserError if this checkpoint, or the
         one before it, cannot be written.
         """
-        digests = {"params": _digest(params), "optimizer": _digest(optimizer), "progress": _digest_of_text(progress)}
+        digests = {"params": digest(params), "optimizer": digest(optimizer), "progress": digest_of_text(progress)}
         with self._writing():
             if step in self.steps():
                 self._manager.wait_until_finished()
@@ -143,7 +120,7 @@ class Checkpoints:
 
         `keep_best` uses the same order, so for every N up to `keep_best`, the last N steps are the N best of the whole run.
         """
-        return _ranked(self._metrics())
+        return ranked(self._metrics())
 
     def remove_superfluous(self) -> None:
         """Removes those that are not to be kept: a process that was killed had written a newer one, and not removed them yet."""
@@ -202,7 +179,7 @@ class Checkpoints:
             raise self._damaged(step, "its progress is not a JSON object")
         saved = progress.pop(_SAVED, {})
         if saved:
-            self._compare(step, "progress", saved, _digest_of_text(progress))
+            self._compare(step, "progress", saved, digest_of_text(progress))
             self._compare(step, "score", saved, (self._manager.metrics(step) or {}).get("score"))
         return progress, saved
 
@@ -215,7 +192,7 @@ class Checkpoints:
         found = dict(self._restore(step, ocp.args.Composite(**items)).items())
         saved = self._progress(step)[1]
         for name in found if saved else ():
-            self._compare(step, name, saved, _digest(found[name]))
+            self._compare(step, name, saved, digest(found[name]))
         return found
 
     def _compare(self, step: int, name: str, saved: Any, found: Any) -> None:
@@ -283,33 +260,8 @@ def _by_one_process(change: Callable[[], None]) -> None:
         multihost_utils.sync_global_devices("checkpoints")
 
 
-def _score(metrics: dict[str, float]) -> float:
-    return metrics["score"]
-
-
-def _ranked(metrics: dict[int, Any]) -> list[int]:
-    """The steps that have metrics, from the lowest score to the highest; a stable sort: of equal scores, the later one ranks higher."""
-    return sorted((step for step, found in metrics.items() if found), key=lambda step: _score(metrics[step]))
-
-
 def _abstract(tree: Any) -> Any:
     return jax.tree.map(ocp.utils.to_shape_dtype_struct, tree)
-
-
-def _digest(tree: Any) -> str:
-    """BLAKE2b (128 bits, hexadecimal) of the names, types, shapes and bits of all arrays."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        array = fetch(leaf)  # whole arrays, one after the other, so that the digest does not depend on the devices
-        digest.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def _digest_of_text(progress: dict[str, Any]) -> str:
-    """The same of what JSON makes of a progress."""
-    plain = json.loads(json.dumps(progress))
-    return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _readable(path: Path) -> bool:

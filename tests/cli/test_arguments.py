@@ -16,7 +16,7 @@ import pytest
 from absl import flags
 
 import one_layer
-from one_layer import __main__ as command
+from one_layer import options
 from one_layer.command import _unraisable, ended
 from one_layer.errors import UserError
 from tests import ROOT, tiny
@@ -237,15 +237,15 @@ def test_an_error_of_the_program_keeps_its_traceback(capsys):
 
 
 def test_every_flag_is_used_by_a_mode():
-    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.__main__"]} - {"mode", "version"}
-    assert own - {name for name in own if name.startswith("config.")} == set(command._FLAGS)
+    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.options"]} - {"mode", "version"}
+    assert own - {name for name in own if name.startswith("config.")} == set(options.NAMES)
 
 
 def test_no_command_of_the_documents_has_an_option_without_effect():
     for words in each_command():
         if any(word.endswith(("main.py", "one_layer")) for word in words):
             given = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
-            command._check_flags(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
+            options.check(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
 
 
 @pytest.mark.parametrize(

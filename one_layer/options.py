@@ -1,0 +1,90 @@
+"""The flags of the command, and which of them each mode uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from absl import flags
+from ml_collections import config_flags
+
+from one_layer.errors import UserError
+
+_TOGETHER = ("distributed", "processes", "process")
+# The flags that each mode uses.
+_MODES = {
+    "train": ("config", "workdir", *_TOGETHER),
+    "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
+    "export": ("config", "workdir", "checkpoint", "precision"),
+    "inspect": ("workdir", "ticket"),
+    "report": ("workdir", "runs"),
+    "keys": ("config",),
+}
+# Those of the modes for raw lines, which the tasks add: translate, classify, generate and fill.
+_OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "input", "output")
+NAMES = sorted({*_OF_LINES, *(name for names in _MODES.values() for name in names)})
+CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
+WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
+MODE = flags.DEFINE_string(
+    "mode",
+    "train",
+    "What to do: train, evaluate, translate, classify, generate, fill, export, inspect, report or keys.",
+)
+CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
+TICKET = flags.DEFINE_string(
+    "ticket",
+    "",
+    "The ticket to evaluate, translate, classify, generate or fill with, or to inspect, instead of a checkpoint.",
+)
+TICKET_MODE = flags.DEFINE_enum(
+    "ticket_mode",
+    "materialized",
+    ["materialized", "packed"],
+    "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
+)
+PRECISION = flags.DEFINE_enum(
+    "precision",
+    "float32",
+    ["float32", "bfloat16", "int8", "int4"],
+    "For export: the precision of trained and fixed matrices; masks always have one bit.",
+)
+SPLIT = flags.DEFINE_string(
+    "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
+)
+VERSION = flags.DEFINE_boolean("version", False, "Print the version, and do nothing else.")
+DISTRIBUTED = flags.DEFINE_string(
+    "distributed", "", "Train or evaluate with several processes, which meet at this HOST:PORT of the first one."
+)
+PROCESSES = flags.DEFINE_integer("processes", 1, "With --distributed: how many processes there are.")
+PROCESS = flags.DEFINE_integer("process", 0, "With --distributed: the number of this process, from 0.")
+INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify, continue or fill; stdin by default.")
+RUNS = flags.DEFINE_string("runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'.")
+OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
+
+
+def given() -> list[str]:
+    """The names of the flags that the command line gives."""
+    return [name for name in NAMES if flags.FLAGS[name].present]
+
+
+def check(mode: str, given: Sequence[str]) -> None:
+    """Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others."""
+    if mode not in _MODES:
+        _check_verb(mode)
+    for name in given:
+        if name not in _MODES.get(mode, _OF_LINES):
+            raise UserError(f"--mode={mode} has no use for --{name}; leave it out")
+    if "ticket" not in given:
+        if "ticket_mode" in given:
+            raise UserError("--ticket_mode needs --ticket; of a run's folder, masks are always materialized")
+        return
+    for name in ("checkpoint",) if mode == "evaluate" else ("checkpoint", "workdir"):  # evaluate writes into --workdir
+        if name in given:
+            raise UserError(f"--{name} has no effect beside --ticket, which is the whole model; leave one of them out")
+
+
+def _check_verb(mode: str) -> None:
+    from one_layer.tasks import TASKS
+
+    verbs = [task.model.verb for task in TASKS.values()]
+    if mode not in verbs:
+        raise UserError(f"--mode={mode} is unknown; known are {', '.join((*_MODES, *verbs))}")
