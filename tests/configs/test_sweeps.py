@@ -14,8 +14,10 @@ from launch import sweep as sweeps
 from launch.sweeps import plan as plans
 from one_layer.models.weights import recipes
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import resolve
-from tests import ROOT
+from one_layer.runs.settings import MOST_UPDATES, resolve
+from one_layer.training.plan import check_warmup
+from one_layer.training.train import train
+from tests import ROOT, tiny
 
 CONFIGS = {
     "toy": toy,
@@ -81,6 +83,37 @@ def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
         assert not path.startswith("runs/") or path == "runs/dense_wide" or run.needs, (
             f"no run of the sweep makes {path}"
         )
+
+
+@pytest.mark.parametrize(("config", "sweep"), SWEEPS)
+def test_no_run_of_a_sweep_is_refused_for_its_length(config, sweep):
+    """Where the number of epochs alone ends a run, the text decides; here it is as long as can be."""
+    different = {}
+    for overrides in CONFIGS[config].sweep(sweep):
+        argument = overrides.get("config", "")
+        length = {key: value for key, value in overrides.items() if key.startswith(("optim.", "train."))}
+        different[argument, json.dumps(length, sort_keys=True)] = length
+    for (argument, _), length in different.items():
+        values = CONFIGS[config].get_config(*[argument] * bool(argument))
+        values.update_from_flattened_dict(length | {"data.directory": "" if config == "toy" else "somewhere"})
+        run = resolve(values.to_dict())
+        if run.optim.warmup is not None:  # else the length of the run decides it
+            check_warmup(run, MOST_UPDATES)
+
+
+@pytest.mark.slow
+def test_every_kind_of_control_of_the_toy_language_trains_and_is_scored(tmp_path):
+    small = {key: value for key, value in tiny.CHANGES.items() if key.startswith(("data.", "evaluation."))}
+    kinds = [overrides for overrides in toy.sweep("controls") if overrides["seed"] == toy.SEEDS[0]]
+    for place, overrides in enumerate(kinds):
+        values = toy.get_config(overrides["config"])
+        own = {key: value for key, value in overrides.items() if key != "config"}
+        if "train.updates" not in own:
+            own |= {"train.updates": values.optim.warmup, "train.epochs": 0, "train.evaluate_every": 0}
+        values.update_from_flattened_dict(small | own)
+        train(resolve(values.to_dict()), tmp_path / str(place), [])
+        result = json.loads((tmp_path / str(place) / "result.json").read_text("utf-8"))
+        assert result["steps"] == own["train.updates"] and "bleu_tokenized" in result["test"]["test"]
 
 
 @pytest.mark.parametrize(("config", "sweep"), SWEEPS)
