@@ -19,7 +19,7 @@ _MOST = len(COLOURS)  # models in one picture
 
 
 def convergence(points: list[Point], number: int) -> list[Picture]:
-    """Validation nll in training: for fully weighted models, and for masked ones at the keep nearest to 0.5.
+    """Validation nll in training: for models without masks, and for masked ones at the keep nearest to 0.5.
 
     A picture for each way to cut text into tokens, because nll is that of a token. It shows the best models, against the seconds of
     training, or against updates where seconds cannot be compared. Models without any validation in the metrics are left out.
@@ -68,7 +68,7 @@ def distinct(points: list[Point]) -> list[str]:
 
 
 def _central(points: list[Point]) -> list[Point]:
-    """Fully weighted models, and of every masked model the finished point with the keep nearest to 0.5."""
+    """Models without masks, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
     for point in points:
         if point.whole and point.values:

@@ -65,7 +65,7 @@ KINDS = (
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
     """All comparisons of one bench. Lines that no figure compares come last, as comparisons of kind `keep`."""
     every = [point for point in points if point.whole]
-    masked, dense = [p for p in every if p.masked], [p for p in every if not p.masked]
+    masked, dense = [p for p in every if p.masked], [p for p in every if p.fully_weighted]
     found: list[Comparison] = []
     used: set[Setting] = set()
     for kind in KINDS:

@@ -117,13 +117,18 @@ class Point:
         """The fraction of the random weights that the masks keep."""
         return float(self.config.get(_KEEP, 1.0))
 
+    @property
+    def fully_weighted(self) -> bool:
+        """Whether every weight of the model is trained: it has neither masks nor reservoirs."""
+        return naming.fully_weighted(self.config)
+
     def without(self, names: Iterable[str]) -> Setting:
         """The setting without the keys `names`."""
         return _without(self.setting, names)
 
     @property
     def bytes(self) -> tuple[int, bool] | None:
-        """The bytes of the model, and whether a file was measured. If a dense model has no file, its bytes are counted."""
+        """The bytes of the model, and whether a file was measured. Without a file, those of a model without masks are counted."""
         for record in self.records:
             for values in record.evaluations:
                 same = (values["checkpoint"], _layers(values)) == (self.scored.checkpoint, self.scored.layers)
@@ -132,10 +137,12 @@ class Point:
             if not self.whole:
                 continue
             counted = record.result.get("bytes", {})
-            if self.masked and "ticket_file" in counted:
+            if "ticket_file" in counted:
                 return int(counted["ticket_file"]), True
-            if not self.masked and "dense_float32" in counted:
-                return int(counted["dense_float32"]), False
+            # Earlier versions counted no ticket without random weights. It has what a dense model of that shape has.
+            key = "dense_float32" if self.fully_weighted and "ticket" not in counted else "ticket"
+            if not self.masked and key in counted:
+                return int(counted[key]), False
         return None
 
 

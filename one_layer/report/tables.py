@@ -48,8 +48,8 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
     caption = (
         "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings, "
         "or without such runs of those with pre-trained ones; wide and deep mean more width or more layers than that. Models whose "
-        "embeddings are trained, and the controls, are in no row. Other test sets than the paper's cannot be compared with its numbers; "
-        "the order of the rows can."
+        "embeddings are trained, models with layers of several kinds, and the controls, are in no row. Other test sets than the paper's "
+        "cannot be compared with its numbers; the order of the rows can."
     )
     return Table("Paper A, Table 1", caption, columns, rows)
 
@@ -79,7 +79,7 @@ def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
         return width(point) == width(base) and depth(point) == depth(base)
 
     return {
-        published.DENSE: lambda p: not p.masked and alike(p),
+        published.DENSE: lambda p: p.fully_weighted and alike(p),
         published.RANDOM: lambda p: _is_one(p, "random") and alike(p),
         published.PRETRAINED: lambda p: _is_one(p, "pre-trained") and alike(p),
         published.WIDE: lambda p: (
@@ -106,7 +106,7 @@ def statements() -> Table:
 
 def all_points(bench: Bench, points: list[Point]) -> Table:
     """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
-    dense = [point.mean for point in points if not point.masked and point.mean is not None]
+    dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
     if MEASURES[bench.measure].less_is_better:
         dense = []  # a model of which twice as much is worse has no share
     several = len({point.scored.search for point in points}) > 1

@@ -6,7 +6,8 @@ is computed over three axes: seconds of training, updates, and operations (FLOPs
 Conventions, where the paper says none:
 
 - The curve joins the evaluations by straight lines (the trapezoid rule).
-- A score of which more is better is 0 at the beginning. Of a score of which less is better (`nll` and the like), the first value also holds before.
+- A score of which more is better is 0 at the beginning. Of a score of which less is better (such as `nll`), the first value also holds
+  before.
 - A curve that ends before T keeps its last value; one that ends after T is cut there.
 - The area divided by T is the mean score up to T. It has the unit of the score, and is what tables show.
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from one_layer.errors import UserError
 from one_layer.data.text.units import Unit
+from one_layer.errors import UserError
 from one_layer.report.measures import MEASURES
 from one_layer.runs.convergence import Curve, compare, curve, summary
 from one_layer.tasks.classification.measures import SCORES
