@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from one_layer.report import naming, published
 from one_layer.report.measures import MEASURES
 from one_layer.report.points import Bench, Point
-from one_layer.report.reading import Record, alike_in_time
-from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
+from one_layer.report.reading import Record
 
 
 class Table(NamedTuple):
@@ -197,33 +196,3 @@ def _method(record: Record) -> list[str]:
     hours = f"{result.get('train_seconds', 0.0) / 3600:.2f}"
     known: list[Any] = [record.folder, record.seed, result.get("steps"), rule, search, data, result.get("device")]
     return [*map(str, known), str(result.get("jax", "")), short, hours, record.command]
-
-
-def areas(records: list[Record]) -> list[Table]:
-    """Areas under the convergence curve up to T, divided by T (`one_layer.runs.convergence`): a table for each measure of each text.
-
-    T is the end of the shortest run. Seconds are shown only where all runs had the same device and populations of one size.
-    """
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        measure = str(record.result.get("valid", {}).get("select", ""))
-        if any(f"valid/{measure}" in line for line in record.metrics):
-            groups.setdefault((record.result.get("data", {}).get("valid", ""), measure), []).append(record)
-    return [_areas(measure, content, each) for (content, measure), each in groups.items()]
-
-
-def _areas(measure: str, content: str, records: list[Record]) -> Table:
-    columns, cells = ["run"], [[str(record.folder)] for record in records]
-    for axis, name in AXES.items():
-        known = all(name in line for record in records for line in record.metrics if f"valid/{measure}" in line)
-        if not known or (axis == "seconds" and not alike_in_time(records)):
-            continue
-        until, areas = means([record.metrics for record in records], measure, axis)
-        columns.append(f"by {axis}, T = {until:.4g}")
-        for row, area in zip(cells, areas, strict=True):
-            row.append(f"{area:.4g}")
-    less = "Less" if measure in LESS_IS_BETTER else "More"
-    caption = f"Area under the curve of {measure} on valid up to T, divided by T. {less} is better. T is the end of the shortest run."
-    if content:
-        caption += f" Content of valid: {content[:8]}."
-    return Table(f"Areas under the convergence curve: {measure}", caption, columns, cells)

@@ -86,10 +86,23 @@ def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_pat
     )
 
 
-def test_nll_of_other_tokens_is_drawn_apart(tmp_path):
-    for merges in (100, 200):
-        write_run(tmp_path / f"{merges}", {"data.bpe_merges": merges}, 90.0)
-    assert len(convergence(found(tmp_path), 1)) == 2
+TEXT = {"train": "aaaa1111", "test": "cccc3333"}
+
+
+@pytest.mark.parametrize(
+    ("key", "valid", "pictures"),
+    [
+        ("data.bpe_merges", ("bbbb2222", "bbbb2222"), 1),  # the ids say what a token is, however they came about
+        ("data.min_count", ("bbbb2222", "dddd4444"), 2),
+        ("data.bpe_merges", ("", ""), 2),  # runs of earlier versions, of whose validation text nothing is known
+        ("data.min_count", ("", ""), 1),
+    ],
+)
+def test_nll_of_other_tokens_is_drawn_apart(tmp_path, key, valid, pictures):
+    for number, fingerprint in enumerate(valid, 1):
+        data = TEXT | ({"valid": fingerprint} if fingerprint else {})
+        write_run(tmp_path / f"{number}", {key: number}, 90.0, data=data)
+    assert len(convergence(found(tmp_path), 1)) == pictures
 
 
 def test_of_too_many_models_the_best_are_drawn(tmp_path):
