@@ -109,12 +109,12 @@ def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[
 
 
 def compare(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, score: str, until: float | None = None
+    runs: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, score: str, until: Mapping[str, float] | None = None
 ) -> str:
     """A table of runs for people: for each axis, the mean score up to T, and what is saved until the baseline's best score is reached.
 
-    T is `until` on every axis for which it is given in units of the axis (only seconds), else the end of the shortest run. A saving is
-    1 - x / x(baseline), with x the place of the first evaluation that is at least as good as the baseline's best one.
+    T is `until` on every axis that it names, else the end of the shortest run. A saving is 1 - x / x(baseline), with x the place of the
+    first evaluation that is at least as good as the baseline's best one.
 
     Raises: UserError for a baseline that is not among the runs, and as `curve` does.
     """
@@ -124,7 +124,7 @@ def compare(
     rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
     for axis in AXES:
         curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
-        end = until if until and axis == "seconds" else min(each.x[-1] for each in curves.values())
+        end = (until or {}).get(axis) or min(each.x[-1] for each in curves.values())
         goal = curves[baseline].best()
         needed = curves[baseline].reaches(goal)
         rows[0] += [f"AUCC/T by {axis} (T {end:.4g})", "saved"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
 from one_layer.report import naming
 from one_layer.report.curves import convergence, score_against_bytes
+from one_layer.report.drawing import png, svg
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -84,6 +86,17 @@ def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_pat
     assert all(
         list(line.get_xdata()) == pytest.approx([factor * step for step in (25, 50, 75, 100)]) for line in axes.lines
     )
+
+
+@pytest.mark.parametrize("name", ["$a^{x$", "a$b$c"])
+def test_a_dollar_in_a_name_is_a_dollar(tmp_path, name):
+    """Models of one name that differ in many keys are told apart by their folders."""
+    many = {f"optim.{key}": 1 for key in ("lr", "b1", "b2", "eps")}
+    for number, folder in enumerate((name, "other")):
+        write_run(tmp_path / folder, {key: value + number for key, value in many.items()}, 80.0 + number)
+    (picture,) = convergence(found(tmp_path), 1)
+    assert name in "".join("".join(ElementTree.fromstring(svg(picture.figure, "x")).itertext()).split())
+    assert png(picture.figure)
 
 
 TEXT = {"train": "aaaa1111", "test": "cccc3333"}

@@ -114,6 +114,20 @@ def test_the_table_says_what_is_saved():
 
 
 @pytest.mark.parametrize(
+    ("axis", "end", "area"),
+    [("updates", 300.0, 8.0 / 3), ("seconds", 50.0, 1.0), ("flops", 4.0, 3.0)],
+)
+def test_t_can_be_given_on_every_axis(axis, end, area):
+    """Otherwise it is the end of the shortest run: after the second evaluation."""
+    runs = {"long": lines(2.0, 4.0, 4.0), "short": lines(1.0, 2.0)}
+    ends = {"updates": 200.0, "seconds": 100.0, "flops": 2.0}
+    header, row, _ = compare(runs, "long", "bleu", {axis: end}).splitlines()
+    assert all(f"by {each} (T {end if each == axis else ends[each]:.4g})" in header for each in ends)
+    found = dict(zip(("seconds", "updates", "flops"), row.split()[2::2], strict=True))
+    assert found == {each: f"{area if each == axis else 2.0:.4g}" for each in ends}
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: curve(lines(1.0), "f1", "updates"), r"no validation score 'f1'; it has bleu, nll"),
