@@ -33,8 +33,9 @@ def main() -> None:
         "--baseline", type=Path, required=True, help="the folder of the run that the others are compared with"
     )
     parser.add_argument("--score", default="bleu", help="a validation score: bleu, nll, accuracy, ...")
-    for axis, name in _UNITS.items():
-        parser.add_argument(f"--{axis}", type=_end, help=f"T in {name}; by default the end of the shortest run")
+    parser.add_argument("--updates", type=_end, help="T in updates; by default the end of the shortest run")
+    parser.add_argument("--flops", type=_end, help="T in operations; by default the end of the shortest run")
+    parser.add_argument("--seconds", type=_end, help="T in seconds of training; by default the end of the shortest run")
     parser.add_argument("--picture", type=_picture_file, help="an .svg or .png file for the curves")
     parser.add_argument(
         "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"

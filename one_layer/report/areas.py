@@ -61,7 +61,7 @@ def table(each: Areas) -> Table:
     less = "Less" if each.score in LESS_IS_BETTER else "More"
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T. {less} is better. T is the end of the shortest run. "
-        f"Measured on: {', '.join(_short(part) for part in each.of)}."
+        f"What was measured: {', '.join(_short(part) for part in each.of)}."
     )
     return Table(f"Areas under the convergence curve: {each.score}", caption, columns, rows)
 

@@ -11,7 +11,7 @@ from one_layer.report import naming
 from one_layer.report.drawing import COLOURS, legend, look, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.measures import MEASURES
-from one_layer.report.points import Point
+from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 
 _MOST = len(COLOURS)  # models in one picture

@@ -65,8 +65,8 @@ class Record:
         It begins with the task and the fingerprint of the text's ids. Runs of earlier versions have none, but keys that say what a token
         is. Then come the settings by which the task computes the score, as `name value`.
         """
-        tokens = " ".join(str(self.get(name) or "") for name in _TOKENS)
-        text = self.result.get("data", {}).get("valid") or f"tokens {tokens}"
+        ids = self.result.get("data", {}).get("valid")
+        text = f"ids {ids}" if ids else " ".join(["tokens", *(str(self.get(name) or "") for name in _TOKENS)]).strip()
         keys = [*_VALIDATED_BY.get(self.task, ()), *_VALIDATED_BY.get(score, ())]
         return (self.task, text, *(f"{key.partition('.')[2]} {self.get(key)}" for key in keys if self.get(key)))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from one_layer.report import naming
 from one_layer.report.claims import Judged, Verdict, above, lead, slack
-from one_layer.report.points import Bench, Point
+from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means

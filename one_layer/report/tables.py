@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
 from one_layer.report.measures import MEASURES
-from one_layer.report.points import Bench, Point
+from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 
 

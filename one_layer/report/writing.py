@@ -21,7 +21,8 @@ from one_layer.report.claims import claims
 from one_layer.report.curves import convergence, score_against_bytes
 from one_layer.report.drawing import png, svg
 from one_layer.report.figures import Picture, comparisons, draw
-from one_layer.report.points import Bench, Point, points
+from one_layer.report.point import Bench, Point
+from one_layer.report.points import points
 from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.runs.paths import RunPaths
