@@ -47,7 +47,19 @@ masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k holds t
 The sweeps are paper A's figures 2 to 5 and its Table 1, with the models small, wide and deep. Those with `_cpu` at the end of
 their names have the models of `cpu`, also twice as wide and twice as deep, and a dense model of the shape of the first. Pre-trained
 embeddings are those of the dense model in the same sweep. In figure 5, one scheme draws all matrices, also the first line's: its runs
-with xavier_uniform are not those of the other figures. `controls` has random masks of the same density, and no masks.
+with xavier_uniform are not those of the other figures. `controls` has random masks of the same density, no masks, and
+dense models: one of the same shape, and narrower ones whose files have about the bytes of the one-layer model's ticket. For each dense
+run, these commands write the file and score it; the report then shows it beside the ticket:
+
+    python main.py --mode=export --workdir=RUN --precision=int4
+    python main.py --mode=evaluate --workdir=RUN --ticket=RUN/ticket-int4.safetensors --split=test2016.bpe10k
+
+| sweep | ticket | `int8` | `int4` |
+|---|---|---|---|
+| `controls_cpu` | 0.97 MB | width 72, about 1.0 MB | width 128, 0.98 MB |
+| `controls` | about 4.8 MB | width 164, about 4.9 MB | width 256, about 4.8 MB |
+
+"About" is counted from shapes, with the shares by which the stored files of results/multi30k/dense_1mb are smaller than their codes.
 """
 
 from ml_collections import ConfigDict
@@ -113,12 +125,22 @@ _CPU = _sweeps(
     _ONE | _DEEP,
     table="{sweep}/dense_cpu,d_model=256,decoder_layers=3,encoder_layers=3,ffn=512,lr=0.002",
 )
+# Dense models with about the bytes of the ticket, in 8 bits and in 4. The learning rate is about 0.512 / width, as that of the others.
+_OF_TICKET_BYTES = [
+    {"config": "dense_small", "model.d_model": 164, "model.ffn": 328, "optim.lr": 3e-3},
+    {"config": "dense_small", "model.d_model": 256, "model.ffn": 512, "optim.lr": 2e-3},
+]
+_TWO_LAYERS: Overrides = {"model.encoder_layers": 2, "model.decoder_layers": 2}
+_OF_TICKET_BYTES_CPU = [
+    _DENSE | _TWO_LAYERS | {"model.d_model": 72, "model.ffn": 144, "optim.lr": 7e-3},
+    _DENSE | _TWO_LAYERS,
+]
 SWEEPS = {
     **_SMALL,
     "table1": chain(vary("config", "dense_wide"), _table1("{sweep}/dense_small", "{sweep}/dense_wide")),
-    "controls": product(vary("config", "one_layer_small"), paper.CONTROLS, vary("seed", *SEEDS)),
+    "controls": paper.controls({"config": "one_layer_small"}, [{"config": "dense_small"}, *_OF_TICKET_BYTES], SEEDS),
     **{f"{name}_cpu": each for name, each in _CPU.items()},
-    "controls_cpu": product(vary("config", "one_layer_cpu"), paper.CONTROLS, vary("seed", *SEEDS)),
+    "controls_cpu": paper.controls(_ONE, [_EQUAL, *_OF_TICKET_BYTES_CPU], SEEDS),
 }
 
 # `best` and the model that its embeddings begin with; then `best` with other choices.
@@ -230,6 +252,6 @@ def _best(config: ConfigDict) -> None:
 
 def sweep(name: str = "figure2") -> Sweep:
     """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep, or of controls: random masks and no masks. Names that end in _cpu have small models. best and
-    ablation are described at the top of this file."""
+    (initialisation) at every keep, or of controls: random masks, no masks and small dense models. Names that end in _cpu have small
+    models. best and ablation are described at the top of this file."""
     return named(SWEEPS, name, "multi30k")

@@ -25,10 +25,16 @@ PRETRAINED = {
     "wider": {"embedding_path": "pretrained/wider/model.pt"},
 }
 # What masks are worth: the same model with random masks of the same density, and without masks. Embeddings trained beside them show
-# what a random network alone can do with them. Where nothing is trained, one update is enough.
-CONTROLS: Sweep = [
+# what a random network alone can do with them. Where nothing is trained, one update is enough, and the warm-up is as short.
+_CONTROLS: Sweep = [
     {},
-    {"optim.freeze_scores": True, "train.updates": 1, "train.epochs": 0, "train.evaluate_every": 0},
+    {
+        "optim.freeze_scores": True,
+        "optim.warmup": 1,
+        "train.updates": 1,
+        "train.epochs": 0,
+        "train.evaluate_every": 0,
+    },
     {"model.embedding": "trained"},
     {"model.embedding": "trained", "optim.freeze_scores": True},
     {"model.embedding": "trained", "model.keep": 1.0},
@@ -66,3 +72,8 @@ def figure(models: Sweep, seeds: Iterable[int]) -> Sweep:
 def _keeps(model: Overrides) -> Sweep:
     # A dense model has no masks, so nine keeps would be the same training nine times.
     return [model] if model["config"].startswith("dense") else product([model], vary("model.keep", *KEEPS))
+
+
+def controls(one: Overrides, dense: Sweep, seeds: Iterable[int]) -> Sweep:
+    """The controls of the one-layer model `one`, and beside them the models `dense`, for every seed."""
+    return product([*product([one], _CONTROLS), *dense], vary("seed", *seeds))

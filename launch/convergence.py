@@ -1,13 +1,15 @@
 """Compares how fast runs converge: AUCC over seconds, updates and operations, and what is saved until the baseline's best score.
 
-    python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--seconds=T] [--picture=FILE.svg] [--axis=updates]
+    python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--picture=FILE.svg] [--axis=updates]
 
-The conventions are those of one_layer/runs/convergence.py.
+--updates, --flops and --seconds give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
+one_layer/runs/convergence.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from glob import glob
 from pathlib import Path
@@ -31,9 +33,9 @@ def main() -> None:
         "--baseline", type=Path, required=True, help="the folder of the run that the others are compared with"
     )
     parser.add_argument("--score", default="bleu", help="a validation score: bleu, nll, accuracy, ...")
-    parser.add_argument(
-        "--seconds", type=command.positive, help="T of the axis of seconds; by default the shortest run's end"
-    )
+    parser.add_argument("--updates", type=_end, help="T in updates; by default the end of the shortest run")
+    parser.add_argument("--flops", type=_end, help="T in operations; by default the end of the shortest run")
+    parser.add_argument("--seconds", type=_end, help="T in seconds of training; by default the end of the shortest run")
     parser.add_argument("--picture", type=_picture_file, help="an .svg or .png file for the curves")
     parser.add_argument(
         "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
@@ -54,14 +56,22 @@ def main() -> None:
             print(f"{folder} is left out: it has no validation score {arguments.score!r} yet", file=sys.stderr)
             continue
         runs[str(folder)] = lines
-    print(compare(runs, str(arguments.baseline), arguments.score, arguments.seconds))
+    until = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
+    print(compare(runs, str(arguments.baseline), arguments.score, until))
     if arguments.picture:
-        curves = {Path(name).name: curve(lines, arguments.score, arguments.axis) for name, lines in runs.items()}
-        _draw(curves, arguments.score, arguments.axis, arguments.picture)
+        curves = [curve(lines, arguments.score, arguments.axis) for lines in runs.values()]
+        _draw(dict(zip(_short(list(runs)), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
+
+
+def _short(folders: list[str]) -> list[str]:
+    """A name for each folder: the last part of its path, or the whole path where other folders have the same last part."""
+    last = [Path(folder).name for folder in folders]
+    names = [name if last.count(name) == 1 else folder for name, folder in zip(last, folders, strict=True)]
+    return [f"./{name}" if name.startswith("_") else name for name in names]  # Matplotlib hides names with _ in front
 
 
 def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
-    """Draws a line for each run, with the name of its folder. Past the number of colours, lines are dashed."""
+    """Draws a line for each run, with its name. Past the number of colours, lines are dashed."""
     from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone
 
     figure, axes = new_axes(_UNITS[axis], f"validation {score}")
@@ -70,6 +80,17 @@ def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
         axes.plot(each.x, each.y, style, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=name)
     legend(figure)
     write_atomically(path, png(figure) if path.suffix == ".png" else standalone(figure, path.stem))
+
+
+def _end(text: str) -> float:
+    """Parses the end of an axis. Raises: ArgumentTypeError for anything but a number above 0."""
+    try:
+        end = float(text)
+    except ValueError:
+        end = 0.0
+    if not 0.0 < end < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return end
 
 
 def _picture_file(text: str) -> Path:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from one_layer.report import naming
 from one_layer.report.figures import Comparison, Line
-from one_layer.report.points import Bench, Point
+from one_layer.report.point import Bench, Point
 from one_layer.report.tables import Table
 
 

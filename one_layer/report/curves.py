@@ -11,23 +11,23 @@ from one_layer.report import naming
 from one_layer.report.drawing import COLOURS, legend, look, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.measures import MEASURES
-from one_layer.report.points import Point
+from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 
-_TOKENS = ("unit", "bpe_merges", "vocabulary")  # keys that say what a token is
 _MOST = len(COLOURS)  # models in one picture
 
 
 def convergence(points: list[Point], number: int) -> list[Picture]:
-    """Validation nll in training: for fully weighted models, and for masked ones at the keep nearest to 0.5.
+    """Validation nll in training: for models without masks, and for masked ones at the keep nearest to 0.5.
 
-    A picture for each way to cut text into tokens, because nll is that of a token. It shows the best models, against the seconds of
-    training, or against updates where seconds cannot be compared. Models without any validation in the metrics are left out.
+    A picture for each validation text, by its ids, and each way to measure it, because nll is that of a token. It shows the best models,
+    against the seconds of training, or against updates where seconds cannot be compared. Models without any validation in the metrics
+    are left out.
     """
-    groups: dict[tuple[Any, ...], list[Point]] = {}
+    groups: dict[tuple[str, ...], list[Point]] = {}
     for point in _central(points):
         if any(validation(record) for record in point.records):
-            groups.setdefault(tuple(point.config.get(f"data.{name}") for name in _TOKENS), []).append(point)
+            groups.setdefault(point.records[0].validated("nll"), []).append(point)
     return [_convergence(each, number + place) for place, each in enumerate(groups.values())]
 
 
@@ -68,7 +68,7 @@ def distinct(points: list[Point]) -> list[str]:
 
 
 def _central(points: list[Point]) -> list[Point]:
-    """Fully weighted models, and of every masked model the finished point with the keep nearest to 0.5."""
+    """Models without masks, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
     for point in points:
         if point.whole and point.values:

@@ -46,12 +46,14 @@ def new_axes(x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def legend(figure: Figure) -> None:
-    """Names the lines below the axes, where no line is. The picture grows with the names."""
+    """Names the lines below the axes, where no line is. The picture grows with the names, and shows them as they are: `$` is no math."""
     handles, names = figure.axes[0].get_legend_handles_labels()
     wrapped = [textwrap.fill(name, 62) for name in names]
     lines = sum(name.count("\n") + 1 for name in wrapped)
     figure.set_figheight(_HEIGHT + 0.17 * lines)
-    figure.legend(handles, wrapped, loc="outside lower left", fontsize=8, frameon=False, labelcolor=_INK)
+    made = figure.legend(handles, wrapped, loc="outside lower left", fontsize=8, frameon=False, labelcolor=_INK)
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def svg(figure: Figure, name: str) -> str:

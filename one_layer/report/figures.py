@@ -12,9 +12,7 @@ from one_layer.report import naming
 from one_layer.report.drawing import legend, look, new_axes
 from one_layer.report.measures import MEASURES
 from one_layer.report.naming import Dimension
-from one_layer.report.points import Point, Setting
-
-_KEEP = "model.keep"
+from one_layer.report.point import KEEP, Point, Setting
 
 
 @dataclass(frozen=True)
@@ -65,22 +63,22 @@ KINDS = (
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
     """All comparisons of one bench. Lines that no figure compares come last, as comparisons of kind `keep`."""
     every = [point for point in points if point.whole]
-    masked, dense = [p for p in every if p.masked], [p for p in every if not p.masked]
+    masked, dense = [p for p in every if p.masked], [p for p in every if p.fully_weighted]
     found: list[Comparison] = []
     used: set[Setting] = set()
     for kind in KINDS:
         groups: dict[tuple[Setting, str], dict[Setting, list[Point]]] = {}
         for point in masked:
-            rest = point.without([*kind.dimension.keys, _KEEP]), point.scored.search
-            groups.setdefault(rest, {}).setdefault(point.without([_KEEP]), []).append(point)
+            rest = point.without([*kind.dimension.keys, KEEP]), point.scored.search
+            groups.setdefault(rest, {}).setdefault(point.without([KEEP]), []).append(point)
         for lines in groups.values():
             if len(lines) > 1:
                 used |= lines.keys()
                 found.append(_comparison(kind.name, lines, kind.dimension, dense))
     alone: dict[Setting, list[Point]] = {}
     for point in masked:
-        if point.without([_KEEP]) not in used:
-            alone.setdefault(point.without([_KEEP]), []).append(point)
+        if point.without([KEEP]) not in used:
+            alone.setdefault(point.without([KEEP]), []).append(point)
     for setting, each in alone.items():
         if len(each) > 1:
             found.append(_comparison("keep", {setting: each}, naming.SHAPE, dense))

@@ -21,11 +21,27 @@ class Dimension:
     name: Callable[[Config], str]
 
 
+def letters(config: Config) -> set[str]:
+    """The kinds of layers that a model has (`one_layer.layers.pattern`): L, S and R."""
+    main = "L" if config.get("model.weights") == "dense" else "S"
+    keys = ("encoder_layers", "decoder_layers")
+    strings = [expand(key, config.get(f"model.{key}") or 0, main) for key in keys]
+    return {letter for string in strings for letter in string if letter.isupper()}
+
+
+def fully_weighted(config: Config) -> bool:
+    """Whether all weights of a model are trained: it has neither masks nor reservoirs."""
+    return config.get("model.weights") == "dense" and "R" not in letters(config)
+
+
 def weights(config: Config) -> str:
     """Which weights a model has."""
-    names = {"dense": "fully weighted", "one_layer": "one layer", "multi_layer": "L layers"}
-    known = config.get("model.weights", "")
-    name = names.get(known, str(known))
+    if fully_weighted(config):
+        return "fully weighted"
+    known, kinds = str(config.get("model.weights", "")), letters(config)
+    main = {"dense": "trained layers", "one_layer": "one layer", "multi_layer": "L layers"}.get(known, known)
+    name = f"hybrid of {main} and trained layers" if known != "dense" and "L" in kinds else main
+    name += " with reservoirs" * ("R" in kinds)
     drawn = config.get("optim.freeze_scores") or config.get("optim.freeze") == "masks"
     return f"{name}, random masks" if drawn and known != "dense" else name
 
@@ -86,7 +102,7 @@ INITIALISATION = Dimension(
 
 
 def parts(config: Config) -> tuple[str, ...]:
-    """A model in words: weights, shape, how it is trained, embeddings and initialisation. A fully weighted model lacks the last two."""
+    """A model in words: weights, shape, how it is trained, embeddings and initialisation. A model without masks lacks the last two."""
     masked = config.get("model.weights") != "dense"
     random = (f"{embeddings(config)} embeddings", initialisation(config)) * masked
     return tuple(part for part in (weights(config), shape(config), training(config), *random) if part)

@@ -8,135 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from one_layer.report import naming
 from one_layer.report.measures import MEASURES
+from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_that_stay, without
 from one_layer.report.reading import Record
 from one_layer.runs.records import changes_scores
 
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
-_KEEP = "model.keep"
-
-Setting = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, order=True)
-class Bench:
-    """What makes scores comparable: task, test set, its content (as far as it is known), measure and signature.
-
-    `more` tells it from other benches of the same report that have the same test set and measure; empty if there are none.
-    """
-
-    task: str
-    test: str
-    content: str
-    measure: str
-    signature: str
-    more: str = field(default="", compare=False)
-
-    @property
-    def title(self) -> str:
-        """A name for people."""
-        return f"{self.test}{f' ({self.more})' if self.more else ''}, {MEASURES[self.measure].name}"
-
-
-@dataclass(frozen=True, order=True)
-class Scored:
-    """What was scored and how: the bench, the checkpoint, which layers stay if some were left out, and the search."""
-
-    bench: Bench
-    checkpoint: str
-    layers: str
-    search: str
-
-    @property
-    def whole(self) -> bool:
-        """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.checkpoint == "best" and not self.layers
-
-
-@dataclass(frozen=True)
-class Point:
-    """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
-
-    `config` is that of one of the runs. `name` is the model in words; it tells a point from all others of its bench that have another
-    setting, but for keep.
-    """
-
-    scored: Scored
-    setting: Setting
-    name: str
-    config: dict[str, Any]
-    values: tuple[float, ...]
-    records: tuple[Record, ...]
-    missing: tuple[Record, ...]
-
-    @property
-    def bench(self) -> Bench:
-        """What makes the scores comparable."""
-        return self.scored.bench
-
-    @property
-    def mean(self) -> float | None:
-        """The mean of the values; None without any."""
-        return statistics.fmean(self.values) if self.values else None
-
-    @property
-    def merit(self) -> float | None:
-        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
-        return -self.mean if self.mean is not None and MEASURES[self.bench.measure].less_is_better else self.mean
-
-    @property
-    def deviation(self) -> float | None:
-        """The sample standard deviation; None for fewer than two values."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
-
-    @property
-    def whole(self) -> bool:
-        """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.scored.whole
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint for people, with the layers that stay if some were left out."""
-        return f"{self.scored.checkpoint}, {self.scored.layers}" if self.scored.layers else self.scored.checkpoint
-
-    @property
-    def masked(self) -> bool:
-        """Whether the model has masks."""
-        return self.config.get("model.weights") != "dense"
-
-    @property
-    def keep(self) -> float:
-        """The fraction of the random weights that the masks keep."""
-        return float(self.config.get(_KEEP, 1.0))
-
-    def without(self, names: Iterable[str]) -> Setting:
-        """The setting without the keys `names`."""
-        return _without(self.setting, names)
-
-    @property
-    def bytes(self) -> tuple[int, bool] | None:
-        """The bytes of the model, and whether a file was measured. If a dense model has no file, its bytes are counted."""
-        for record in self.records:
-            for values in record.evaluations:
-                same = (values["checkpoint"], _layers(values)) == (self.scored.checkpoint, self.scored.layers)
-                if "file_bytes" in values and same:
-                    return int(values["file_bytes"]), True
-            if not self.whole:
-                continue
-            counted = record.result.get("bytes", {})
-            if self.masked and "ticket_file" in counted:
-                return int(counted["ticket_file"]), True
-            if not self.masked and "dense_float32" in counted:
-                return int(counted["dense_float32"]), False
-        return None
 
 
 def points(records: list[Record]) -> list[Point]:
@@ -153,14 +36,14 @@ def points(records: list[Record]) -> list[Point]:
         for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
             missing.setdefault((scored, settings[record.folder]), []).append(record)
     keys = sorted(found.keys() | missing.keys(), key=_order)
-    first = {_without(settings[record.folder], [_KEEP]): record for record in reversed(records)}
+    first = {without(settings[record.folder], [KEEP]): record for record in reversed(records)}
     names = _names(keys, first)
     titled = _titled({scored.bench for scored, _ in keys})
     return [
         _point(
             replace(scored, bench=titled[scored.bench]),
             setting,
-            names[scored.bench, _without(setting, [_KEEP])],
+            names[scored.bench, without(setting, [KEEP])],
             values,
             lost,
         )
@@ -199,7 +82,7 @@ def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> d
     """The names of models, by bench and setting. What differs in keep alone has one name. `runs`: one for each setting without keep."""
     names = {}
     for bench in {scored.bench for scored, _ in keys}:
-        models = list(dict.fromkeys(_without(each, [_KEEP]) for scored, each in keys if scored.bench == bench))
+        models = list(dict.fromkeys(without(each, [KEEP]) for scored, each in keys if scored.bench == bench))
         known = [(naming.model(runs[each].config), dict(each), str(runs[each].folder)) for each in models]
         for setting, name in zip(models, naming.told_apart(known), strict=True):
             names[bench, setting] = name
@@ -258,11 +141,6 @@ def _of_data(setting: Setting) -> Setting:
     return tuple((name, value) for name, value in setting if name.startswith("data."))
 
 
-def _without(setting: Setting, names: Iterable[str]) -> Setting:
-    left_out = set(names)
-    return tuple((name, value) for name, value in setting if name not in left_out)
-
-
 def _setting(record: Record) -> Setting:
     """The keys of a run's config that decide its score except the seed, and that are not off (False, 0 or empty).
 
@@ -303,13 +181,10 @@ def _scores(record: Record) -> list[tuple[Scored, float]]:
         if record.get("data.mask_share") and record.task == "masked_lm":  # how many tokens are to be found
             content += f", {record.get('data.mask_share'):g} masked"
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append((Scored(bench, values["checkpoint"], _layers(values), _search(values)), float(values[measure])))
+        found.append(
+            (Scored(bench, values["checkpoint"], layers_that_stay(values), _search(values)), float(values[measure]))
+        )
     return found
-
-
-def _layers(values: dict[str, Any]) -> str:
-    """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
-    return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())
 
 
 def _own_search(record: Record) -> dict[str, Any]:

@@ -20,6 +20,14 @@ from one_layer.runs.records import flatten
 _LAYERS = re.compile(r"-(encoder|decoder)-(\d+(?:\.\d+)*)")
 _DIRECTORY, _TEXT = re.compile(r"\bdirectory-.+"), re.compile(r"\b(directory|valid)-.+")
 
+_TOKENS = ("data.unit", "data.bpe_merges", "data.vocabulary")  # keys that say what a token is
+# Keys that decide what a score on the validation text is of: those of a task, and those of the search for BLEU.
+_VALIDATED_BY = {
+    "causal_lm": ("evaluation.stride", "evaluation.valid_tokens"),
+    "masked_lm": ("data.mask_share", "data.block", "evaluation.valid_tokens"),
+    "bleu": tuple(f"evaluation.{name}" for name in ("valid_beam", "length_penalty", "max_length_a", "max_length_b")),
+}
+
 
 @dataclass(frozen=True)
 class Record:
@@ -50,6 +58,17 @@ class Record:
     def get(self, name: str) -> Any:
         """The config's value of a dotted name, or None."""
         return self.config.get(name)
+
+    def validated(self, score: str) -> tuple[str, ...]:
+        """What `score` on the validation text is of; runs can be compared by it where this is equal.
+
+        It begins with the task and the fingerprint of the text's ids. Runs of earlier versions have none, but keys that say what a token
+        is. Then come the settings by which the task computes the score, as `name value`.
+        """
+        ids = self.result.get("data", {}).get("valid")
+        text = f"ids {ids}" if ids else " ".join(["tokens", *(str(self.get(name) or "") for name in _TOKENS)]).strip()
+        keys = [*_VALIDATED_BY.get(self.task, ()), *_VALIDATED_BY.get(score, ())]
+        return (self.task, text, *(f"{key.partition('.')[2]} {self.get(key)}" for key in keys if self.get(key)))
 
 
 def read_runs(pattern: str) -> list[Record]:

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from one_layer.layers.pattern import expand
+from one_layer.report import naming
 from one_layer.report.claims import Judged, Verdict, above, lead, slack
-from one_layer.report.points import Bench, Point
+from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
@@ -67,7 +67,7 @@ def _skips(point: Point) -> bool:
 
 
 def _has_reservoirs(point: Point) -> bool:
-    return any("R" in expand(key.partition(".")[2], point.config.get(key) or 0, "L") for key in _STACKS)
+    return "R" in naming.letters(point.config)
 
 
 def _areas(one: Point, other: Point) -> Iterator[Judged]:

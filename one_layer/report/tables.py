@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
 from one_layer.report.measures import MEASURES
-from one_layer.report.points import Bench, Point
-from one_layer.report.reading import Record, alike_in_time
-from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
+from one_layer.report.point import Bench, Point
+from one_layer.report.reading import Record
 
 
 class Table(NamedTuple):
@@ -48,8 +47,8 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
     caption = (
         "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings, "
         "or without such runs of those with pre-trained ones; wide and deep mean more width or more layers than that. Models whose "
-        "embeddings are trained, and the controls, are in no row. Other test sets than the paper's cannot be compared with its numbers; "
-        "the order of the rows can."
+        "embeddings are trained, models with layers of several kinds, and the controls, are in no row. Other test sets than the paper's "
+        "cannot be compared with its numbers; the order of the rows can."
     )
     return Table("Paper A, Table 1", caption, columns, rows)
 
@@ -79,7 +78,7 @@ def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
         return width(point) == width(base) and depth(point) == depth(base)
 
     return {
-        published.DENSE: lambda p: not p.masked and alike(p),
+        published.DENSE: lambda p: p.fully_weighted and alike(p),
         published.RANDOM: lambda p: _is_one(p, "random") and alike(p),
         published.PRETRAINED: lambda p: _is_one(p, "pre-trained") and alike(p),
         published.WIDE: lambda p: (
@@ -106,7 +105,7 @@ def statements() -> Table:
 
 def all_points(bench: Bench, points: list[Point]) -> Table:
     """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
-    dense = [point.mean for point in points if not point.masked and point.mean is not None]
+    dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
     if MEASURES[bench.measure].less_is_better:
         dense = []  # a model of which twice as much is worse has no share
     several = len({point.scored.search for point in points}) > 1
@@ -197,33 +196,3 @@ def _method(record: Record) -> list[str]:
     hours = f"{result.get('train_seconds', 0.0) / 3600:.2f}"
     known: list[Any] = [record.folder, record.seed, result.get("steps"), rule, search, data, result.get("device")]
     return [*map(str, known), str(result.get("jax", "")), short, hours, record.command]
-
-
-def areas(records: list[Record]) -> list[Table]:
-    """Areas under the convergence curve up to T, divided by T (`one_layer.runs.convergence`): a table for each measure of each text.
-
-    T is the end of the shortest run. Seconds are shown only where all runs had the same device and populations of one size.
-    """
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        measure = str(record.result.get("valid", {}).get("select", ""))
-        if any(f"valid/{measure}" in line for line in record.metrics):
-            groups.setdefault((record.result.get("data", {}).get("valid", ""), measure), []).append(record)
-    return [_areas(measure, content, each) for (content, measure), each in groups.items()]
-
-
-def _areas(measure: str, content: str, records: list[Record]) -> Table:
-    columns, cells = ["run"], [[str(record.folder)] for record in records]
-    for axis, name in AXES.items():
-        known = all(name in line for record in records for line in record.metrics if f"valid/{measure}" in line)
-        if not known or (axis == "seconds" and not alike_in_time(records)):
-            continue
-        until, areas = means([record.metrics for record in records], measure, axis)
-        columns.append(f"by {axis}, T = {until:.4g}")
-        for row, area in zip(cells, areas, strict=True):
-            row.append(f"{area:.4g}")
-    less = "Less" if measure in LESS_IS_BETTER else "More"
-    caption = f"Area under the curve of {measure} on valid up to T, divided by T. {less} is better. T is the end of the shortest run."
-    if content:
-        caption += f" Content of valid: {content[:8]}."
-    return Table(f"Areas under the convergence curve: {measure}", caption, columns, cells)

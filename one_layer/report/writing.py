@@ -16,12 +16,13 @@ from markupsafe import Markup
 
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.report import naming, tables
+from one_layer.report import areas, naming, tables
 from one_layer.report.claims import claims
-from one_layer.report.curves import convergence, score_against_bytes, validation
+from one_layer.report.curves import convergence, score_against_bytes
 from one_layer.report.drawing import png, svg
 from one_layer.report.figures import Picture, comparisons, draw
-from one_layer.report.points import Bench, Point, points
+from one_layer.report.point import Bench, Point
+from one_layer.report.points import points
 from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.runs.paths import RunPaths
@@ -51,6 +52,7 @@ def report(pattern: str, out: Path) -> None:
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
+    write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records))))
     page = _page(
         pattern, records, [(each, Markup(drawn[each.name])) for each in pictures], _tables(benches, compared, records)
     )
@@ -94,7 +96,7 @@ def _tables(
     sections = {
         "papers": [tables.table_1(benches), claims(compared), reservoir_claims(benches), tables.statements()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
-        "areas": tables.areas(records),
+        "areas": [areas.table(each) for each in areas.areas(records)],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "examples": [tables.examples(each) for each in benches.values()],
         "methods": [tables.methods(records)],
@@ -143,9 +145,14 @@ def _cells(point: Point) -> dict[str, Any]:
 
 
 def _curve_cells(records: list[Record]) -> Iterable[dict[str, Any]]:
+    """The evaluations in training, with every axis, nll, and the score that selects the checkpoint."""
     for record in records:
-        for seconds, nll in validation(record):
-            yield {"folder": str(record.folder), "seed": record.seed, "seconds": seconds, "valid/nll": nll}
+        select = str(record.get("train.select") or "nll")
+        for line in record.metrics:
+            if "valid/nll" in line:
+                axes = {name: line.get(name, "") for name in ("step", "seconds", "train/flops", "valid/nll")}
+                selecting = {"select": select, "score": line.get(f"valid/{select}", "")}
+                yield {"folder": str(record.folder), "seed": record.seed, **axes, **selecting}
 
 
 def _csv(rows: Iterable[dict[str, Any]]) -> str:

@@ -6,7 +6,8 @@ is computed over three axes: seconds of training, updates, and operations (FLOPs
 Conventions, where the paper says none:
 
 - The curve joins the evaluations by straight lines (the trapezoid rule).
-- A score of which more is better is 0 at the beginning. Of a score of which less is better (`nll`), the first value also holds before.
+- A score of which more is better is 0 at the beginning. Of a score of which less is better (such as `nll`), the first value also holds
+  before.
 - A curve that ends before T keeps its last value; one that ends after T is cut there.
 - The area divided by T is the mean score up to T. It has the unit of the score, and is what tables show.
 
@@ -23,7 +24,7 @@ from typing import Any
 from one_layer.errors import UserError
 
 AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis: its name in metrics.jsonl
-LESS_IS_BETTER = ("nll",)
+LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")  # of every other score, more is better
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,12 @@ def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[
 
 
 def compare(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, score: str, until: float | None = None
+    runs: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, score: str, until: Mapping[str, float] | None = None
 ) -> str:
     """A table of runs for people: for each axis, the mean score up to T, and what is saved until the baseline's best score is reached.
 
-    T is `until` on every axis for which it is given in units of the axis (only seconds), else the end of the shortest run. A saving is
-    1 - x / x(baseline), with x the place of the first evaluation that is at least as good as the baseline's best one.
+    T is `until` on every axis that it names, else the end of the shortest run. A saving is 1 - x / x(baseline), with x the place of the
+    first evaluation that is at least as good as the baseline's best one.
 
     Raises: UserError for a baseline that is not among the runs, and as `curve` does.
     """
@@ -123,7 +124,7 @@ def compare(
     rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
     for axis in AXES:
         curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
-        end = until if until and axis == "seconds" else min(each.x[-1] for each in curves.values())
+        end = (until or {}).get(axis) or min(each.x[-1] for each in curves.values())
         goal = curves[baseline].best()
         needed = curves[baseline].reaches(goal)
         rows[0] += [f"AUCC/T by {axis} (T {end:.4g})", "saved"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, to
 from configs.sweeps import Overrides, chain, product, vary, zipped
 from launch import sweep as sweeps
 from launch.sweeps import plan as plans
+from one_layer.models import shapes
+from one_layer.models.accounting import account
 from one_layer.models.weights import recipes
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import resolve
-from tests import ROOT
+from one_layer.runs.settings import MOST_UPDATES, resolve
+from one_layer.tickets.precision import size
+from one_layer.training.plan import check_warmup
+from one_layer.training.train import train
+from tests import ROOT, tiny
 
 CONFIGS = {
     "toy": toy,
@@ -46,6 +52,37 @@ def values_of(config: str, runs: list[Overrides]) -> list[dict[str, Any]]:
 def test_every_config_with_sweeps_is_tested_here():
     files = {path.stem for path in (ROOT / "configs").glob("*.py") if "\nSWEEPS" in path.read_text("utf-8")}
     assert files == CONFIGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("config", "sweep", "masked_types", "dense_types"),
+    [  # the sizes of the vocabularies; a dense model of Multi30k has a joint one
+        ("toy", "controls", (208, 188), (208, 188)),
+        ("multi30k", "controls", (6135, 6134), (9712, 9712)),
+        ("multi30k", "controls_cpu", (6135, 6134), (9712, 9712)),
+    ],
+)
+def test_the_narrow_dense_controls_have_about_the_bytes_of_the_ticket(config, sweep, masked_types, dense_types):
+    """Without vocabularies, and before compression, which saves at most an eighth of the stored files in results/."""
+    models = []
+    for overrides in CONFIGS[config].sweep(sweep):
+        values = CONFIGS[config].get_config(overrides["config"])
+        values.update_from_flattened_dict({key: value for key, value in overrides.items() if key != "config"})
+        values.data.directory = "" if config == "toy" else "somewhere"
+        weights = values.model.weights
+        types = dense_types if weights == "dense" else masked_types
+        if values.seed == 1 and (weights == "dense" or "model.embedding" not in overrides):
+            models.append(resolve(values.to_dict()).model_config(*types))
+    one, random, equal, *narrow = models
+    ticket = account(one)["bytes"]["ticket"]
+    assert one == random and len(narrow) == 2
+    assert all(
+        getattr(equal, key) == getattr(one, key) for key in ("d_model", "ffn", "encoder_layers", "decoder_layers")
+    )
+    for model, precision in zip(narrow, ("int8", "int4"), strict=True):
+        found = shapes(model).values()
+        stored = sum(size(precision, each) if len(each) > 1 else 4 * math.prod(each) for each in found)
+        assert stored == pytest.approx(ticket, rel=0.2) and model.d_model < one.d_model
 
 
 def test_a_product_has_every_combination_and_a_zip_goes_side_by_side():
@@ -81,6 +118,37 @@ def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
         assert not path.startswith("runs/") or path == "runs/dense_wide" or run.needs, (
             f"no run of the sweep makes {path}"
         )
+
+
+@pytest.mark.parametrize(("config", "sweep"), SWEEPS)
+def test_no_run_of_a_sweep_is_refused_for_its_length(config, sweep):
+    """Where the number of epochs alone ends a run, the text decides; here it is as long as can be."""
+    different = {}
+    for overrides in CONFIGS[config].sweep(sweep):
+        argument = overrides.get("config", "")
+        length = {key: value for key, value in overrides.items() if key.startswith(("optim.", "train."))}
+        different[argument, json.dumps(length, sort_keys=True)] = length
+    for (argument, _), length in different.items():
+        values = CONFIGS[config].get_config(*[argument] * bool(argument))
+        values.update_from_flattened_dict(length | {"data.directory": "" if config == "toy" else "somewhere"})
+        run = resolve(values.to_dict())
+        if run.optim.warmup is not None:  # else the length of the run decides it
+            check_warmup(run, MOST_UPDATES)
+
+
+@pytest.mark.slow
+def test_every_kind_of_control_of_the_toy_language_trains_and_is_scored(tmp_path):
+    small = {key: value for key, value in tiny.CHANGES.items() if key.startswith(("data.", "evaluation."))}
+    kinds = [overrides for overrides in toy.sweep("controls") if overrides["seed"] == toy.SEEDS[0]]
+    for place, overrides in enumerate(kinds):
+        values = toy.get_config(overrides["config"])
+        own = {key: value for key, value in overrides.items() if key != "config"}
+        if "train.updates" not in own:
+            own |= {"train.updates": values.optim.warmup, "train.epochs": 0, "train.evaluate_every": 0}
+        values.update_from_flattened_dict(small | own)
+        train(resolve(values.to_dict()), tmp_path / str(place), [])
+        result = json.loads((tmp_path / str(place) / "result.json").read_text("utf-8"))
+        assert result["steps"] == own["train.updates"] and "bleu_tokenized" in result["test"]["test"]
 
 
 @pytest.mark.parametrize(("config", "sweep"), SWEEPS)

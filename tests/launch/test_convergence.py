@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,35 @@ def test_the_picture_names_every_run_and_the_axis(drawn):
     assert "begun" not in words
 
 
+def test_the_picture_names_every_run_whatever_its_folder_is_called(runs, tmp_path, monkeypatch):
+    """Two folders have the same last part; others begin with _, which Matplotlib hides, or look like its formulas."""
+    names = ["a/run", "b/run", "c/_hidden", "_first", "c/$x_{", "c/$a^{2}$"]
+    for name in names:
+        shutil.copytree(runs / "plain", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    for ending in ("svg", "png"):
+        arguments = ["--baseline=_first", "--runs=*/*", f"--picture=curves.{ending}"]
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "launch" / "convergence.py"), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    root = ElementTree.parse("curves.svg")
+    words = ["".join(text.itertext()).strip() for text in root.iter() if text.tag.endswith("text")]
+    expected = ["./_first", "a/run", "b/run", "$a^{2}$", "$x_{", "./_hidden"]
+    assert [word for word in words if word in expected] == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(["--updates=20"], "updates (T 20)"), (["--flops=2.5e6"], "flops (T 2.5e+06)")]
+)
+def test_t_is_given_or_the_end_of_the_shortest_run(runs, more, said):
+    done = compare(runs, *more)
+    assert done.returncode == 0 and said in done.stdout and "seconds (T 15)" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -75,6 +105,9 @@ def test_a_damaged_line_is_named(runs, tmp_path, text, said):
     ("more", "named"),
     [
         (["--picture=curves.pdf"], "'curves.pdf' must end in .svg or .png"),
+        (["--updates=0"], "'0' is not a number above 0"),
+        (["--flops=nan"], "'nan' is not a number above 0"),
+        (["--seconds=long"], "'long' is not a number above 0"),
         (["--axis=epochs"], "invalid choice: 'epochs'"),
         (["--score=f1"], "no validation score 'f1'"),
         (["--runs=/nowhere/*"], "matches no folder"),

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from one_layer.report.points import Point, points
+from one_layer.report.point import Point
+from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 
 BASE = {

@@ -131,6 +131,35 @@ def test_controls_and_trained_embeddings_are_in_no_row_of_table_1(tmp_path):
     assert [value for _, value in models if f"{value:.2f} (1 run)" in ours] == [10.0, 50.0]
 
 
+def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
+    """Neither is in a row of Table 1, drawn as a fully weighted model, or what others are a share of."""
+    dense = {"model.weights": "dense", "model.embedding": "trained"}
+    models = [
+        ({}, "one layer", 80.0),
+        ({"model.keep": 0.7}, "one layer", 70.0),
+        ({"model.encoder_layers": "SS", "model.decoder_layers": 2, "optim.lr": 0.1}, "one layer", 60.0),
+        ({"model.encoder_layers": "LS", "model.decoder_layers": "SL"}, "hybrid of one layer and trained layers", 95.0),
+        ({"model.encoder_layers": "SRS"}, "one layer with reservoirs", 75.0),
+        (dense, "fully weighted", 50.0),
+        (dense | {"model.encoder_layers": "LR"}, "trained layers with reservoirs", 90.0),
+        (dense | {"model.encoder_layers": "LlRR"}, "trained layers with reservoirs", 91.0),
+        (dense | {"model.encoder_layers": "LLr"}, "fully weighted", 40.0),
+    ]
+    for changes, _, value in models:
+        write_run(tmp_path / str(value), changes, value)
+    every = found(tmp_path)
+    table = all_points(every[0].bench, every)
+    assert {row[3].split()[0]: row[0].split(";")[0] for row in table.rows} == {
+        f"{v:.2f}": name for _, name, v in models
+    }
+    assert {row[3].split()[0]: row[4] for row in table.rows}["90.00"] == "180.0 %"  # of the fully weighted model's 50
+    dense_row, one_row, *_ = (row[-1] for row in table_1({every[0].bench: every}).rows)
+    assert all(f"{value:.2f} (" in dense_row for value in (40.0, 50.0)) and "90.00" not in dense_row
+    assert all(f"{value:.2f} (" in one_row for value in (80.0, 60.0)) and "95.00" not in one_row
+    grey = [{point.mean for point in each.dense} for each in comparisons(every)]
+    assert grey and all(each <= {40.0, 50.0} for each in grey)
+
+
 # What the second of two models has above the first at each of three keeps, the deviation of both, and the verdict on "it is better".
 LEADS = [
     ((3.0, 2.0, 4.0), 0.0, "holds"),

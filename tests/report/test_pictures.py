@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
 from one_layer.report import naming
 from one_layer.report.curves import convergence, score_against_bytes
+from one_layer.report.drawing import png, svg
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -86,10 +88,34 @@ def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_pat
     )
 
 
-def test_nll_of_other_tokens_is_drawn_apart(tmp_path):
-    for merges in (100, 200):
-        write_run(tmp_path / f"{merges}", {"data.bpe_merges": merges}, 90.0)
-    assert len(convergence(found(tmp_path), 1)) == 2
+@pytest.mark.parametrize("name", ["$a^{x$", "a$b$c"])
+def test_a_dollar_in_a_name_is_a_dollar(tmp_path, name):
+    """Models of one name that differ in many keys are told apart by their folders."""
+    many = {f"optim.{key}": 1 for key in ("lr", "b1", "b2", "eps")}
+    for number, folder in enumerate((name, "other")):
+        write_run(tmp_path / folder, {key: value + number for key, value in many.items()}, 80.0 + number)
+    (picture,) = convergence(found(tmp_path), 1)
+    assert name in "".join("".join(ElementTree.fromstring(svg(picture.figure, "x")).itertext()).split())
+    assert png(picture.figure)
+
+
+TEXT = {"train": "aaaa1111", "test": "cccc3333"}
+
+
+@pytest.mark.parametrize(
+    ("key", "valid", "pictures"),
+    [
+        ("data.bpe_merges", ("bbbb2222", "bbbb2222"), 1),  # the ids say what a token is, however they came about
+        ("data.min_count", ("bbbb2222", "dddd4444"), 2),
+        ("data.bpe_merges", ("", ""), 2),  # runs of earlier versions, of whose validation text nothing is known
+        ("data.min_count", ("", ""), 1),
+    ],
+)
+def test_nll_of_other_tokens_is_drawn_apart(tmp_path, key, valid, pictures):
+    for number, fingerprint in enumerate(valid, 1):
+        data = TEXT | ({"valid": fingerprint} if fingerprint else {})
+        write_run(tmp_path / f"{number}", {key: number}, 90.0, data=data)
+    assert len(convergence(found(tmp_path), 1)) == pictures
 
 
 def test_of_too_many_models_the_best_are_drawn(tmp_path):

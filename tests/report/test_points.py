@@ -11,6 +11,7 @@ from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points
+from tests import ROOT
 from tests.report.made_runs import found, score, write_run
 
 
@@ -99,6 +100,38 @@ def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s
     assert contents[13.0] == contents[30.0] == "cccc3333" != contents[14.0]
     assert contents[22.0] == contents[33.0] == contents[70.0] == "bbbb2222" != contents[50.0]
     assert {point.values for point in every if point.bytes} == {(14.0,), (30.0,), (50.0,), (70.0,)}
+
+
+RESERVOIRS = {"model.weights": "dense", "model.embedding": "trained", "model.encoder_layers": "LR"}
+COUNTED = {"ticket": 700, "ticket_with_weights": 800, "dense_float32": 900}
+
+
+@pytest.mark.parametrize(
+    ("changes", "counted", "expected"),
+    [
+        (RESERVOIRS, COUNTED | {"ticket_file": 710}, (710, True)),
+        (RESERVOIRS, COUNTED, (700, False)),
+        (RESERVOIRS, {"dense_float32": 900}, None),  # a dense model of its shape is another model
+        (RESERVOIRS | {"model.encoder_layers": 2}, COUNTED, (700, False)),
+        (RESERVOIRS | {"model.encoder_layers": 2}, {"dense_float32": 900}, (900, False)),
+        ({}, COUNTED | {"ticket_file": 710}, (710, True)),
+        ({}, COUNTED, None),
+    ],
+)
+def test_bytes_are_those_of_the_file_or_else_of_the_model_s_own_parameters(tmp_path, changes, counted, expected):
+    write_run(tmp_path / "a", changes, 30.0, bytes=counted)
+    (point,) = found(tmp_path)
+    assert point.bytes == expected
+
+
+def test_bytes_of_the_recorded_runs_are_those_of_their_files():
+    """Every run that wrote a ticket, whatever its weights; LLRLL_gru has updatable layers and reservoirs."""
+    every = [point for point in points(read_runs(str(ROOT / "results" / "*" / "*"))) if point.whole]
+    sized = {str(point.records[0].folder.relative_to(ROOT)): point for point in every if point.records}
+    assert sized["results/lm/LLRLL_gru"].bytes == (3_313_204, True)
+    for point in sized.values():
+        files = [record.result["bytes"].get("ticket_file") for record in point.records]
+        assert files[0] is None or point.bytes == (files[0], True)
 
 
 def test_missing_runs_of_a_sweep_are_missing_points(runs):

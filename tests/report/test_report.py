@@ -18,7 +18,7 @@ import one_layer.report.writing as writing
 from one_layer.errors import UserError
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import areas, methods
+from one_layer.report.tables import methods
 from tests import ROOT
 from tests.report.made_runs import config, write_run
 
@@ -47,23 +47,6 @@ def test_the_command_of_a_run_of_a_sweep_is_the_sweep_s(runs):
     assert commands and commands == {name: planned[name]["words"] for name in commands}
 
 
-def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
-    """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Of a third there are no metrics."""
-    for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
-        folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
-        lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
-    (table,) = areas(read_runs(str(tmp_path / "*")))
-    assert table.columns == [
-        "run",
-        "by updates, T = 100",
-        "by flops, T = 700",
-    ]  # no seconds: not as many runs at a time
-    assert table.rows == [[str(tmp_path / "1.0"), "1", "1"], [str(tmp_path / "2.0"), "2", "2"]]
-    assert "Less is better" in table.caption
-
-
 def test_every_point_is_in_a_csv_file(runs, written):
     with (written / "points.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -73,6 +56,31 @@ def test_every_point_is_in_a_csv_file(runs, written):
     for picture in written.glob("figure*.svg"):
         with picture.with_suffix(".csv").open() as file:
             assert {row["folders"] for row in csv.DictReader(file)} <= {row["folders"] for row in rows}
+
+
+def test_every_point_of_a_curve_is_in_a_csv_file_whatever_the_axis(tmp_path):
+    """Of one run, the checkpoint is selected by nll; of the other, by BLEU."""
+    expected = []
+    for select in ("nll", "bleu"):
+        folder = write_run(tmp_path / "runs" / select, {"train.select": select}, 90.0, members=len(select))
+        for line in (lines := [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]):
+            line |= {"train/flops": 7.0 * line["step"], "valid/bleu": line["step"] / 2}
+            axes = (str(folder), *(line[name] for name in ("step", "seconds", "train/flops", "valid/nll")))
+            expected.append((*axes, select, line[f"valid/{select}"]))
+        text = '{"step": 7, "seconds": 1.0, "train/loss": 3.0}\n' + "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "metrics.jsonl").write_text(text)
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "report")
+    with (tmp_path / "report" / "convergence.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = ("folder", "step", "seconds", "train/flops", "valid/nll", "select", "score")
+    found = [tuple(row[name] for name in names) for row in rows]
+    assert sorted(found) == sorted(tuple(map(str, row)) for row in expected)
+    (picture,) = (tmp_path / "report").glob("convergence-*.csv")
+    with picture.open() as file:
+        shown = {folder for row in csv.DictReader(file) for folder in row["folders"].split()}
+    assert shown == {row["folder"] for row in rows}
+    with (tmp_path / "report" / "areas.csv").open() as file:
+        assert {row["folder"] for row in csv.DictReader(file)} == shown
 
 
 def test_the_report_of_the_toy_language_is_what_its_runs_say(monkeypatch):
@@ -109,9 +117,10 @@ def test_pictures_of_an_earlier_report_go_and_other_files_stay(runs, tmp_path):
     write_run(tmp_path / "alone", {}, 30.0)
     writing.report(str(tmp_path / "alone"), out)
     after = {path.stem for path in out.glob("*.png")}
-    shown = set(re.findall(r'href="([^"/]+)\.csv"', (out / "index.html").read_text())) - {"points", "convergence"}
+    tables = {"points", "convergence", "areas"}
+    shown = set(re.findall(r'href="([^"/]+)\.csv"', (out / "index.html").read_text())) - tables
     assert before - after and after == shown == {path.stem for path in out.glob("*.svg")}
-    assert {path.stem for path in out.glob("*.csv")} == after | {"points", "convergence", "bytes-77"}
+    assert {path.stem for path in out.glob("*.csv")} == after | tables | {"bytes-77"}
 
 
 def test_the_page_shows_text_as_text_and_asks_for_nothing(written):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from one_layer.data.text.units import Unit
 from one_layer.errors import UserError
+from one_layer.report.measures import MEASURES
 from one_layer.runs.convergence import Curve, compare, curve, summary
+from one_layer.tasks.classification.measures import SCORES
+from tests import ROOT
 
 RISING = Curve((10.0, 20.0, 30.0), (4.0, 8.0, 6.0))
 
@@ -26,6 +32,31 @@ def test_a_score_of_which_less_is_better_holds_its_first_value_before():
     falling = Curve((10.0, 20.0), (6.0, 2.0), less_is_better=True)
     assert falling.area(20) == pytest.approx(60.0 + 40.0)
     assert (falling.best(), falling.reaches(4.0), falling.reaches(1.0)) == (2.0, 20.0, None)
+
+
+BETTER = {  # a worse and a better value of every score
+    **{"nll": (4.0, 2.0), "perplexity": (55.0, 7.0), "bits_per_byte": (3.0, 2.0), "bits_per_character": (3.0, 2.0)},
+    **{"bleu": (20.0, 30.0), "accuracy": (0.7, 0.8), "f1": (0.7, 0.8), "matthews": (-0.1, 0.4)},
+}
+
+
+@pytest.mark.parametrize("score", BETTER)
+def test_every_score_is_judged_the_right_way_round(score):
+    worse, better = BETTER[score]
+    metrics = [{"step": 1, f"valid/{score}": worse}, {"step": 2, f"valid/{score}": better}]
+    found = curve(metrics, score, "updates")
+    assert found.best() == better and found.reaches(better) == 2
+    if score in MEASURES:
+        assert MEASURES[score].less_is_better == (better < worse)
+
+
+def test_every_score_of_every_task_is_among_them():
+    """The names come from the tasks' own declarations and from the metrics of the runs in results/."""
+    names = {*SCORES, *(f"bits_per_{unit.measure}" for unit in Unit.__subclasses__())}
+    for file in (ROOT / "results").rglob("metrics.jsonl"):
+        for line in file.read_text("utf-8").splitlines():
+            names |= {key.removeprefix("valid/") for key in json.loads(line) if key.startswith("valid/")}
+    assert names == BETTER.keys()
 
 
 points = st.lists(st.tuples(st.floats(0.01, 100), st.floats(0, 50)), min_size=1, max_size=8)
@@ -80,6 +111,20 @@ def test_the_table_says_what_is_saved():
     assert every.split()[0] == "all" and every.count("0.0%") == 3
     assert fast.count("50.0%") == 2 and "25.0%" in fast  # half the time and updates, three quarters of the operations
     assert slow.count("never") == 3
+
+
+@pytest.mark.parametrize(
+    ("axis", "end", "area"),
+    [("updates", 300.0, 8.0 / 3), ("seconds", 50.0, 1.0), ("flops", 4.0, 3.0)],
+)
+def test_t_can_be_given_on_every_axis(axis, end, area):
+    """Otherwise it is the end of the shortest run: after the second evaluation."""
+    runs = {"long": lines(2.0, 4.0, 4.0), "short": lines(1.0, 2.0)}
+    ends = {"updates": 200.0, "seconds": 100.0, "flops": 2.0}
+    header, row, _ = compare(runs, "long", "bleu", {axis: end}).splitlines()
+    assert all(f"by {each} (T {end if each == axis else ends[each]:.4g})" in header for each in ends)
+    found = dict(zip(("seconds", "updates", "flops"), row.split()[2::2], strict=True))
+    assert found == {each: f"{area if each == axis else 2.0:.4g}" for each in ends}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""Areas under convergence curves (paper B; `one_layer.runs.convergence`), as tables of the page and as rows of a CSV file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from one_layer.report.reading import Record, alike_in_time
+from one_layer.report.tables import Table
+from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
+
+
+class Areas(NamedTuple):
+    """The areas of runs whose scores on the validation text can be compared.
+
+    `score` is the one that selects their checkpoints, and `of` what it was measured on (`Record.validated`). `until` is T on each axis,
+    which is the end of the shortest run, and `means` are the areas up to T, divided by T, one for each of `records`.
+    """
+
+    score: str
+    of: tuple[str, ...]
+    records: list[Record]
+    until: dict[str, float]
+    means: dict[str, list[float]]
+
+
+def areas(records: Iterable[Record]) -> list[Areas]:
+    """Areas of all runs with an evaluation, by what they can be compared with.
+
+    An axis is left out if one of the runs did not record it. So are seconds if not all runs had the same device and populations of one
+    size.
+    """
+    groups: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
+    for record in records:
+        score = str(record.result.get("valid", {}).get("select", ""))
+        if any(f"valid/{score}" in line for line in record.metrics):
+            groups.setdefault((score, record.validated(score)), []).append(record)
+    return [_areas(score, of, each) for (score, of), each in groups.items()]
+
+
+def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
+    lines = [line for record in records for line in record.metrics if f"valid/{score}" in line]
+    known = [axis for axis, name in AXES.items() if all(name in line for line in lines)]
+    found = {
+        axis: means([record.metrics for record in records], score, axis)
+        for axis in known
+        if axis != "seconds" or alike_in_time(records)
+    }
+    return Areas(
+        score, of, records, {axis: end for axis, (end, _) in found.items()}, {a: m for a, (_, m) in found.items()}
+    )
+
+
+def table(each: Areas) -> Table:
+    """A table with a row for each run and a column for each axis."""
+    columns = ["run", *(f"by {axis}, T = {until:.4g}" for axis, until in each.until.items())]
+    rows = [
+        [str(record.folder), *(f"{found[place]:.4g}" for found in each.means.values())]
+        for place, record in enumerate(each.records)
+    ]
+    less = "Less" if each.score in LESS_IS_BETTER else "More"
+    caption = (
+        f"Area under the curve of {each.score} on valid up to T, divided by T. {less} is better. T is the end of the shortest run. "
+        f"What was measured: {', '.join(_short(part) for part in each.of)}."
+    )
+    return Table(f"Areas under the convergence curve: {each.score}", caption, columns, rows)
+
+
+def _short(part: str) -> str:
+    """A part of what was measured, for people: of a long fingerprint, the first characters."""
+    return " ".join(word[:8] if len(word) >= 32 else word for word in part.split())
+
+
+def cells(found: Iterable[Areas]) -> Iterator[dict[str, Any]]:
+    """The rows of a CSV file: a row for each run and axis."""
+    for each in found:
+        for axis, until in each.until.items():
+            for record, mean in zip(each.records, each.means[axis], strict=True):
+                yield {
+                    "folder": str(record.folder),
+                    "seed": record.seed,
+                    "score": each.score,
+                    "measured_on": ", ".join(each.of),
+                    "axis": axis,
+                    "until": until,
+                    "area": mean * until,
+                    "mean": mean,
+                }

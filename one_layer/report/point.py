@@ -1,0 +1,146 @@
+"""A point: the scores of runs with one setting, and what they were scored on."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from one_layer.report import naming
+from one_layer.report.measures import MEASURES
+from one_layer.report.reading import Record
+
+KEEP = "model.keep"
+Setting = tuple[tuple[str, str], ...]  # keys of a config and their values as JSON, sorted
+
+
+@dataclass(frozen=True, order=True)
+class Bench:
+    """What makes scores comparable: task, test set, its content (as far as it is known), measure and signature.
+
+    `more` tells it from other benches of the same report that have the same test set and measure; empty if there are none.
+    """
+
+    task: str
+    test: str
+    content: str
+    measure: str
+    signature: str
+    more: str = field(default="", compare=False)
+
+    @property
+    def title(self) -> str:
+        """A name for people."""
+        return f"{self.test}{f' ({self.more})' if self.more else ''}, {MEASURES[self.measure].name}"
+
+
+@dataclass(frozen=True, order=True)
+class Scored:
+    """What was scored and how: the bench, the checkpoint, which layers stay if some were left out, and the search."""
+
+    bench: Bench
+    checkpoint: str
+    layers: str
+    search: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the best checkpoint with all its layers, which figures show."""
+        return self.checkpoint == "best" and not self.layers
+
+
+@dataclass(frozen=True)
+class Point:
+    """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
+
+    `config` is that of one of the runs. `name` is the model in words; it tells a point from all others of its bench that have another
+    setting, but for keep.
+    """
+
+    scored: Scored
+    setting: Setting
+    name: str
+    config: dict[str, Any]
+    values: tuple[float, ...]
+    records: tuple[Record, ...]
+    missing: tuple[Record, ...]
+
+    @property
+    def bench(self) -> Bench:
+        """What makes the scores comparable."""
+        return self.scored.bench
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the values; None without any."""
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def merit(self) -> float | None:
+        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
+        return -self.mean if self.mean is not None and MEASURES[self.bench.measure].less_is_better else self.mean
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample standard deviation; None for fewer than two values."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the best checkpoint with all its layers, which figures show."""
+        return self.scored.whole
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint for people, with the layers that stay if some were left out."""
+        return f"{self.scored.checkpoint}, {self.scored.layers}" if self.scored.layers else self.scored.checkpoint
+
+    @property
+    def masked(self) -> bool:
+        """Whether the model has masks."""
+        return self.config.get("model.weights") != "dense"
+
+    @property
+    def keep(self) -> float:
+        """The fraction of the random weights that the masks keep."""
+        return float(self.config.get(KEEP, 1.0))
+
+    @property
+    def fully_weighted(self) -> bool:
+        """Whether every weight of the model is trained: it has neither masks nor reservoirs."""
+        return naming.fully_weighted(self.config)
+
+    def without(self, names: Iterable[str]) -> Setting:
+        """The setting without the keys `names`."""
+        return without(self.setting, names)
+
+    @property
+    def bytes(self) -> tuple[int, bool] | None:
+        """The bytes of the model, and whether a file was measured. Without a file, those of a model without masks are counted."""
+        for record in self.records:
+            for values in record.evaluations:
+                same = (values["checkpoint"], layers_that_stay(values)) == (self.scored.checkpoint, self.scored.layers)
+                if "file_bytes" in values and same:
+                    return int(values["file_bytes"]), True
+            if not self.whole:
+                continue
+            counted = record.result.get("bytes", {})
+            if "ticket_file" in counted:
+                return int(counted["ticket_file"]), True
+            # Earlier versions counted no ticket without random weights. It has what a dense model of that shape has.
+            key = "dense_float32" if self.fully_weighted and "ticket" not in counted else "ticket"
+            if not self.masked and key in counted:
+                return int(counted[key]), False
+        return None
+
+
+def without(setting: Setting, names: Iterable[str]) -> Setting:
+    """The setting without the keys `names`."""
+    left_out = set(names)
+    return tuple((name, value) for name, value in setting if name not in left_out)
+
+
+def layers_that_stay(values: dict[str, Any]) -> str:
+    """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
+    return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())

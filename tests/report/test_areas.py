@@ -1,0 +1,68 @@
+"""Areas under convergence curves: what they are, and which of them are compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from one_layer.report.areas import areas, cells, table
+from one_layer.report.reading import read_runs
+from tests.report.made_runs import write_run
+
+
+def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
+    """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Of a third there are no metrics."""
+    for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
+        folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
+        lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
+    (found,) = areas(read_runs(str(tmp_path / "*")))
+    shown = table(found)
+    assert shown.columns == [
+        "run",
+        "by updates, T = 100",
+        "by flops, T = 700",
+    ]  # no seconds: not as many runs at a time
+    assert shown.rows == [[str(tmp_path / "1.0"), "1", "1"], [str(tmp_path / "2.0"), "2", "2"]]
+    assert "Less is better" in shown.caption
+    values = {
+        (Path(row["folder"]).name, row["axis"]): (row["until"], row["mean"], row["area"]) for row in cells([found])
+    }
+    assert values == {
+        ("1.0", "updates"): (100.0, 1.0, 100.0),
+        ("2.0", "updates"): (100.0, 2.0, 200.0),
+        ("1.0", "flops"): (700.0, 1.0, 700.0),
+        ("2.0", "flops"): (700.0, 2.0, 1400.0),
+    }
+
+
+LANGUAGE = {"task": "causal_lm", "evaluation.stride": 64, "evaluation.valid_tokens": 0}
+MASKED = {"task": "masked_lm", "data.mask_share": 0.15, "data.block": 128}
+SEARCHED = {"evaluation.valid_beam": 1, "train.select": "bleu"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "other", "score", "together"),
+    [
+        ({}, {"optim.lr": 1.0}, "nll", True),
+        (LANGUAGE, {"evaluation.stride": 32}, "nll", False),
+        (LANGUAGE, {"evaluation.valid_tokens": 1000}, "nll", False),
+        (MASKED, {"data.mask_share": 0.3}, "nll", False),
+        (MASKED, {"data.mask_share": 0.3}, "accuracy", False),
+        (MASKED, {"evaluation.valid_tokens": 1000}, "accuracy", False),
+        (MASKED, {"evaluation.stride": 32}, "nll", True),  # only a causal model is scored by windows
+        (SEARCHED, {"evaluation.valid_beam": 5}, "bleu", False),
+        (SEARCHED, {"evaluation.valid_beam": 5}, "nll", True),
+    ],
+)
+def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, other, score, together):
+    for name, more in (("a", {}), ("b", other)):
+        folder = write_run(tmp_path / name, changes | more, 90.0, valid={"select": score, "score": 1.0, "step": 2})
+        lines = [{"step": step, "seconds": step, "valid/nll": 2.0, f"valid/{score}": 1.0} for step in (1, 2)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = areas(read_runs(str(tmp_path / "*")))
+    assert [len(each.records) for each in found] == ([2] if together else [1, 1])
+    assert len({table(each).caption for each in found}) == len(found)
