@@ -212,6 +212,12 @@ def test_a_run_s_files_have_their_names_in_one_module() -> None:
         assert not wrong or file.name == "paths.py", f"{file.name} joins {wrong} to a path; RunPaths has these names"
 
 
+def test_no_file_is_longer_than_a_reader_can_hold() -> None:
+    """One idea, one file."""
+    lines = {str(file): len(file.read_text("utf-8").splitlines()) for file in (ROOT / "one_layer").rglob("*.py")}
+    assert not {file: number for file, number in lines.items() if number > 289}
+
+
 def test_the_checks_see_what_they_are_there_for() -> None:
     modules = {"one_layer", "one_layer.supermask", "one_layer.training.train", "one_layer.data", "one_layer.data.toy"}
     text = "from one_layer import supermask\nfrom one_layer.data import toy\ndef f():\n    import jax.numpy\n    from . import x\n"
