@@ -236,7 +236,7 @@ def _flags_and_rest(argv: list[str]) -> list[str]:
     try:
         return flags.FLAGS(argv)
     except SystemExit:
-        if any(re.fullmatch(r"--?(help|helpfull|helpshort|helpxml|\?)", word) for word in argv[1:]):
+        if any(re.fullmatch(r"--?(help|helpfull|helpshort|helpxml|\?)(=.*)?", word) for word in argv[1:]):
             sys.exit(0)
         raise
 

@@ -142,8 +142,8 @@ def say(error: BaseException) -> int | None:
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error)):
         reason = " ".join(str(error).split())[:200] or "out of memory"
         print(
-            f"error: there is too little memory ({reason}); lower evaluation.max_tokens or evaluation.beam to translate or to score, and "
-            "data.max_tokens to train",
+            f"error: there is too little memory ({reason}); where a model is at work, lower evaluation.max_tokens or evaluation.beam to "
+            "translate or to score, and data.max_tokens to train",
             file=sys.stderr,
         )
         return 1

@@ -56,7 +56,7 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
         train = trainer.run.train
         log.info(
             "ends at update %d of %d: the last %d evaluations brought no better %s than that of the best checkpoint "
-            "(train.patience=%d; with --config.train.patience=0 the same command goes on)",
+            "(train.patience=%d; with train.patience=0 the run goes on)",
             *(progress.step, trainer.updates, progress.since_best, f"valid/{train.select}", train.patience),
         )
 

@@ -1,7 +1,7 @@
 """Estimates the memory of a run before anything is allocated, and refuses a run that cannot fit.
 
-The estimate is low: it leaves out what compilers and text take. So what it refuses could not be trained, and there is no key to train
-it nevertheless. In float32, which all of it is kept in:
+The estimate is low for training, because it leaves out what compilers and text take, and roughly right for the search. There is no key
+to train what it refuses nevertheless. In float32, which all of it is kept in:
 
 - state: parameters, the two moments of Adam of those that are trained, and fixed arrays;
 - gradients: one for each trained parameter, and for masked matrices also the product W ⊙ M and its gradient;

@@ -76,8 +76,9 @@ CONVOLVED = NARROW.replace(reservoir="conv", reservoir_conv="lightweight", reser
         (CONVOLVED.replace(decoder_layers="SRR"), 16, 100, 8),
         (CONVOLVED.replace(decoder_layers="SR", reservoir_conv="dynamic", heads=8), 16, 100, 8),
         (CONVOLVED.replace(encoder_layers="SR", reservoir_conv="dynamic", heads=8), 256, 1, 8),
+        (CONVOLVED.replace(encoder_layers="SR", heads=32), 256, 1, 8),
     ],
-    ids=["beams", "states", "kernels", "encoder"],
+    ids=["beams", "states", "kernels", "encoder", "shared kernels"],
 )
 def test_the_estimate_is_what_the_compiler_allocates(config, tokens, beam, longest):
     variables = jax.eval_shape(lambda: initialize(config, 1))

@@ -67,7 +67,7 @@ class Source(ABC):
         except UserError as error:
             if name == self.train:
                 raise
-            raise MissingPart(error, name, "takes the parts valid and test out of the training text") from None
+            raise MissingPart.of(error, name, "takes the parts valid and test out of the training text") from None
 
 
 class Toy(Source):

@@ -201,7 +201,7 @@ class PlainParts:
             if name == self._config.train:
                 raise
             taken = "makes the last 10 % of the training text the parts valid and test"
-            raise MissingPart(error, name, taken) from None
+            raise MissingPart.of(error, name, taken) from None
 
     def _key(self, name: str) -> str:
         config = self._config

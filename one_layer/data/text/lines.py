@@ -85,13 +85,17 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 class MissingPart(UserError):
     """There is no file for a validation or test set. `missing` says this alone; the whole message also says how to train without it."""
 
-    def __init__(self, missing: UserError, name: str, taken: str) -> None:
+    missing: UserError | None = None
+
+    @classmethod
+    def of(cls, missing: UserError, name: str, taken: str) -> MissingPart:
         """`taken`: what `data.held_out` would do."""
-        super().__init__(
+        error = cls(
             f"{missing}. Without a file for {name}, give data.held_out=0.05, which {taken}, or name the test sets as data.tests (() for "
             "none)"
         )
-        self.missing = missing
+        error.missing = missing
+        return error
 
 
 def existing_file(path: str | Path) -> Path:

@@ -55,9 +55,9 @@ class CausalLanguageModel(TrainedModel):
         return found
 
     def lines(self, lines: Iterable[str]) -> list[str]:
-        """Every prompt with its continuation. A line end that the model writes is shown as ↵, another control character but a tab as �."""
+        """Every prompt with its continuation, in one line: a line end is shown as ↵, another control character but a tab as �."""
         lines = self.given(lines)
-        return [f"{line}{_in_one_line(more)}" for line, more in zip(lines, self.generate(lines), strict=True)]
+        return [_in_one_line(f"{line}{more}") for line, more in zip(lines, self.generate(lines), strict=True)]
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""

@@ -189,9 +189,9 @@ def test_each_prompt_is_one_line_of_output(model):
 def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch):
     every = "".join(map(chr, range(0x3000)))
     monkeypatch.setattr(CausalLanguageModel, "generate", lambda *_: [every, "a\r\nb\tc\x1b[2J"])
-    everything, other = model.lines(["", "x"])
+    everything, other = model.lines(["", "x\ny"])
     assert everything.splitlines() == [everything] and "\x1b" not in everything and "ä" in everything
-    assert other == "xa↵b\tc�[2J"
+    assert other == "x↵ya↵b\tc�[2J"
 
 
 @pytest.mark.parametrize(
