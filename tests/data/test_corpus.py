@@ -203,7 +203,7 @@ def test_damaged_text_assets(folder: Path) -> None:
         with pytest.raises(UserError, match=r"preprocessing\.json"):
             load_text_assets(run)
     (run / "vocabulary.target.txt").unlink()
-    with pytest.raises(UserError, match=r"vocabulary\.target\.txt does not exist"):
+    with pytest.raises(UserError, match=r"lacks its file vocabulary\.target\.txt"):
         load_text_assets(run)
 
 

@@ -78,7 +78,7 @@ def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
         r"where there is no run with config\.json and a checkpoint; give the folder of a trained run", path=tmp_path
     )
     shutil.copy(dense / "config.json", tmp_path)
-    refused("the run of model.embedding_path cannot be used: .*vocabulary.source.txt does not exist", path=tmp_path)
+    refused("the run of model.embedding_path cannot be used: .*lacks its file vocabulary.source.txt", path=tmp_path)
     refused("vectors of 16 features, but model.d_model is 8", d_model=8)
     refused("none of the 1 types of the model's vocabulary", text=assets(vocabularies={**WORDS, "de": lone("xx")}))
     refused(
