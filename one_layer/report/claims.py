@@ -118,7 +118,7 @@ _PAIRINGS = (
 def claims(comparisons: dict[Bench, list[Comparison]]) -> Table:
     """Paper A's claims: a row for each claim, test set and comparison that can say something about it."""
     rows = [
-        [bench.title, claim, verdict.value, seen]
+        [bench.title, f"{claim}{comparison.addition}", verdict.value, seen]
         for bench, each in comparisons.items()
         if bench.task in _BEST_KEEPS
         for comparison in each

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -36,11 +36,20 @@ class Picture:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Lines that differ in one dimension alone, and the fully weighted models of the same bench."""
+    """Lines that differ in one dimension alone, and the fully weighted models of the same bench.
+
+    `where` tells it from other comparisons of its kind: what all of its lines have, and not those of all the others. Empty without others.
+    """
 
     kind: str
     lines: tuple[Line, ...]
     dense: tuple[Point, ...]
+    where: str = ""
+
+    @property
+    def addition(self) -> str:
+        """`where`, to be put behind a title."""
+        return f" ({self.where})" if self.where else ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
     for setting, each in alone.items():
         if len(each) > 1:
             found.append(_comparison("keep", {setting: each}, naming.SHAPE, dense))
-    return found
+    return [each for kind in dict.fromkeys(each.kind for each in found) for each in _told_apart(kind, found)]
 
 
 def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
@@ -99,6 +108,24 @@ def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimensi
     return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), tuple(same or dense))
 
 
+def _told_apart(kind: str, found: list[Comparison]) -> list[Comparison]:
+    """The comparisons of a kind, which say what tells them from each other."""
+    same = [each for each in found if each.kind == kind]
+    if len(same) < 2:
+        return same
+    compared = next((each.dimension.keys for each in KINDS if each.name == kind), ())
+    shared = [naming.common([line.points[0].config for line in each.lines]).split("; ") for each in same]
+    everywhere = set.intersection(*map(set, shared))
+    models = []
+    for each, its in zip(same, shared, strict=True):
+        point = each.lines[0].points[0]
+        setting = dict(point.without([*compared, KEEP])) | {"search": point.scored.search}
+        words = ", ".join(part for part in its if part not in everywhere)
+        models.append((words, setting, str((*point.records, *point.missing)[0].folder)))
+    names = [name.removeprefix("; ") for name in naming.told_apart(models)]
+    return [replace(each, where=name) for each, name in zip(same, names, strict=True)]
+
+
 def draw(comparison: Comparison, number: int) -> Picture:
     """Score against keep, a line for each model, with one standard deviation as error bars."""
     first = comparison.lines[0].points[0]
@@ -113,7 +140,11 @@ def draw(comparison: Comparison, number: int) -> Picture:
     title = next((kind.title for kind in KINDS if kind.name == comparison.kind), "Score against keep")
     every = tuple(point for line in comparison.lines for point in line.points) + comparison.dense
     return Picture(
-        f"{comparison.kind}-{number}", f"{title}: {first.bench.title}", _caption(comparison, every), every, figure
+        f"{comparison.kind}-{number}",
+        f"{title}{comparison.addition}: {first.bench.title}",
+        _caption(comparison, every),
+        every,
+        figure,
     )
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from one_layer.report.claims import claims
-from one_layer.report.figures import comparisons
+from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
@@ -114,6 +114,24 @@ def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure,
     every = found(tmp_path)
     rows = claims({every[0].bench: comparisons(every)}).rows
     assert [row[2] for row in rows] == verdicts
+
+
+def test_claims_about_several_families_of_models_say_which(tmp_path):
+    """With one scheme one layer equals L layers, with the other it does not; and a search or a rate may be all that differs."""
+    for scheme, lost in (("signed_constant", 30.0), ("xavier_uniform", 0.0)):
+        for rate in (0.1, 0.2) if lost else (0.1,):
+            for weights in ("one_layer", "multi_layer"):
+                changes = {"model.init_scheme": scheme, "model.weights": weights, "optim.lr": rate}
+                score = 90.0 - lost * (weights == "one_layer")
+                write_run(tmp_path / f"{scheme},{rate},{weights}", changes, score)
+    claimed = [(claim, verdict) for claim, verdict in judged(tmp_path) if claim.startswith("one layer about")]
+    assert sorted(claimed) == [
+        ("one layer about equals L layers (signed constant; lr 0.1)", "does not hold"),
+        ("one layer about equals L layers (signed constant; lr 0.2)", "does not hold"),
+        ("one layer about equals L layers (xavier uniform)", "holds"),
+    ]
+    titles = [draw(each, number).title for number, each in enumerate(comparisons(found(tmp_path)))]
+    assert len(set(titles)) == len(titles)
 
 
 def test_controls_and_trained_embeddings_are_in_no_row_of_table_1(tmp_path):
