@@ -30,7 +30,7 @@ def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        ("MemoryError('no 9 bytes')", 1, "error: there is too little memory (no 9 bytes); lower evaluation.max_tokens"),
+        ("MemoryError('no 9 bytes')", 1, "error: there is too little memory (no 9 bytes); where a model is at work"),
         ("FileNotFoundError(2, 'No such file', 'x')", 2, "error: x: No such file; give folders"),
         ("UserError('give y')", 2, "error: give y\n"),
     ],
