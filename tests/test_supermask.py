@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from one_layer import supermask
 from one_layer.errors import UserError
-from one_layer.supermask import SELECTIONS, Supermask, kept_count, topk_mask, unpack
+from one_layer.supermask import kept_count, topk_mask, unpack
 from tests import golden
 from tests.adversaries import adversaries
 
@@ -228,98 +227,6 @@ def test_ranked_by_the_score_the_gradient_is_the_mask_s_own():
 def test_ranking_by_anything_else_is_refused(by):
     with pytest.raises(UserError, match=f"ranked by {by!r}; give magnitude or score"):
         topk_mask(np.ones(3, np.float32), 0.5, by=by)
-
-
-@quick
-@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([-0.5, 0.0, 0.3, 0.5, 0.9, 1e9]))
-def test_a_threshold_keeps_what_exceeds_it_and_never_less_than_half_a_percent(seed, threshold):
-    """Thousands of entries, so that half a percent is more than the one that is always kept; integers, so that some tie.
-
-    At 0 scores, and at 0.5 their sigmoids, equal the threshold, and do not exceed it.
-    """
-    scores = np.random.default_rng(seed).integers(-9, 10, (40, 50)).astype(np.float32) / 5
-    for selection, values in (
-        ("threshold", scores),
-        ("sigmoid_threshold", 1 / (1 + np.exp(-scores.astype(np.float64)))),
-    ):
-        mask = np.asarray(apply(Supermask(selection=selection, threshold=threshold), scores))
-        passed = values > threshold
-        if passed.sum() >= 11:
-            np.testing.assert_array_equal(mask, passed)
-        else:
-            np.testing.assert_array_equal(mask, stable_sort(scores, 11 / scores.size, "score"))
-            assert mask.sum() == 11
-
-
-@quick
-@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([0.0, 0.4, 1.1]))
-def test_a_signed_mask_is_the_sign_of_what_exceeds_the_threshold(seed, threshold):
-    scores = np.random.default_rng(seed).standard_normal((6, 10)).astype(np.float32)
-    scores[0, :3] = 0.0, -0.0, threshold  # which do not exceed it
-    mask = np.asarray(apply(Supermask(selection="signed_threshold", threshold=threshold), scores))
-    np.testing.assert_array_equal(mask, np.where(np.abs(scores) > np.float32(threshold), np.sign(scores), 0))
-
-
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_every_selection_passes_the_gradient_straight_through_and_a_nan_on(selection):
-    scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
-    mask = Supermask(selection=selection, threshold=0.4)
-    gradient = jax.grad(lambda s: jnp.sum(mask(s) * upstream))(scores)
-    np.testing.assert_array_equal(gradient, upstream * (np.sign(scores) if selection == "magnitude" else 1))
-    scores[2, 3] = np.nan
-    assert np.isnan(np.asarray(mask(scores))[2, 3])
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_dynamic_scaling_gives_each_line_the_power_that_it_lost(axis):
-    """And a line that keeps nothing nothing; the gradient is that of the whole expression, by central differences."""
-    scores, upstream = np.random.default_rng(3).standard_normal((2, 6, 10)).astype(np.float32)
-    scores[2 if axis else slice(None), slice(None) if axis else 2] = 0.0
-    mask = np.asarray(Supermask(0.4, dynamic_scale=True)(scores, axis))
-    kept = stable_sort(scores, 0.4)
-    np.testing.assert_array_equal(mask > 0, kept > 0)
-    power, alive = (mask**2).sum(axis=axis), kept.sum(axis=axis) > 0
-    np.testing.assert_allclose(power[alive], mask.shape[axis], rtol=1e-6)
-    assert (~alive).sum() == 1 and not power[~alive].any()
-
-    def total(mask):  # of the relaxed mask, whose derivative passes to the magnitudes
-        lines = mask.sum(axis=axis, keepdims=True)
-        return (upstream * mask * np.sqrt(mask.shape[axis] / np.where(lines > 0, lines, np.inf))).sum()
-
-    gradient = jax.grad(lambda s: jnp.sum(Supermask(0.4, dynamic_scale=True)(s, axis) * upstream))(scores)
-    for place in [(0, 0), (1, 4), (5, 9), (3, 3)]:
-        step = np.zeros_like(kept)
-        step[place] = 1e-5
-        slope = (total(kept + step) - total(kept - step)) / 2e-5
-        np.testing.assert_allclose(gradient[place], slope * np.sign(scores[place]), rtol=1e-4, atol=1e-5)
-
-
-def test_unless_told_otherwise_half_of_the_weights_stay_by_magnitude_and_thresholds_are_zero():
-    scores = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
-    np.testing.assert_array_equal(Supermask()(scores), stable_sort(scores, 0.5))
-    np.testing.assert_array_equal(Supermask(selection="threshold")(scores), scores > 0)
-    scaled = Supermask(dynamic_scale=True)
-    np.testing.assert_array_equal(scaled(scores), scaled(scores, axis=2))
-
-
-@pytest.mark.parametrize("kept", [1, 2])
-def test_scaling_is_by_the_number_kept_down_to_one(kept):
-    mask = jnp.zeros((4, 9)).at[:, :kept].set(1.0)
-    np.testing.assert_allclose(supermask.rescaled(mask, 1), mask * np.sqrt(9 / kept), rtol=1e-6)
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_a_line_that_keeps_nothing_passes_no_gradient_on(axis):
-    mask = jnp.zeros((6, 10)).at[(slice(None), 2) if axis == 0 else 2].set(1.0)
-    gradient = jax.grad(lambda mask: jnp.sum(supermask.rescaled(mask, axis)))(mask)
-    np.testing.assert_array_equal(gradient != 0, mask != 0)
-
-
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_only_an_exact_selection_can_be_known_to_keep_everything(selection):
-    exact = selection in ("magnitude", "score")
-    assert Supermask(1.0, selection).keeps_all == exact and Supermask(1.0, selection).exact == exact
-    assert not Supermask(0.5, selection).keeps_all and not Supermask(0.999999, selection).keeps_all
 
 
 def primitives(jaxpr) -> set[str]:

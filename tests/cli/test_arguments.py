@@ -20,7 +20,7 @@ from one_layer import options
 from one_layer.command import _unraisable, ended
 from one_layer.errors import UserError
 from tests import ROOT, tiny
-from tests.test_docs import each_command
+from tests.documents import each_command
 
 TOY, MULTI30K = "--config=configs/toy.py", "--config=configs/multi30k.py"
 FILES = {"train.de": "ein\nzwei\ndrei\n", "train.en": "one\ntwo\nthree\n", "valid.de": "ein\n", "valid.en": "one\n"}
