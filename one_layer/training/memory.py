@@ -45,13 +45,16 @@ def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = Non
     """
     parts, limit = estimate(run, model, corpus), memory_limit()
     parts = {name: size if name == "search" else members * size for name, size in parts.items()}
-    needed = max(sum(parts.values()) - parts["search"], parts["state"] + parts["search"])  # it scores between updates
+    updating = sum(parts.values()) - parts["search"]
+    scoring = parts["state"] + parts["search"]  # between updates
+    needed = max(updating, scoring)
     if needed > limit:
+        bound = "at least" if updating >= scoring else "about"
         largest = max(parts, key=parts.__getitem__)
         shown = ", ".join(f"{name} {_gigabytes(size)}" for name, size in parts.items() if size)
         what = "this run" if members == 1 else f"these {members} runs"
         raise UserError(
-            f"{what} would take at least {_gigabytes(needed)} of memory ({shown}), but {_gigabytes(limit)} are there; lower "
+            f"{what} would take {bound} {_gigabytes(needed)} of memory ({shown}), but {_gigabytes(limit)} are there; lower "
             f"{_MEND[largest] if members == 1 else '--members'}"
         )
 

@@ -49,9 +49,10 @@ def test_the_multi30k_configs(weights, size):
     assert found == TABLE[size] and model.decoder_layers == model.encoder_layers
 
 
-def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model():
+@pytest.mark.parametrize("width", ["", "_wide"])
+def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model(width):
     models, widths = [], []
-    for name in ("table", "best"):
+    for name in (f"table{width}", f"best{width}"):
         config = multi30k.get_config(name)
         config.data.directory = "somewhere"
         run = resolve(config.to_dict())
@@ -59,7 +60,7 @@ def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model():
         widths.append(shapes(models[-1])["params", "shared_embedding", "kernel"])
     table, best = models
     assert table.weights == "dense" and best.weights == "one_layer"
-    assert widths[0] == widths[1] and run.train.init_from == "runs/table"
+    assert widths[0] == widths[1] and run.train.init_from == f"runs/table{width}"
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -81,7 +82,7 @@ def test_every_size_gives_a_model(name):
 @pytest.mark.parametrize("argument", ["", "dense", "one_layer_", "sparse_tiny", "dense_huge", "tiny"])
 def test_an_unknown_multi30k_argument_is_refused(argument):
     with pytest.raises(
-        ValueError, match="is unknown; give best, table, or dense_, one_layer_ or multi_layer_ and one of tiny"
+        ValueError, match="is unknown; give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny"
     ):
         multi30k.get_config(argument)
 
