@@ -82,7 +82,8 @@ def test_every_size_gives_a_model(name):
 @pytest.mark.parametrize("argument", ["", "dense", "one_layer_", "sparse_tiny", "dense_huge", "tiny"])
 def test_an_unknown_multi30k_argument_is_refused(argument):
     with pytest.raises(
-        ValueError, match="is unknown; give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny"
+        ValueError,
+        match="is unknown; give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny",
     ):
         multi30k.get_config(argument)
 
