@@ -133,11 +133,13 @@ class DataConfig:
                 f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
                 f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
             )
-        if self.directory:
-            raise UserError(
-                f"data.directory={self.directory!r:.200} has no effect with data.source='toy', which reads no files: leave it out, or "
-                "train on your own text with configs/text.py"
-            )
+        for name in ("directory", "train", "valid", "tests"):
+            value = getattr(self, name)
+            if value != getattr(DataConfig, name) and not (name == "tests" and value == ()):
+                raise UserError(
+                    f"data.{name}={value!r:.200} has no effect with data.source='toy', which reads no files: leave it out, or "
+                    "train on your own text with configs/text.py"
+                )
 
     def _check_columns(self) -> None:
         columns = [column.strip() for column in self.columns.split(",")] if self.columns else []

@@ -71,11 +71,7 @@ class Source(ABC):
 
 
 class Toy(Source):
-    """The embedded language. Its parts have names of their own."""
-
-    def __init__(self, config: DataConfig) -> None:
-        super().__init__(config)
-        self.train, self.valid, self.tests = "train", "valid", ("test",)
+    """The embedded language. Its parts are `train`, `valid` and, unless no test set is asked for, `test`."""
 
     def read(self, name: str) -> Pairs:
         german, english = self._parts[name]
