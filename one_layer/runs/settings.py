@@ -211,6 +211,11 @@ def _check_together(run: RunConfig) -> None:
         raise UserError(
             f"data.tests contains 'valid', but --split=valid is the validation set, data.valid={run.data.valid!r:.200}; rename the test set"
         )
+    if "train" in run.data.tests:
+        raise UserError(
+            "data.tests contains 'train', but result.json has the fingerprint of the training text by that name; rename the test set, or "
+            "score it after training, with --mode=evaluate"
+        )
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         hint = " (bleu needs an evaluation.valid_beam of at least 1)" if run.train.select == "bleu" else ""
