@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from launch.sweeps.jobs import log_file
 from launch.sweeps.plan import Run
 from one_layer.errors import UserError
 from one_layer.runs.paths import read_metrics, read_object
+
+_TOTAL = re.compile(r"\bupdate \d+/(\d+)  loss ")  # as one_layer.training.progress_line writes it
 
 
 @dataclass(frozen=True)
@@ -30,18 +34,18 @@ def progress(run: Run) -> Progress:
     if not lines:
         return Progress()
     update, seconds = lines[-1]["step"], lines[-1]["seconds"]
-    updates = _updates(run.config["train"], lines)
+    updates = _updates(run)
     left = (updates - update) * seconds / update if updates and update else None
     return Progress(update, updates, _metric(lines), left)
 
 
-def _updates(train: dict[str, Any], lines: list[dict[str, Any]]) -> int | None:
-    """The number of updates. That of a run by epochs is known after its first evaluation."""
-    epoch = next((line["step"] / line["train/epoch"] for line in reversed(lines) if line.get("train/epoch")), None)
-    limits = [train["updates"]] if train["updates"] else []
-    if train["epochs"] and epoch:
-        limits.append(round(train["epochs"] * epoch))
-    return min(limits) if limits else None
+def _updates(run: Run) -> int | None:
+    """The number of updates, which the run writes into its log. Before that, the config alone knows it, unless it is one of epochs."""
+    log, train = log_file(run), run.config["train"]
+    said = _TOTAL.findall(log.read_text("utf-8", "replace")) if log.exists() else []
+    if said:
+        return int(said[-1])  # a run may have been made longer
+    return train["updates"] if train["updates"] and not train["epochs"] else None
 
 
 def _metric(lines: list[dict[str, Any]]) -> str:

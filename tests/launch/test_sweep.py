@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import signal
 import subprocess
@@ -17,11 +18,12 @@ from rich.console import Console
 from launch import sweep
 from launch.sweeps import plan as plans
 from launch.sweeps.display import Display
-from launch.sweeps.jobs import LocalLauncher
+from launch.sweeps.jobs import LocalLauncher, log_file
 from launch.sweeps.progress import Progress, progress
 from launch.sweeps.queue import Queue
 from one_layer.errors import UserError
 from one_layer.runs.lock import locked
+from one_layer.training.progress_line import ProgressLine
 from tests import ROOT
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
@@ -206,17 +208,16 @@ def test_the_table_shows_every_state(planned, tmp_path):
     assert "and 3 more" in console.file.getvalue()
 
 
-def test_the_length_of_a_run_by_epochs_is_known_after_its_first_evaluation(planned, tmp_path):
-    run = planned("small", "--config.train.updates=0", "--config.train.epochs=4").runs[0]
+def test_the_length_of_a_run_by_epochs_is_known_from_its_log(planned, caplog):
+    """The config does not know how many updates an epoch has."""
+    run = planned("small", "--config.train.updates=100", "--config.train.epochs=4").runs[0]
     run.folder.mkdir(parents=True)
-    lines = [
-        '{"step": 5, "seconds": 10.0, "train/loss": 3.0}\n',
-        '{"step": 10, "seconds": 20.0, "train/epoch": 0.5, "valid/nll": 2.0}\n',
-    ]
-    run.paths.metrics_file.write_text(lines[0])
-    assert progress(run) == Progress(5, None, "train/loss 3", None)
-    run.paths.metrics_file.write_text("".join(lines))
-    assert progress(run) == Progress(10, 80, "valid/nll 2", 140.0)
+    run.paths.metrics_file.write_text('{"step": 10, "seconds": 20.0, "train/loss": 3.0}\n')
+    assert progress(run) == Progress(10, None, "train/loss 3", None)
+    caplog.set_level("INFO")
+    ProgressLine(80, 20, terminal=False).show(10, 3.0, 0.002, 500.0)
+    log_file(run).write_text(f"epoch 0.5\n12:00:00  {caplog.messages[0]}\nupdate 11/")
+    assert progress(run) == Progress(10, 80, "train/loss 3", 140.0)
 
 
 def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
@@ -236,6 +237,7 @@ def test_two_tiny_runs_for_real(tmp_path):
     from tests import tiny
 
     changes = {name: value for name, value in tiny.CHANGES.items() if name != "model.keep"}
+    changes |= {"train.updates": 0, "train.epochs": 3}
     config = tmp_path / "two.py"
     config.write_text(
         "from configs import toy\nfrom configs.sweeps import vary\nget_config = toy.get_config\n"
@@ -243,6 +245,8 @@ def test_two_tiny_runs_for_real(tmp_path):
     )
     words = [f"--config.{name}={value}" for name, value in changes.items()]
     assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", *words]) == 0
+    for run in plans.make(str(config), "", words, tmp_path / "runs").runs:
+        assert progress(run).updates == json.loads(run.paths.result_file.read_text())["steps"]
     found = rows(tmp_path / "runs")
     assert {name: row["state"] for name, row in found.items()} == {"keep=0.3": "finished", "default": "finished"}
     assert int(found["keep=0.3"]["parameters.kept"]) < int(found["default"]["parameters.kept"])
