@@ -35,8 +35,11 @@ def _row(run: Run, state: str, plan: Plan) -> dict[str, Any]:
     varied = dict.fromkeys(key for each in plan.runs for key in each.varied)
     config = flatten(run.config)
     row = {"run": run.name, "state": state}
-    # A key that only other runs vary has the config's own value here.
-    row |= {key: run.varied.get(ARGUMENT, "") if key == ARGUMENT else _cell(config[key]) for key in varied}
+    # A key that only other runs vary has the config's own value here. A resolved config lacks those of other tasks, which have no effect.
+    row |= {
+        key: run.varied.get(ARGUMENT, "") if key == ARGUMENT else _cell(config.get(key, run.varied.get(key)))
+        for key in varied
+    }
     try:
         result = read_object(run.paths.result_file) if state == "finished" else {}
     except UserError as error:

@@ -53,6 +53,18 @@ def test_every_run_has_a_folder_and_a_row(planned, tmp_path):
     assert found["keep=0.3,seed=2"]["seed"] == "2" and found["default"]["seed"] == "1"
 
 
+def test_keys_of_other_tasks_can_be_varied(tmp_path):
+    """A resolved config lacks them, because they have no effect."""
+    config, words = tmp_path / "lm.py", ["--config.data.directory=there"]
+    config.write_text(
+        "from configs import lm\n\ndef get_config():\n    return lm.get_config('one_layer_mini')\n\n"
+        "def sweep():\n    return [{'model.keep': 0.3, 'evaluation.buckets': 2}, {'model.keep': 0.4}]\n"
+    )
+    assert run(sweep.resolved(plans.make(str(config), "", words, tmp_path / "runs"))) == 0
+    found = rows(tmp_path / "runs")
+    assert {row["model.keep"]: row["evaluation.buckets"] for row in found.values()} == {"0.3": "2", "0.4": ""}
+
+
 def test_a_grown_sweep_keeps_its_folders_and_runs_only_what_is_new(planned, tmp_path, monkeypatch):
     assert run(planned()) == 0
     small = planned("grown")
