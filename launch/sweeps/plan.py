@@ -112,7 +112,8 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
     _check_distinct("folder", runs, [run.name for run in runs])
     names = {str(run.folder): run.name for run in runs}
-    shared = _parsed(_called(file, module.get_config, argument), shared_words)[1]
+    first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
+    shared = _parsed(_called(file, module.get_config, first), shared_words)[1]
     return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
 
 

@@ -69,6 +69,13 @@ def test_an_argument_is_given_once(config, tmp_path):
         plans.make(f"{config}:dense", "named", [], tmp_path / "runs")
 
 
+def test_a_config_may_need_the_argument_that_each_run_gives(planned, config):
+    config.write_text(config.read_text().replace('(arg="one_layer")', "(arg)"))
+    plan = planned("named", "--config.train.updates=20")
+    assert [run.config["model"]["weights"] for run in plan.runs] == ["one_layer", "dense"]
+    assert plan.shared == {"train.updates": 20}
+
+
 @pytest.mark.parametrize("path", ["nowhere.py", "."])
 def test_a_config_must_be_there(tmp_path, path):
     with pytest.raises(UserError, match="is no Python file"):
