@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.corpus import Corpus, Split
+from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
 from one_layer.errors import UserError
+from one_layer.models import ModelConfig
 from one_layer.models.accounting import account, describe
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
@@ -25,8 +27,10 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     If `folder` is given, writes `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised text, or labels) into it for every
     split. Their names say what differs from the run's own evaluation: the checkpoint, layers that are left out, settings, or another
     text. The scores say so too: `layers` has the layers that stay, by stack, if some are left out, and `fingerprint` is that of the text.
-    Raises: UserError for an unknown split or missing files.
+    Raises: UserError for an unknown split or missing files, and for a ticket of another model than the folder's.
     """
+    if folder and folder.holds_run and model.file_bytes is not None:
+        _check_same_model(model, folder)
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         stored = account(model.config, model.variables)
         log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
@@ -69,6 +73,30 @@ def _fingerprint(split: Split) -> str:
     if not lines:  # one long text, which is kept as ids alone
         return split.source.fingerprint
     return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+
+def _check_same_model(ticket: TrainedModel, folder: RunFolder) -> None:
+    """Raises: UserError, which names what differs, for a ticket that cannot be of the folder's run: a report would show it as that run's."""
+    run, assets = folder.read_config(), folder.assets()
+    config = run.model_config(*map(len, assets.vocabularies))
+    there = _identity(run.raw, config, assets)
+    here = _identity(ticket.trained_with, ticket.config, ticket.assets)
+    if differing := [f"{name}: {there[name]} there, {here[name]} here" for name in there if there[name] != here[name]]:
+        raise UserError(
+            f"{folder} holds a run of another model than the ticket {ticket.source} ({'; '.join(differing)}); give the folder of the "
+            "ticket's own run, or a new --workdir"
+        )
+
+
+def _identity(trained_with: dict[str, Any], config: ModelConfig, assets: TextAssets) -> dict[str, Any]:
+    """What is the same in a run and all its tickets, whatever their checkpoints, their precisions and the layers that they leave out."""
+    layers = {f"{stack}_layers": string.upper() for stack, string in config.layers.strings.items()}
+    prints = (vocabulary.fingerprint for vocabulary in assets.vocabularies)
+    return {
+        "seed": trained_with["seed"],
+        **flatten({"model": {**trained_with["model"], **layers}}),
+        **dict(zip(("source vocabulary", "target vocabulary"), prints, strict=True)),
+    }
 
 
 def _scored(model: TrainedModel) -> str:

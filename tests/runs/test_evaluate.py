@@ -15,13 +15,14 @@ import pytest
 from one_layer import tickets
 from one_layer.data import corpus as corpora
 from one_layer.data.sources.pairs import Toy
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
-from one_layer.models import build
+from one_layer.models import build, initialize
 from one_layer.models.accounting import account, describe
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.rescoring import rescored
+from one_layer.runs.rescoring import rescored, without_layers
 from one_layer.runs.restore import restore_run
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation import bleu
@@ -160,6 +161,51 @@ def test_a_ticket_is_a_ticket_whatever_its_name_and_a_checkpoint_is_none(workdir
     assert {file: after[file] for file in before} == before and len(after) > len(before)
     if name != "model":
         assert "file_bytes" not in evaluate(restore_run(workdir, name), "test", None)["test"]
+
+
+def test_tickets_of_other_checkpoints_precisions_and_layers_are_the_run_s_own(workdir, tmp_path):
+    shutil.copytree(workdir, tmp_path / "run")
+    before = tiny.contents(tmp_path / "run")
+    tickets.export(restore_run(workdir, "last"), tmp_path / "own", "int4")
+    evaluate(tickets.restore_ticket(tmp_path / "own"), "test", RunFolder(tmp_path / "run"))
+    assert len(tiny.contents(tmp_path / "run")) > len(before)
+
+
+def test_a_ticket_without_some_of_the_run_s_layers_is_its_own(last, tmp_path):
+    run, folder = tiny.run({"model.encoder_layers": 2}), RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    folder.begin(last.assets, {}, {})
+    folder.write_config(run)
+    config = run.model_config(*map(len, last.assets.vocabularies))
+    whole = dataclasses.replace(last, config=config, variables=initialize(config, 1), trained_with=run.raw)
+    tickets.export(without_layers(whole, {"model.encoder_layers": "Ss"}), tmp_path / "own")
+    scores = evaluate(tickets.restore_ticket(tmp_path / "own"), "test", folder)
+    assert scores["test"]["layers"] == {"encoder": "1"}
+
+
+def other_word(assets):
+    words = assets.source_vocabulary.text.replace(assets.source_vocabulary.tokens[-1], "qwertz")
+    return dataclasses.replace(assets, source_vocabulary=Vocabulary.parse(words.splitlines(), "words"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda run: {"seed": 2}, r"seed: 1 there, 2 here"),
+        (lambda run: {"config": run.config.replace(keep=0.25)}, r"model\.keep: 0\.5 there, 0\.25 here"),
+        (lambda run: {"assets": other_word(run.assets)}, r"source vocabulary: \w+ there, \w+ here"),
+    ],
+)
+def test_a_ticket_of_another_model_is_scored_in_a_folder_of_its_own(workdir, tmp_path, change, message):
+    """The report would show its scores as those of the run."""
+    run = restore_run(workdir)
+    tickets.export(dataclasses.replace(run, **change(run)), tmp_path / "other")
+    other, before = tickets.restore_ticket(tmp_path / "other"), tiny.contents(workdir)
+    with pytest.raises(UserError, match=rf"{workdir} holds a run of another model than the ticket .* \({message}\)"):
+        evaluate(other, "test", RunFolder(workdir))
+    assert tiny.contents(workdir) == before
+    evaluate(other, "test", RunFolder(tmp_path / "new"))
+    assert (tmp_path / "new" / "evaluation-test.json").exists()
 
 
 def test_names_with_folders_make_files_in_the_folder_of_the_run(tmp_path):

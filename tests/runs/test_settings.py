@@ -178,7 +178,10 @@ def test_keep_1_with_something_else_to_train():
         ({"data.tests": ("train", "test")}, r"data\.tests=\('train', 'test'\) has no effect with data\.source='toy'"),
         ({"data.valid": "dev"}, r"data\.valid='dev' has no effect with data\.source='toy'"),
         (ELSEWHERE | {"data.valid": "dev", "data.tests": ("valid",)}, r"data\.tests contains 'valid'"),
-        (ELSEWHERE | {"data.tests": ("test", "train")}, r"data\.tests contains 'train', but result\.json has the .* rename"),
+        (
+            ELSEWHERE | {"data.tests": ("test", "train")},
+            r"data\.tests contains 'train', but result\.json has the .* rename",
+        ),
         *(
             (
                 {"data.source": "tsv", "data.directory": "there", "data.columns": columns},
