@@ -13,6 +13,7 @@ from typing import Any
 
 from one_layer.errors import UserError
 from one_layer.report import shapes
+from one_layer.runs.convergence import LESS_IS_BETTER
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
 
@@ -117,11 +118,15 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
     if words and not any(word.startswith("--workdir=") for word in words):
         words = [*words, f"--workdir={folder}"]  # outside a sweep, a run's result does not say where it lies
-    evaluations = [_evaluation(path) for path in sorted(folder.glob("evaluation-*.json"))]
+    flat, metrics = flatten(config), _metrics(paths.metrics_file)
+    evaluations = [
+        _dated(_evaluation(path), metrics, str(flat.get("train.select")))
+        for path in sorted(folder.glob("evaluation-*.json"))
+    ]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     text = result.get("data", began.get("text", {})).get("train", "")
-    return Record(folder, flatten(config), result, _metrics(paths.metrics_file), evaluations, command, text)
+    return Record(folder, flat, result, metrics, evaluations, command, text)
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:
@@ -157,6 +162,33 @@ def _evaluation(path: Path) -> dict[str, Any]:
     if "file_bytes" in values and not checkpoint.endswith(".safetensors"):
         checkpoint = f"ticket-{checkpoint}"  # a file may have the name of a checkpoint
     return {**values, "checkpoint": checkpoint}
+
+
+def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: str) -> dict[str, Any]:
+    """The evaluation; if the run has gone on since, so that the name of its checkpoint now means another update, the name gets the update."""
+    name, step = evaluation["checkpoint"], evaluation.get("step")
+    meant = _updates_of(name, metrics, select)
+    return (
+        evaluation
+        if step is None or not meant or step in meant
+        else {**evaluation, "checkpoint": f"{name}, update {step}"}
+    )
+
+
+def _updates_of(checkpoint: str, metrics: list[dict[str, Any]], select: str) -> set[int]:
+    """The updates that the name of a checkpoint may mean now; of an average the last of them. Empty where the metrics do not say.
+
+    `select` is the score by which the best is chosen; of equal ones, the later is better. A ticket may hold the best or the last.
+    """
+    key, sign = f"valid/{select}", -1 if select in LESS_IS_BETTER else 1
+    ranked = [step for _, step in sorted((sign * float(line[key]), line["step"]) for line in metrics if key in line)]
+    if not ranked or checkpoint.isdecimal():
+        return set()
+    best, last = {ranked[-1]}, {max(ranked), metrics[-1]["step"]}
+    kind, _, number = checkpoint.rpartition(":")
+    if kind == "average-best" and number.isdecimal():
+        return {max(ranked[-int(number) :])}
+    return best if checkpoint == "best" else last if checkpoint == "last" or kind == "average" else best | last
 
 
 def _in_names(words: str) -> str:

@@ -41,7 +41,7 @@ RESULT = {
     "bytes?": {EACH: int},
     "convergence?": {EACH: {"until": float, "mean": float}},
 }
-EVALUATION = {"split": str, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int, **_SCORES}
+EVALUATION = {"split": str, "step?": int, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int, **_SCORES}
 VALIDATED = {"seconds": float, "valid/nll": float}  # a line of metrics with a validation
 IDENTITY = {"text?": {EACH: str}}
 SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}

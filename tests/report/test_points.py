@@ -67,6 +67,30 @@ def test_other_checkpoints_are_points_of_their_own(tmp_path):
     assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "now", "before"),
+    [
+        ("last", 200, 100),
+        ("best", 150, 100),
+        ("average:2", 200, 150),
+        ("average-best:2", 200, 150),
+        ("here/ticket.safetensors", 150, 100),
+        ("here/ticket.safetensors", 200, 50),
+    ],
+)
+def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, checkpoint, now, before):
+    """Validation losses of 5, 3, 2 and 2.5 at updates 50, 100, 150 and 200."""
+    folder = write_run(tmp_path / "a", {}, 30.0, test={})
+    curve = {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5}
+    lines = [json.dumps({"step": step, "seconds": float(step), "valid/nll": nll}) for step, nll in curve.items()]
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    name = checkpoint.rpartition("/")[2]
+    for step, expected in ((now, name), (before, f"{name}, update {before}")):
+        values = {"split": "test", "checkpoint": checkpoint, "step": step, **SEARCH, "bleu_tokenized": 20.0}
+        (folder / "evaluation-test-other.json").write_text(json.dumps(values))
+        assert [point.checkpoint for point in found(tmp_path)] == [expected]
+
+
 SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
 
 
