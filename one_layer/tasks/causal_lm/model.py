@@ -42,7 +42,7 @@ class CausalLanguageModel(TrainedModel):
         """A continuation of every prompt, in order, without the prompt. An empty prompt stands for the beginning of a text.
 
         The same prompt at the same place of the list always has the same continuation. Of a prompt with more tokens than the context,
-        only the last ones are read, and the log says how many were dropped.
+        only the last ones are read, and the log says so.
 
         Raises: UserError for anything but a list of texts.
         """
@@ -79,14 +79,13 @@ class CausalLanguageModel(TrainedModel):
 
     def _prompt(self, number: int, prompt: str) -> Ids:
         """The ids that a prompt begins with: eos, for the beginning of a text, and the prompt's; at most a whole context."""
-        ids, context = np.concatenate([[EOS], self._unit.ids(prompt)]).astype(np.int32), self.data.block
-        if len(ids) <= context:
-            return ids
-        log.warning(
-            "prompt %d has %s tokens, but the context has %s: its first %s are dropped",
-            *(number, *(f"{count:,}" for count in (len(ids) - 1, context, len(ids) - context))),
-        )
-        return ids[-context:]
+        ids, context = self._unit.ids(prompt), self.data.block
+        if len(ids) > context:
+            log.warning(
+                "prompt %d has %s tokens, but the context has %s: only its last %s are read",
+                *(number, *(f"{count:,}" for count in (len(ids), context, context))),
+            )
+        return np.concatenate([[EOS], ids]).astype(np.int32)[-context:]
 
     def _continued(self, prompts: Sequence[np.ndarray], first: int) -> list[np.ndarray]:
         """The ids that follow each prompt. `first`: the number of the first prompt, which decides the random numbers."""

@@ -177,8 +177,19 @@ def test_of_a_long_prompt_the_last_tokens_are_read_and_the_rest_is_named(model, 
     long = "dos tres " * 5
     with caplog.at_level(logging.WARNING):
         (said,) = model.generate([long])
-    assert f"prompt 1 has 45 tokens, but the context has {BLOCK}: its first 30 are dropped" in caplog.text
-    assert model.generate(["xxx" + long]) == [said]
+    assert f"prompt 1 has 45 tokens, but the context has {BLOCK}: only its last {BLOCK} are read" in caplog.text
+    assert model.generate(["xxx" + long]) == [said] == model.generate([long[-BLOCK:]])
+
+
+@pytest.mark.parametrize(
+    ("length", "read", "warnings"), [(BLOCK - 1, BLOCK - 1, 0), (BLOCK, BLOCK, 0), (BLOCK + 1, BLOCK, 1)]
+)
+def test_a_prompt_that_fits_into_the_context_is_read_whole(model, caplog, length, read, warnings):
+    """The eos before it is not of the prompt."""
+    prompt = ("dos tres " * 5)[:length]
+    with caplog.at_level(logging.WARNING):
+        ids = model._prompt(1, prompt)
+    assert model._unit.text(ids[ids != EOS]) == prompt[-read:] and len(caplog.messages) == warnings
 
 
 def test_each_prompt_is_one_line_of_output(model):
