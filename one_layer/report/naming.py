@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from one_layer.layers.freezing import STACKS, Freezing
 from one_layer.layers.pattern import expand
 
 Config = dict[str, Any]
@@ -42,8 +43,27 @@ def weights(config: Config) -> str:
     main = {"dense": "trained layers", "one_layer": "one layer", "multi_layer": "L layers"}.get(known, known)
     name = f"hybrid of {main} and trained layers" if known != "dense" and "L" in kinds else main
     name += " with reservoirs" * ("R" in kinds)
-    drawn = config.get("optim.freeze_scores") or config.get("optim.freeze") == "masks"
-    return f"{name}, random masks" if drawn and known != "dense" else name
+    return ", ".join(part for part in (name, _untrained_masks(config)) if part)
+
+
+def _untrained_masks(config: Config) -> str:
+    """Which masks of a model are not trained: such a model is a control. A run that begins with another one may have masks of that one."""
+    if config.get("model.weights") == "dense":
+        return ""
+    freezing = Freezing(*(str(config.get(f"optim.{key}") or "") for key in ("train_only", "freeze")))
+    trained = [freezing.trains(words) and not config.get("optim.freeze_scores") for words in _masks(config)]
+    kind = "frozen masks" if config.get("train.init_from") else "random masks"
+    return "" if all(trained) else f"some {kind}" if any(trained) else kind
+
+
+def _masks(config: Config) -> list[set[str]]:
+    """The words of each mask (`one_layer.layers.freezing`)."""
+    found = [{"all", "masks", "embeddings"}] * (config.get("model.embedding") in (None, "masked"))
+    for stack in STACKS:
+        string = expand(f"{stack}_layers", config.get(f"model.{stack}_layers") or 0, "S")
+        numbers = [str(number) for number, letter in enumerate(string, 1) if letter.upper() == "S"]
+        found += [{"all", "masks", stack, number, part} for number in numbers for part in ("attention", "ffn")]
+    return found
 
 
 def embeddings(config: Config) -> str:

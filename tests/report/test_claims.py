@@ -138,6 +138,9 @@ def test_controls_and_trained_embeddings_are_in_no_row_of_table_1(tmp_path):
     models = [
         ({}, 10.0),
         ({"optim.freeze": "masks"}, 20.0),
+        ({"optim.freeze": "masks,norms"}, 21.0),
+        ({"optim.train_only": "embeddings"}, 22.0),
+        ({"optim.freeze": "norms, head"}, 11.0),
         ({"model.embedding": "trained"}, 30.0),
         ({**PRETRAINED, "model.embedding": "trained"}, 40.0),
         ({**PRETRAINED, "model.embedding": "frozen"}, 50.0),
@@ -146,7 +149,7 @@ def test_controls_and_trained_embeddings_are_in_no_row_of_table_1(tmp_path):
         write_run(tmp_path / str(value), changes, value)
     every = found(tmp_path)
     ours = " ".join(row[-1] for row in table_1({every[0].bench: every}).rows)
-    assert [value for _, value in models if f"{value:.2f} (1 run)" in ours] == [10.0, 50.0]
+    assert [value for _, value in models if f"{value:.2f} (1 run)" in ours] == [10.0, 11.0, 50.0]
 
 
 def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):

@@ -69,6 +69,27 @@ def test_models_whose_random_weights_are_drawn_in_other_ways_have_other_names():
     assert naming.model(before) == naming.model(plain) == naming.model(now)
 
 
+@pytest.mark.parametrize(
+    ("changes", "masks"),
+    [
+        ({}, ""),
+        ({"optim.train_only": "all", "optim.freeze": "norms,head"}, ""),
+        ({"optim.freeze_scores": True}, ", random masks"),
+        ({"optim.freeze": "norms, masks"}, ", random masks"),
+        ({"optim.train_only": "norms"}, ", random masks"),
+        ({"optim.freeze": "encoder,decoder,embeddings"}, ", random masks"),
+        ({"optim.train_only": "embeddings"}, ", some random masks"),
+        ({"optim.train_only": "embeddings", "model.embedding": "trained"}, ", random masks"),
+        ({"optim.freeze": "encoder.2.ffn"}, ", some random masks"),
+        ({"optim.freeze": "masks", "train.init_from": "runs/other"}, ", frozen masks"),
+    ],
+)
+def test_masks_that_are_not_trained_are_in_the_name(changes, masks):
+    model = {"model.weights": "one_layer", "model.embedding": "masked", "model.encoder_layers": 2, **changes}
+    assert naming.weights(model) == f"one layer{masks}"
+    assert naming.weights({**model, "model.weights": "dense"}) == "fully weighted"
+
+
 def test_a_line_that_nothing_is_compared_with_is_drawn_too(tmp_path):
     for keep in (0.3, 0.5):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
