@@ -165,7 +165,7 @@ def _evaluation(path: Path) -> dict[str, Any]:
 
 
 def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: str) -> dict[str, Any]:
-    """The evaluation; if the run has gone on since, so that the name of its checkpoint now means another update, the name gets the update."""
+    """The evaluation. If the run has gone on since, so that the checkpoint's name now means another update, the name gets the update."""
     name, step = evaluation["checkpoint"], evaluation.get("step")
     meant = _updates_of(name, metrics, select)
     return (

@@ -76,7 +76,7 @@ def _fingerprint(split: Split) -> str:
 
 
 def _check_same_model(ticket: TrainedModel, folder: RunFolder) -> None:
-    """Raises: UserError, which names what differs, for a ticket that cannot be of the folder's run: a report would show it as that run's."""
+    """Raises: UserError, which names what differs, for a ticket that cannot be of the folder's run, as which a report would show it."""
     run, assets = folder.read_config(), folder.assets()
     config = run.model_config(*map(len, assets.vocabularies))
     there = _identity(run.raw, config, assets)
