@@ -20,7 +20,7 @@ from one_layer.runs.settings import RunConfig, everywhere_alike
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.settings import check_names
 from one_layer.training import continuing, processes
-from one_layer.training.fine_tuning import source_of, start
+from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
 
@@ -117,7 +117,8 @@ def begin(
     fixed: dict[str, Any] = {"frozen": _tables(run, model, corpus)}
     begun = None if source is None else start(run, model, corpus, source)
     check_warmup(run, epoch_updates)
-    if begun is not None:
+    if source is not None and begun is not None:
+        check_tables(run, source, fixed["frozen"], begun)
         for line in begun.report:
             log.info(line)
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
