@@ -24,6 +24,7 @@ from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.translation.validation import TranslationValidator
+from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.step import train_step
@@ -338,3 +339,9 @@ def test_a_run_that_no_ticket_can_hold_still_has_its_result(workdir, tmp_path, m
     result = train(tiny.run(), tmp_path / "run", [])
     assert "ticket_file" not in result["bytes"] and not (tmp_path / "run" / "ticket.safetensors").exists()
     assert json.loads((tmp_path / "run" / "result.json").read_text("utf-8"))["bytes"] == result["bytes"]
+
+
+def test_a_run_that_is_too_large_for_a_ticket_says_so_at_its_beginning(tmp_path, caplog):
+    with opened(tiny.run({"model.encoder_layers": 257}), tmp_path):
+        pass
+    assert "this run will have no ticket: model.encoder_layers is 257; a ticket's is at most 256" in caplog.text
