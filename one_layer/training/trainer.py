@@ -15,6 +15,7 @@ from one_layer.tasks.protocol import Validator
 from one_layer.training import continuing, processes, results
 from one_layer.training.backskipping import with_policy
 from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.meter import Clock
 from one_layer.training.optimizer import learning_rate, optimizer
 from one_layer.training.plan import total_updates
 from one_layer.training.progress import Progress
@@ -45,6 +46,7 @@ class Trainer:
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()
+        self.clock = Clock()
 
     def begun(self) -> Any:
         """The variables before the first update."""
