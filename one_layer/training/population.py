@@ -119,6 +119,7 @@ class _Population:
         self._courses = {entry.name: self._course(entry) for entry in entries}
         self._waiting: dict[str, Request] = {}  # the updates that are due, by the member's name
         self._failed: dict[str, str] = {}
+        self._finished: set[str] = set()
         self._interrupted: Interrupted | None = None
 
     def train(self) -> dict[str, str]:
@@ -131,7 +132,6 @@ class _Population:
         if self._waiting and self._interruption.signal:  # nothing was compiled or trained yet
             for course in self._courses.values():
                 course.close()
-            self._interrupted = Interrupted(self._interruption.signal, 0)
         elif self._waiting:
             members = [self._members[name] for name in self._waiting]
             stack = Stack(members)
@@ -141,6 +141,10 @@ class _Population:
                 self._update(stack)
         if self._interrupted is not None:
             raise self._interrupted
+        if self._interruption.signal and len(self._finished) + len(self._failed) < len(
+            self._courses
+        ):  # not all were begun
+            raise Interrupted(self._interruption.signal, 0)
         return self._failed
 
     def _course(self, entry: Entry) -> Generator[Request]:
@@ -170,7 +174,7 @@ class _Population:
         try:
             self._waiting[name] = next(self._courses[name])
         except StopIteration:
-            pass
+            self._finished.add(name)
         except Interrupted as interrupted:
             self._interrupted = interrupted
         except UserError as error:

@@ -222,6 +222,25 @@ def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tm
 
 
 @pytest.mark.slow
+def test_a_signal_while_a_member_is_scored_is_not_lost_if_another_is_unfinished(tmp_path, monkeypatch):
+    interruption = Interruption()
+
+    def course(member, interruption):
+        yield from ()
+
+    def write_results(member, *given):
+        interruption.signal = signal.SIGTERM
+
+    monkeypatch.setattr(population, "course", course)
+    monkeypatch.setattr(Member, "write_results", write_results)
+    with pytest.raises(Interrupted) as caught:
+        train_together(entries(tmp_path, "one", "two"), interruption)
+    assert caught.value.number == signal.SIGTERM and not (tmp_path / "two").exists()
+    interruption.signal = None
+    assert not train_together(entries(tmp_path, "one"), interruption), "all have finished"
+
+
+@pytest.mark.slow
 def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
     """On a clock on which an update takes a second, and whatever a member does by itself 1,000 seconds."""
     now = [0.0]
