@@ -107,6 +107,8 @@ class _Course:
         run, progress, most = trainer.run, trainer.progress, trainer.run.train.max_nonfinite
         next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
         end = progress.step if trainer.unevaluated else min(next_evaluation, trainer.updates)
+        if end > progress.step:
+            progress.share(trainer.members)
         of_line = progress.seconds, progress.meter, self._line
         meter = Meter(self._log, trainer.schedule, run.train.log_every, *of_line, trainer.clock)
         pending: list[tuple[int, dict[str, Any]]] = []

@@ -152,7 +152,7 @@ class _Population:
         known = next((member.corpus for member in self._members.values()), None)
         with opened(entry.run, entry.workdir, Devices.holding(()), self._size, known) as ready:
             member = Member(*ready, validators=self._validators)
-            member.clock = self._clock
+            member.clock, member.members = self._clock, self._size
             self._check_text(entry.name, member)
             self._members[entry.name] = member
             with closing(member.checkpoints):
@@ -160,7 +160,7 @@ class _Population:
                 yield from course(member, self._interruption)
                 member.stop_if_asked(self._interruption)
             with self._clock.stopped():
-                member.write_results(entry.overrides, self._size)
+                member.write_results(entry.overrides)
 
     def _check_text(self, name: str, member: Member) -> None:
         """Raises: UserError if the member's text is not that of the first one, by which all of them are validated."""

@@ -36,12 +36,12 @@ def write(
     progress: Progress,
     epoch_updates: int,
     overrides: list[str],
-    members: int = 1,
+    members: int | str,
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`.
 
-    `members`: how many runs were trained together, and so shared the device in the seconds that the result has. Raises: UserError for
-    damaged metrics, before anything is scored.
+    `members`: how many runs were trained together, and so shared the device in the seconds that the result has; in words if their number
+    changed. Raises: UserError for damaged metrics, before anything is scored.
     """
     curve = read_metrics(folder.metrics_file)  # before anything is scored: a damaged line ends this
     best = restore_run(folder, "best", vars(run.mesh))
