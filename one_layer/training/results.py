@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import resource
 import sys
+from contextlib import closing
 from typing import Any
 
 import jax
@@ -45,6 +46,8 @@ def write(
     """
     curve = read_metrics(folder.metrics_file)  # before anything is scored: a damaged line ends this
     best = restore_run(folder, "best", vars(run.mesh))
+    with closing(folder.checkpoints()) as checkpoints:
+        score = checkpoints.score(best.step)  # not `progress.best`: the checkpoint of that one may have been removed
     tests, examples = {}, {}
     for name, split in corpus.tests.items():
         tests[name], hypotheses = best.score(split, name)
@@ -69,7 +72,7 @@ def write(
         "test": tests,
         "examples": examples,
         "data": fingerprints(corpus),
-        "valid": {"select": run.train.select, "score": progress.best, "step": best.step},
+        "valid": {"select": run.train.select, "score": score, "step": best.step},
         "steps": progress.step,
         "epochs": progress.step / epoch_updates,
         "skipped_updates": progress.skipped,

@@ -130,6 +130,24 @@ def test_a_finished_run_does_not_train_again(workdir):
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
+@pytest.fixture
+def worsening(tmp_path, monkeypatch):
+    """The folder of a run whose first evaluation is its best."""
+    losses = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr(Trainer, "new_validator", lambda self: lambda *_: {"valid/nll": next(losses)})
+    train(tiny.run(), tmp_path, [])
+    assert result(tmp_path)["valid"] == {"select": "nll", "score": -1.0, "step": tiny.EVERY}
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_score_is_that_of_the_checkpoint_beside_it(worsening):
+    """Also if the best checkpoint was damaged and was removed, as the message about it says."""
+    shutil.rmtree(worsening / "checkpoints" / str(tiny.EVERY))
+    train(tiny.run(), worsening, [])
+    assert result(worsening)["valid"] == {"select": "nll", "score": -2.0, "step": 2 * tiny.EVERY}
+
+
 @pytest.mark.slow
 def test_the_folder_of_the_text_may_move(tmp_path):
     """Its content decides."""
