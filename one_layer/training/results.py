@@ -18,7 +18,7 @@ from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
 from one_layer.runs.commit import commit
-from one_layer.runs.convergence import summary
+from one_layer.runs.convergence import summary, unrecorded
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -64,6 +64,11 @@ def write(
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
         except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
             log.warning("no ticket was written: %s", error)
+    if lost := unrecorded(curve, run.train.select, progress.evaluated):
+        log.warning(
+            "result.json has no areas under the convergence curve: %s lacks %d of %d evaluations, the first at update %d",
+            *(folder.metrics_file, len(lost), len(progress.evaluated), lost[0]),
+        )
     result = {
         "config": run.raw,
         "overrides": overrides,
@@ -79,7 +84,7 @@ def write(
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
         "train_flops": progress.flops,
-        "convergence": summary(curve, run.train.select),
+        "convergence": {} if lost else summary(curve, run.train.select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),

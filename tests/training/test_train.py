@@ -149,6 +149,18 @@ def test_the_score_is_that_of_the_checkpoint_beside_it(worsening):
 
 
 @pytest.mark.slow
+def test_there_are_no_areas_under_a_curve_of_which_a_part_was_removed(worsening, caplog):
+    """As the message about a damaged line says. What is left would give another area."""
+    assert result(worsening)["convergence"].keys() == {"seconds", "updates", "flops"}
+    file = worsening / "metrics.jsonl"
+    kept = [line for line in file.read_bytes().splitlines(keepends=True) if json.loads(line).get("valid/nll") != 2.0]
+    file.write_bytes(b"".join(kept))
+    train(tiny.run(), worsening, [])
+    assert result(worsening)["convergence"] == {}
+    assert "metrics.jsonl lacks 1 of 3 evaluations, the first at update 8" in caplog.text
+
+
+@pytest.mark.slow
 def test_the_folder_of_the_text_may_move(tmp_path):
     """Its content decides."""
     text = tmp_path / "text"
