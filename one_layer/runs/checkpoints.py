@@ -122,6 +122,10 @@ class Checkpoints:
         """
         return ranked(self._metrics())
 
+    def score(self, step: int) -> float | None:
+        """The score of the checkpoint of `step`; None if it was saved without one."""
+        return (self._manager.metrics(step) or {}).get("score")
+
     def remove_superfluous(self) -> None:
         """Removes those that are not to be kept: a process that was killed had written a newer one, and not removed them yet."""
         metrics = self._metrics()
@@ -180,7 +184,7 @@ class Checkpoints:
         saved = progress.pop(_SAVED, {})
         if saved:
             self._compare(step, "progress", saved, digest_of_text(progress))
-            self._compare(step, "score", saved, (self._manager.metrics(step) or {}).get("score"))
+            self._compare(step, "score", saved, self.score(step))
         return progress, saved
 
     def restore(self, step: int, **like: Any) -> dict[str, Any]:

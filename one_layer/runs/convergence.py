@@ -92,10 +92,15 @@ def means(runs: Sequence[Sequence[Mapping[str, Any]]], score: str, axis: str) ->
     return until, [each.mean(until) for each in curves]
 
 
+def unrecorded(metrics: Sequence[Mapping[str, Any]], score: str, evaluated: Sequence[int]) -> list[int]:
+    """Those of the `evaluated` updates whose `score` is not in the metrics, because lines were removed: without them, areas are wrong."""
+    return sorted(set(evaluated) - {line["step"] for line in metrics if f"valid/{score}" in line})
+
+
 def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
     """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`.
 
-    An axis that an earlier version did not record is left out, and so are all if the metrics have been removed.
+    An axis that an earlier version did not record is left out.
     """
     found = {}
     evaluations = [line for line in metrics if f"valid/{score}" in line]

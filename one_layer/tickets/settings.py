@@ -32,6 +32,7 @@ _DECIDED = {"source_vocab", "target_vocab", "family", *_FOR_TRAINING}  # not key
 _MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - _DECIDED
 _LONGEST_TEXT = 2**24  # bytes
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
+_LONGEST_LABELS = 2**16  # characters of data.labels, which may list a thousand names
 _KEY = re.compile("[a-z0-9_]{1,40}")
 _LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
 # Upper limits of the data settings that decide the memory and time of an evaluation; a task has limits for its own settings.
@@ -78,8 +79,14 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     """Reads what `write_settings` wrote. Raises: UserError for a value that is missing, of another type or out of range."""
     sections = {name: read_json(metadata, name) for name in ("model", "data", "evaluation")}
     for name, section in sections.items():
-        if not isinstance(section, dict) or not all(_KEY.fullmatch(key) and _plain(section[key]) for key in section):
-            raise damaged(f"its metadata {name!r} is not a flat JSON object of short values")
+        if not isinstance(section, dict) or not all(_KEY.fullmatch(key) for key in section):
+            raise damaged(f"its metadata {name!r} is not a JSON object with short keys")
+        for key, value in section.items():
+            if not _plain(value, _LONGEST_LABELS if (name, key) == ("data", "labels") else _LONGEST_STRING):
+                raise UserError(
+                    f"{name}.{key} is {_described(value)}; a ticket's settings are numbers up to 2**40, texts of at most "
+                    f"{_LONGEST_STRING:,} characters ({_LONGEST_LABELS:,} for data.labels) and lists of at most {_LONGEST_LIST} texts"
+                )
     sizes = [sections["model"].pop(f"{side}_vocab", None) for side in ("source", "target")]
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
@@ -90,7 +97,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
         for key, most in limits.items():
             if (value := getattr(getattr(run, name), key)) > most:
                 raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
-    check_names(run.data)
+    _check_names(run.data)
     return Settings(task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
 
 
@@ -169,16 +176,23 @@ def _text(file: TicketFile, name: Any) -> str:
         raise damaged(f"{name} is not UTF-8") from None
 
 
-def _plain(value: Any) -> bool:
-    """Whether this is a value that sections may have, and short."""
+def _plain(value: Any, longest: int = _LONGEST_STRING) -> bool:
+    """Whether this is a value that sections may have, with at most `longest` characters if it is a text."""
     if isinstance(value, list):
         return len(value) <= _LONGEST_LIST and all(isinstance(each, str) and _plain(each) for each in value)
     if isinstance(value, str):
-        return len(value) <= _LONGEST_STRING
+        return len(value) <= longest
     return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= _LARGEST_NUMBER)
 
 
-def check_names(data: DataConfig) -> None:
+def _described(value: Any) -> str:
+    """A value that is too long or of another type, in a few words."""
+    if isinstance(value, str):
+        return f"a text of {len(value):,} characters"
+    return f"the number {value!r:.40}" if isinstance(value, (int, float)) else "a list or an object"
+
+
+def _check_names(data: DataConfig) -> None:
     """Refuses names of text files that lead to another folder. Raises: UserError."""
     names = [data.train, data.valid, *data.tests, *(f"x.{language}" for language in data.languages)]
     for name in names:

@@ -18,9 +18,10 @@ from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, everywhere_alike
 from one_layer.tasks.model import TrainedModel
-from one_layer.tickets.settings import check_names
+from one_layer.tickets.limits import check_work
+from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training import continuing, processes
-from one_layer.training.fine_tuning import source_of, start
+from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
 
@@ -74,6 +75,8 @@ def opened(
         for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
             log.info(line)
         check_memory(run, model, corpus, members)
+        if model.masked:
+            _warn_of_work(run, model)
         if resumed and (began := folder.began()):
             continuing.check(began, folder, corpus, run.data)  # before config.json is written with what may change
         with processes.leader_first("folder"):
@@ -84,11 +87,23 @@ def opened(
 
 
 def _check_ticket(run: RunConfig) -> None:
-    """Raises: UserError if no ticket could be written after hours of training."""
+    """Raises: UserError if no ticket could be written after hours of training, because the settings do not fit into one."""
     try:
-        check_names(run.data)
+        read_settings(write_settings(_settings(run, run.model_config(_FEWEST, _FEWEST))))
     except UserError as error:
         raise UserError(f"no ticket could be written of this run: {error}") from None
+
+
+def _warn_of_work(run: RunConfig, model: ModelConfig) -> None:
+    """Logs if a ticket of the run would be refused for its size. That is no reason not to train: the checkpoints can still be used."""
+    try:
+        check_work(_settings(run, model))
+    except UserError as error:
+        log.warning("this run will have no ticket: %s", error)
+
+
+def _settings(run: RunConfig, model: ModelConfig) -> Settings:
+    return Settings(run.task, model, run.seed, 0, run.data, run.evaluation)
 
 
 def _made_with(corpus: Corpus, assets: TextAssets) -> bool:
@@ -117,7 +132,8 @@ def begin(
     fixed: dict[str, Any] = {"frozen": _tables(run, model, corpus)}
     begun = None if source is None else start(run, model, corpus, source)
     check_warmup(run, epoch_updates)
-    if begun is not None:
+    if source is not None and begun is not None:
+        check_tables(run, source, fixed["frozen"], begun)
         for line in begun.report:
             log.info(line)
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}

@@ -50,7 +50,8 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
         while not trainer.over:
             yield from under_way.interval()
             if trainer.unevaluated:
-                under_way.evaluate_and_save()
+                with trainer.clock.stopped():
+                    under_way.evaluate_and_save()
             trainer.stop_if_asked(interruption)
     if progress.step < trainer.updates:
         train = trainer.run.train
@@ -106,7 +107,10 @@ class _Course:
         run, progress, most = trainer.run, trainer.progress, trainer.run.train.max_nonfinite
         next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
         end = progress.step if trainer.unevaluated else min(next_evaluation, trainer.updates)
-        meter = Meter(self._log, trainer.schedule, run.train.log_every, progress.seconds, progress.meter, self._line)
+        if end > progress.step:
+            progress.share(trainer.members)
+        of_line = progress.seconds, progress.meter, self._line
+        meter = Meter(self._log, trainer.schedule, run.train.log_every, *of_line, trainer.clock)
         pending: list[tuple[int, dict[str, Any]]] = []
         reached = progress.step
         self._flops_after = {reached: progress.flops}
@@ -132,8 +136,9 @@ class _Course:
         progress.tokens += meter.tokens
         progress.step, progress.seconds, progress.meter = reached, meter.seconds(), meter.state
         if progress.step < end:
-            trainer.stop_if_asked(self._interruption)
-            trainer.save()
+            with trainer.clock.stopped():
+                trainer.stop_if_asked(self._interruption)
+                trainer.save()
 
     def _due(self) -> bool:
         """Whether the last checkpoint is older than `train.checkpoint_minutes`."""

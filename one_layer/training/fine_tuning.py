@@ -36,6 +36,7 @@ ArrayPath = tuple[str, ...]
 # Keys that decide what taken over arrays compute.
 _SAME = ("block", "d_model", "ffn", "heads", "activation", "norm_position", "positions")
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
+_SELECTING = ("selection", "keep", "threshold")  # keys that decide which masks scores give
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
@@ -66,7 +67,7 @@ def source_of(run: RunConfig) -> TrainedModel | None:
     except UserError as error:
         raise UserError(f"the run of train.init_from cannot be used: {error}") from None
     _check_keys(run, source)
-    _check_random(run, source)
+    _check_fixed(run, source)
     return dataclasses.replace(
         source, variables=fetch(source.variables)
     )  # all processes take part in this, and one writes
@@ -103,6 +104,12 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         )
     if unknown := left - set(reshaped):
         report.append(f"not taken over: {_listed(unknown)}")
+    if any(path[-1] == "scores" for path in taken):
+        report += [
+            f"model.{key} is {getattr(model, key)}, but it is {getattr(source.config, key)} there: the same scores give other masks"
+            for key in _SELECTING
+            if getattr(model, key) != getattr(source.config, key)
+        ]
     if run.data.bpe_merges:
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
@@ -139,11 +146,28 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
         raise UserError(f"{run.train.init_from} of train.init_from does not fit: {listed}; give {mended}")
 
 
-def _check_random(run: RunConfig, source: TrainedModel) -> None:
-    """Raises: UserError if the random weights that both models have are not the same."""
+def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
+    """Raises: UserError if the fixed matrices that both models have are not the same: scores and trained layers belong to them.
+
+    The tables of `model.embedding_path` are only known with the text; `check_tables` compares their values.
+    """
     model = run.model_config(source.config.source_vocab, source.config.target_vocab)
     stored = _stored(run, model)
     here, there = shapes(model), shapes(source.config)
+    ours, theirs = _fixed(here), _fixed(there)
+    for module in sorted(ours.keys() & theirs.keys()):
+        if ours[module] != theirs[module]:
+            raise UserError(
+                f"model.embedding_path is {model.embedding_path!r:.200}, but it is {source.config.embedding_path!r:.200} in "
+                f"{run.train.init_from} of train.init_from, whose scores and layers belong to its own {'/'.join(module)}; give the same "
+                "model.embedding_path"
+            )
+        path, scores = (ours[module], *module, "kernel"), ("params", *module, "scores")
+        if here[path] != there[path] and here.get(scores, ()) == there.get(scores):
+            raise UserError(
+                f"the random weights {'/'.join(module)} have the shape {here[path]}, but {there[path]} in {run.train.init_from} of "
+                "train.init_from, to whose weights its scores belong; give the same model.weights, model.sharing and number of layers"
+            )
     drawn = [path for path in here if path[0] == "random" and there.get(path) == here[path] and path not in stored]
     if drawn and run.seed != source.seed:
         raise UserError(
@@ -152,13 +176,30 @@ def _check_random(run: RunConfig, source: TrainedModel) -> None:
         )
     now, then = recipes(model), recipes(source.config)
     for path in drawn:
-        ours, theirs = now[path[1:-1]], then[path[1:-1]]
-        if ours != theirs:
+        own, other = now[path[1:-1]], then[path[1:-1]]
+        if own != other:
             raise UserError(
-                f"the random weights {'/'.join(path[1:-1])} are {ours.scheme} with the scale {ours.scale:.4g} for {ours.role}, but "
-                f"{theirs.scheme} with {theirs.scale:.4g} for {theirs.role} in {run.train.init_from} of train.init_from; give the same "
+                f"the random weights {'/'.join(path[1:-1])} are {own.scheme} with the scale {own.scale:.4g} for {own.role}, but "
+                f"{other.scheme} with {other.scale:.4g} for {other.role} in {run.train.init_from} of train.init_from; give the same "
                 "model.init_* keys, model.scale_by_keep, model.keep and model.shared_embedding"
             )
+
+
+def check_tables(run: RunConfig, source: TrainedModel, tables: Variables, begun: Start) -> None:
+    """Raises: UserError if the `tables` of `model.embedding_path` are not those of `source`, with which the run begins."""
+    taken = begun.fixed.get("frozen", {})
+    for name in tables.keys() & taken.keys():
+        if not np.array_equal(tables[name]["kernel"], taken[name]["kernel"]):
+            raise UserError(
+                f"the {name} of model.embedding_path={run.model['embedding_path']:.200} is not the one in {run.train.init_from} of "
+                f"train.init_from, whose scores and layers belong to that of {source.config.embedding_path:.200}; give the same files, "
+                "model.init_* keys, model.scale_by_keep, model.keep and seed"
+            )
+
+
+def _fixed(known: Iterable[ArrayPath]) -> dict[ArrayPath, str]:
+    """The collections of the matrices that are not trained, by the paths of their modules."""
+    return {path[1:-1]: path[0] for path in known if path[0] in ("random", "frozen") and path[-1] == "kernel"}
 
 
 def _stored(run: RunConfig, model: ModelConfig) -> dict[ArrayPath, np.ndarray]:

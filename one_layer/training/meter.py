@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -12,6 +13,30 @@ from jaxtyping import Array
 
 from one_layer.training.metrics import MetricsLog
 from one_layer.training.progress_line import ProgressLine
+
+
+class Clock:
+    """Seconds that only pass while it is not stopped. The runs of a population have one, which stops while one of them is evaluated."""
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self._now, self._stopped, self._begin = now, 0.0, 0.0
+        self._stands = False
+
+    def __call__(self) -> float:
+        return (self._begin if self._stands else self._now()) - self._stopped
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """A context in which no seconds pass. It may be used inside itself."""
+        if self._stands:
+            yield
+            return
+        self._begin, self._stands = self._now(), True
+        try:
+            yield
+        finally:
+            self._stopped += self._now() - self._begin
+            self._stands = False
 
 
 class Meter:
@@ -30,9 +55,11 @@ class Meter:
         seconds: float,
         state: dict[str, Any],
         line: ProgressLine,
+        clock: Clock,
     ) -> None:
         self._log, self._schedule, self._log_every, self._line = log, schedule, log_every, line
-        self._before, self._start = seconds, time.perf_counter()
+        self._clock = clock
+        self._before, self._start = seconds, clock()
         self._sums: dict[str, float] = dict(state.get("sums", {}))
         self._updates, self._spent = int(state.get("updates", 0)), float(state.get("spent", 0.0))
         self._since = seconds
@@ -49,7 +76,7 @@ class Meter:
 
     def seconds(self) -> float:
         """Seconds of training so far, including earlier intervals and resumed runs, without evaluations."""
-        return self._before + time.perf_counter() - self._start
+        return self._before + self._clock() - self._start
 
     def add(self, step: int, sums: dict[str, Any]) -> dict[str, float]:
         """Adds the sums of one update, and waits until it is computed. Returns its sums as numbers; `skipped` and `in_a_row` change."""

@@ -26,6 +26,7 @@ from one_layer.training import programs
 from one_layer.training.beginning import opened
 from one_layer.training.course import Request, course
 from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.meter import Clock
 from one_layer.training.stacked import Stack
 from one_layer.training.trainer import Trainer
 
@@ -112,23 +113,25 @@ class Member(Trainer):
 class _Population:
     def __init__(self, entries: Sequence[Entry], interruption: Interruption) -> None:
         self._interruption, self._size = interruption, len(entries)
+        self._clock = Clock()  # so that what one member does beside its updates is not in the seconds of the others
         self._members: dict[str, Member] = {}
         self._validators: list[Validator] = []
         self._courses = {entry.name: self._course(entry) for entry in entries}
         self._waiting: dict[str, Request] = {}  # the updates that are due, by the member's name
         self._failed: dict[str, str] = {}
+        self._finished: set[str] = set()
         self._interrupted: Interrupted | None = None
 
     def train(self) -> dict[str, str]:
-        for name in self._courses:
-            if not self._interruption.signal:
-                self._go_on(name)
-            if name in self._waiting:
-                self._members[name].leave_device()
+        with self._clock.stopped():
+            for name in self._courses:
+                if not self._interruption.signal:
+                    self._go_on(name)
+                if name in self._waiting:
+                    self._members[name].leave_device()
         if self._waiting and self._interruption.signal:  # nothing was compiled or trained yet
             for course in self._courses.values():
                 course.close()
-            self._interrupted = Interrupted(self._interruption.signal, 0)
         elif self._waiting:
             members = [self._members[name] for name in self._waiting]
             stack = Stack(members)
@@ -138,6 +141,10 @@ class _Population:
                 self._update(stack)
         if self._interrupted is not None:
             raise self._interrupted
+        if self._interruption.signal and len(self._finished) + len(self._failed) < len(
+            self._courses
+        ):  # not all were begun
+            raise Interrupted(self._interruption.signal, 0)
         return self._failed
 
     def _course(self, entry: Entry) -> Generator[Request]:
@@ -145,13 +152,15 @@ class _Population:
         known = next((member.corpus for member in self._members.values()), None)
         with opened(entry.run, entry.workdir, Devices.holding(()), self._size, known) as ready:
             member = Member(*ready, validators=self._validators)
+            member.clock, member.members = self._clock, self._size
             self._check_text(entry.name, member)
             self._members[entry.name] = member
             with closing(member.checkpoints):
                 member.restore()
                 yield from course(member, self._interruption)
                 member.stop_if_asked(self._interruption)
-            member.write_results(entry.overrides, self._size)
+            with self._clock.stopped():
+                member.write_results(entry.overrides)
 
     def _check_text(self, name: str, member: Member) -> None:
         """Raises: UserError if the member's text is not that of the first one, by which all of them are validated."""
@@ -165,7 +174,7 @@ class _Population:
         try:
             self._waiting[name] = next(self._courses[name])
         except StopIteration:
-            pass
+            self._finished.add(name)
         except Interrupted as interrupted:
             self._interrupted = interrupted
         except UserError as error:

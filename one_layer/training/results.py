@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import resource
 import sys
+from contextlib import closing
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
 from one_layer.runs.commit import commit
-from one_layer.runs.convergence import summary
+from one_layer.runs.convergence import summary, unrecorded
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -36,15 +37,17 @@ def write(
     progress: Progress,
     epoch_updates: int,
     overrides: list[str],
-    members: int = 1,
+    members: int | str,
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`.
 
-    `members`: how many runs were trained together, and so shared the device in the seconds that the result has. Raises: UserError for
-    damaged metrics, before anything is scored.
+    `members`: how many runs were trained together, and so shared the device in the seconds that the result has; in words if their number
+    changed. Raises: UserError for damaged metrics, before anything is scored.
     """
     curve = read_metrics(folder.metrics_file)  # before anything is scored: a damaged line ends this
     best = restore_run(folder, "best", vars(run.mesh))
+    with closing(folder.checkpoints()) as checkpoints:
+        score = checkpoints.score(best.step)  # not `progress.best`: the checkpoint of that one may have been removed
     tests, examples = {}, {}
     for name, split in corpus.tests.items():
         tests[name], hypotheses = best.score(split, name)
@@ -61,6 +64,11 @@ def write(
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
         except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
             log.warning("no ticket was written: %s", error)
+    if lost := unrecorded(curve, run.train.select, progress.evaluated):
+        log.warning(
+            "result.json has no areas under the convergence curve: %s lacks %d of %d evaluations, the first at update %d",
+            *(folder.metrics_file, len(lost), len(progress.evaluated), lost[0]),
+        )
     result = {
         "config": run.raw,
         "overrides": overrides,
@@ -69,14 +77,14 @@ def write(
         "test": tests,
         "examples": examples,
         "data": fingerprints(corpus),
-        "valid": {"select": run.train.select, "score": progress.best, "step": best.step},
+        "valid": {"select": run.train.select, "score": score, "step": best.step},
         "steps": progress.step,
         "epochs": progress.step / epoch_updates,
         "skipped_updates": progress.skipped,
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
         "train_flops": progress.flops,
-        "convergence": summary(curve, run.train.select),
+        "convergence": {} if lost else summary(curve, run.train.select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),

@@ -15,6 +15,7 @@ from one_layer.tasks.protocol import Validator
 from one_layer.training import continuing, processes, results
 from one_layer.training.backskipping import with_policy
 from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.meter import Clock
 from one_layer.training.optimizer import learning_rate, optimizer
 from one_layer.training.plan import total_updates
 from one_layer.training.progress import Progress
@@ -45,6 +46,7 @@ class Trainer:
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()
+        self.clock, self.members = Clock(), 1  # members: how many runs share the device
 
     def begun(self) -> Any:
         """The variables before the first update."""
@@ -109,6 +111,7 @@ class Trainer:
             self.save_unscored()
             raise Interrupted(number, self.progress.step)
 
-    def write_results(self, overrides: list[str], members: int = 1) -> dict[str, Any]:
-        """Scores the best checkpoint on the test sets and writes `result.json`, which has the number of `members`. Returns: its content."""
+    def write_results(self, overrides: list[str]) -> dict[str, Any]:
+        """Scores the best checkpoint on the test sets and writes `result.json`. Returns: its content."""
+        members = self.progress.shared or self.members
         return results.write(self.run, self.corpus, self.folder, self.progress, self.epoch_updates, overrides, members)

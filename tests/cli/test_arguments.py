@@ -200,6 +200,12 @@ def test_text_that_a_ticket_could_not_name_is_refused_before_training(refused, t
     )
 
 
+def test_a_setting_that_a_ticket_could_not_hold_is_refused_before_training(refused, tmp_path):
+    said = refused(TOY, f"--workdir={tmp_path / 'new'}", f"--config.model.encoder_layers={'S' * 1001}")
+    assert "no ticket could be written of this run: model.encoder_layers is a text of 1,001 characters; a tick" in said
+    assert "copy it again" not in said
+
+
 def test_ctrl_c_during_a_garbage_collection_is_not_lost():
     """Python only reports what a callback of the collection raises."""
 

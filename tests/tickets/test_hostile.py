@@ -155,7 +155,7 @@ FORGED = {
     "an unknown field": (value("model", "callback", to="x"), "unknown key model.callback"),
     "a field's type": (value("model", "heads", to="2"), "model.heads is '2'; it takes a value of type int"),
     "a field's value": (value("model", "heads", to=3), "model.heads is 3, which does not divide"),
-    "a huge number": (value("model", "ffn", to=10**300), "not a flat JSON object of short values"),
+    "a huge number": (value("model", "ffn", to=10**300), "model.ffn is the number 10{39}; a ticket's settings are"),
     "a beam of a million": (value("evaluation", "beam", to=10**6), "evaluation.beam is 1000000"),
     "hours of toy sentences": (value("data", "toy_train", to=10**9), "data.toy_train=1000000000 is too large"),
     "a test set elsewhere": (value("data", "tests", to=["x/../../y"]), "its data have the name 'x/../../y'"),

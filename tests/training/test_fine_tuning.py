@@ -102,6 +102,68 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, 
     np.testing.assert_array_equal(found.params["source_embedding"]["kernel"], shared)
 
 
+def test_the_log_says_that_scores_give_other_masks(source):
+    changes = {"model.selection": "score", "model.keep": 0.3, "model.scale_by_keep": False}
+    model = source_of(tuned(source))
+    unscaled = dataclasses.replace(model, config=model.config.replace(scale_by_keep=False))
+    run = tuned(source, changes)
+    _, corpus, same = begun(tuned(source))
+    other = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, unscaled)
+    assert not any("the same scores give other masks" in line for line in same.report)
+    assert [line.split(",")[0] for line in other.report[2:]] == ["model.selection is score", "model.keep is 0.3"]
+
+
+@pytest.fixture(scope="module")
+def over_tables(tmp_path_factory):
+    """Two dense runs, `first` and `second`, and `run`, whose scores are over the tables of the first."""
+    folder = tmp_path_factory.mktemp("over_tables")
+    for seed, name in enumerate(("first", "second")):
+        train(tiny.run({"model.weights": "dense", "train.updates": 4, "seed": seed}), folder / name, [])
+    train(tiny.run({**tables(folder / "first"), "train.updates": 4}), folder / "run", [])
+    return folder
+
+
+def tables(path):
+    return {"model.embedding_source": "run", "model.embedding_path": str(path)}
+
+
+def test_scores_over_tables_are_taken_over_with_the_same_tables(over_tables, tmp_path):
+    train(tuned(over_tables / "run", {**tables(over_tables / "first"), "train.updates": 4}), tmp_path, [])
+    ours, theirs = (fine_tuning.read_frozen(RunFolder(each).frozen_file) for each in (tmp_path, over_tables / "run"))
+    assert ours.keys() == theirs.keys() == {f"frozen/{side}_embedding/kernel" for side in ("source", "target")}
+    for name, table in ours.items():
+        np.testing.assert_array_equal(table, theirs[name])
+
+
+def test_scores_are_refused_over_random_tables_if_they_belong_to_others(over_tables):
+    with pytest.raises(
+        UserError, match=r"model\.embedding_path is '', but it is '.*first' in .*its own source_embedding"
+    ):
+        source_of(tuned(over_tables / "run"))
+
+
+def test_scores_are_refused_over_tables_if_they_belong_to_random_ones(source, over_tables):
+    with pytest.raises(
+        UserError, match=r"model\.embedding_path is '.*first', but it is '' in .*its own source_embedding"
+    ):
+        source_of(tuned(source, tables(over_tables / "first")))
+
+
+def test_scores_are_refused_over_other_tables_before_anything_is_written(over_tables, tmp_path):
+    with pytest.raises(
+        UserError, match=r"_embedding of model\.embedding_path=.*second is not the one in .*that of .*first;"
+    ):
+        train(tuned(over_tables / "run", tables(over_tables / "second")), tmp_path / "new", [])
+    assert not RunFolder(tmp_path / "new").holds_run
+
+
+def test_scores_are_refused_over_weights_of_another_shape(source):
+    with pytest.raises(
+        UserError, match=r"have the shape \(1, 16, 16\), but \(16, 16\) in .*give the same model\.weights"
+    ):
+        source_of(tuned(source, {"model.weights": "multi_layer"}))
+
+
 def test_norms_whose_arrays_have_one_name_are_of_one_kind(source):
     model = source_of(tuned(source))
     affine = dataclasses.replace(model, config=model.config.replace(norm="affine"))

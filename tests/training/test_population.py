@@ -16,10 +16,13 @@ from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
 from one_layer.training import population, programs
 from one_layer.training.beginning import opened
+from one_layer.training.course import _Course
 from one_layer.training.interruption import Interrupted, Interruption
+from one_layer.training.meter import Clock
 from one_layer.training.metrics import read_metrics
 from one_layer.training.places import Places
-from one_layer.training.population import Entry, train_together
+from one_layer.training.population import Entry, Member, train_together
+from one_layer.training.progress import Progress
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
 from tests import ROOT, tiny, tiny_runs
@@ -130,6 +133,25 @@ def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
     assert not train_together(entries(tmp_path, "one", "two", "still"), Interruption())
     for name in ("one", "two", "still"):
         assert_same_run(tmp_path / name, alone / name)
+    shared = [result(tmp_path / name)["members"] for name in ("one", "two", "still")]
+    assert shared == ["3 from update 0, 1 from update 6", 3, 3]
+
+
+def test_a_run_remembers_how_many_shared_the_device():
+    progress = Progress()
+    assert progress.shared is None  # nothing was trained, or by an earlier version
+    for step, members, shared in [
+        (0, 4, 4),
+        (0, 2, 2),  # nothing was trained in between
+        (10, 2, 2),
+        (10, 1, "2 from update 0, 1 from update 10"),
+        (10, 2, 2),
+        (20, 1, "2 from update 0, 1 from update 20"),
+        (30, 2, "2 from update 0, 1 from update 20, 2 from update 30"),
+    ]:
+        progress.step = step
+        progress.share(members)
+        assert progress.shared == shared
 
 
 def on_devices(devices, *words):
@@ -217,6 +239,50 @@ def test_a_signal_before_the_first_update_ends_it_before_anything_is_compiled(tm
     with pytest.raises(Interrupted):
         train_together(entries(tmp_path, "one", "two"), interruption)
     assert len(opened) == 1 and not (tmp_path / "two").exists()
+
+
+@pytest.mark.slow
+def test_a_signal_while_a_member_is_scored_is_not_lost_if_another_is_unfinished(tmp_path, monkeypatch):
+    interruption = Interruption()
+
+    def course(member, interruption):
+        yield from ()
+
+    def write_results(member, *given):
+        interruption.signal = signal.SIGTERM
+
+    monkeypatch.setattr(population, "course", course)
+    monkeypatch.setattr(Member, "write_results", write_results)
+    with pytest.raises(Interrupted) as caught:
+        train_together(entries(tmp_path, "one", "two"), interruption)
+    assert caught.value.number == signal.SIGTERM and not (tmp_path / "two").exists()
+    interruption.signal = None
+    assert not train_together(entries(tmp_path, "one"), interruption), "all have finished"
+
+
+@pytest.mark.slow
+def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
+    """On a clock on which an update takes a second, and whatever a member does by itself 1,000 seconds."""
+    now = [0.0]
+
+    def taking(seconds, function):
+        def slow(*arguments, **named):
+            now[0] += seconds
+            return function(*arguments, **named)
+
+        return slow
+
+    monkeypatch.setattr(population, "Clock", lambda: Clock(lambda: now[0]))
+    monkeypatch.setattr(Stack, "update", taking(1, Stack.update))
+    monkeypatch.setattr(Member, "begun", taking(1000, Member.begun))
+    monkeypatch.setattr(Member, "write_results", taking(1000, Member.write_results))
+    monkeypatch.setattr(_Course, "evaluate_and_save", taking(1000, _Course.evaluate_and_save))
+    assert not train_together(entries(tmp_path, "one", "still"), Interruption())
+    one, still = (result(tmp_path / name) for name in ("one", "still"))
+    assert one["steps"] > still["steps"], "the first goes on after the second has been scored"
+    for ended in (one, still):
+        assert ended["train_seconds"] == ended["steps"]
+        assert ended["tokens_per_second"] == ended["train_tokens"] / ended["steps"]
 
 
 def mark(changes):
