@@ -47,7 +47,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
             "the config cannot be loaded: [Errno 2] No such file or directory: 'configs/toyy.py'",
         ),
         ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"),
-        ([MULTI30K + ":dense_huge"], "give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny"),
+        (
+            [MULTI30K + ":dense_huge"],
+            "give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny",
+        ),
         ([MULTI30K], "data.directory is empty: give the folder with the parallel text files"),
         ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
         ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
