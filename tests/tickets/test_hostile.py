@@ -71,6 +71,12 @@ def value(name: str, *path: str | int, to: object):
     return change
 
 
+def named_test_set(name: str):
+    """Names a test set. The toy language has none but its own, so the data are called a text."""
+    changes = [value("data", key, to=to) for key, to in {"tests": [name], "source": "text", "directory": "x"}.items()]
+    return lambda metadata, tensors: [change(metadata, tensors) for change in changes]
+
+
 def content_of(name: str, make):
     """Puts another array in the place of a tensor."""
     return lambda metadata, tensors: tensors.update({name: make(tensors[name])})
@@ -158,8 +164,8 @@ FORGED = {
     "a huge number": (value("model", "ffn", to=10**300), "model.ffn is the number 10{39}; a ticket's settings are"),
     "a beam of a million": (value("evaluation", "beam", to=10**6), "evaluation.beam is 1000000"),
     "hours of toy sentences": (value("data", "toy_train", to=10**9), "data.toy_train=1000000000 is too large"),
-    "a test set elsewhere": (value("data", "tests", to=["x/../../y"]), "its data have the name 'x/../../y'"),
-    "a test set anywhere": (value("data", "tests", to=["/x"]), "its data have the name '/x'"),
+    "a test set elsewhere": (named_test_set("x/../../y"), "its data have the name 'x/../../y'"),
+    "a test set anywhere": (named_test_set("/x"), "its data have the name '/x'"),
     "a language elsewhere": (value("data", "source_language", to="../x"), "the toy language has the sides"),
     "a path for a language": (value("text", "source", "language", to="../x"), "its language of the source is '../x'"),
     "text elsewhere": (value("text", "source", "codes", to="mask/encoder/ffn/in"), "which is not a text of at most"),
