@@ -133,9 +133,16 @@ class DataConfig:
                 f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
                 f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
             )
-        for name in ("directory", "train", "valid", "tests"):
-            value = getattr(self, name)
-            if value != getattr(DataConfig, name) and not (name == "tests" and value == ()):
+        self._check_toy_reads("directory")
+
+    def check_parts(self) -> None:
+        """Raises: UserError for names of parts that the toy language does not have. No test set is none there too."""
+        if self.source == "toy":
+            self._check_toy_reads("train", "valid", *(["tests"] if self.tests else []))
+
+    def _check_toy_reads(self, *names: str) -> None:
+        for name in names:
+            if (value := getattr(self, name)) != getattr(DataConfig, name):
                 raise UserError(
                     f"data.{name}={value!r:.200} has no effect with data.source='toy', which reads no files: leave it out, or "
                     "train on your own text with configs/text.py"

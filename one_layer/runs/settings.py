@@ -201,6 +201,7 @@ def _check_together(run: RunConfig) -> None:
     """Checks, before any text is read, that the model can be trained and that the settings fit together. Raises: UserError."""
     model = run.model_config(10, 10)
     run.task.check(run.data, model, run.evaluation)
+    run.data.check_parts()  # after the task, which may have no use for the source at all
     if not any(path[0] == "params" for path in shapes(model)):
         raise UserError(
             "model.keep is 1.0, so there are no masks and nothing to train; give a model.keep below 1, or "
