@@ -22,7 +22,6 @@ from one_layer.training.meter import Clock
 from one_layer.training.metrics import read_metrics
 from one_layer.training.places import Places
 from one_layer.training.population import Entry, Member, train_together
-from one_layer.training.progress import Progress
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
 from tests import ROOT, tiny, tiny_runs
@@ -135,23 +134,6 @@ def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
         assert_same_run(tmp_path / name, alone / name)
     shared = [result(tmp_path / name)["members"] for name in ("one", "two", "still")]
     assert shared == ["3 from update 0, 1 from update 6", 3, 3]
-
-
-def test_a_run_remembers_how_many_shared_the_device():
-    progress = Progress()
-    assert progress.shared is None  # nothing was trained, or by an earlier version
-    for step, members, shared in [
-        (0, 4, 4),
-        (0, 2, 2),  # nothing was trained in between
-        (10, 2, 2),
-        (10, 1, "2 from update 0, 1 from update 10"),
-        (10, 2, 2),
-        (20, 1, "2 from update 0, 1 from update 20"),
-        (30, 2, "2 from update 0, 1 from update 20, 2 from update 30"),
-    ]:
-        progress.step = step
-        progress.share(members)
-        assert progress.shared == shared
 
 
 def on_devices(devices, *words):

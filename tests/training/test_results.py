@@ -1,0 +1,75 @@
+"""What the end of a run leaves in result.json: of the checkpoint that it names, and also if there can be no ticket."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from one_layer import tickets
+from one_layer.errors import UserError
+from one_layer.training.beginning import opened
+from one_layer.training.train import train
+from one_layer.training.trainer import Trainer
+from tests import tiny
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    return tiny.trained(tmp_path_factory)
+
+
+def result(workdir):
+    return json.loads((workdir / "result.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def worsening(tmp_path, monkeypatch):
+    """The folder of a run whose first evaluation is its best."""
+    losses = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr(Trainer, "new_validator", lambda self: lambda *_: {"valid/nll": next(losses)})
+    train(tiny.run(), tmp_path, [])
+    assert result(tmp_path)["valid"] == {"select": "nll", "score": -1.0, "step": tiny.EVERY}
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_score_is_that_of_the_checkpoint_beside_it(worsening):
+    """Also if the best checkpoint was damaged and was removed, as the message about it says."""
+    shutil.rmtree(worsening / "checkpoints" / str(tiny.EVERY))
+    train(tiny.run(), worsening, [])
+    assert result(worsening)["valid"] == {"select": "nll", "score": -2.0, "step": 2 * tiny.EVERY}
+
+
+@pytest.mark.slow
+def test_there_are_no_areas_under_a_curve_of_which_a_part_was_removed(worsening, caplog):
+    """As the message about a damaged line says. What is left would give another area."""
+    assert result(worsening)["convergence"].keys() == {"seconds", "updates", "flops"}
+    file = worsening / "metrics.jsonl"
+    kept = [line for line in file.read_bytes().splitlines(keepends=True) if json.loads(line).get("valid/nll") != 2.0]
+    file.write_bytes(b"".join(kept))
+    train(tiny.run(), worsening, [])
+    assert result(worsening)["convergence"] == {}
+    assert "metrics.jsonl lacks 1 of 3 evaluations, the first at update 8" in caplog.text
+
+
+def test_a_run_that_no_ticket_can_hold_still_has_its_result(workdir, tmp_path, monkeypatch):
+    """Its settings are beyond what a ticket from a stranger may ask for."""
+    shutil.copytree(workdir, tmp_path / "run")
+    for name in ("result.json", "ticket.safetensors"):
+        (tmp_path / "run" / name).unlink()
+
+    def refuse(*_):
+        raise UserError("evaluation.beam is 5000; a ticket's is at most 1000")
+
+    monkeypatch.setattr(tickets, "export", refuse)
+    result = train(tiny.run(), tmp_path / "run", [])
+    assert "ticket_file" not in result["bytes"] and not (tmp_path / "run" / "ticket.safetensors").exists()
+    assert json.loads((tmp_path / "run" / "result.json").read_text("utf-8"))["bytes"] == result["bytes"]
+
+
+def test_a_run_that_is_too_large_for_a_ticket_says_so_at_its_beginning(tmp_path, caplog):
+    with opened(tiny.run({"model.encoder_layers": 257}), tmp_path):
+        pass
+    assert "this run will have no ticket: model.encoder_layers is 257; a ticket's is at most 256" in caplog.text
