@@ -133,19 +133,24 @@ class DataConfig:
                 f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
                 f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
             )
-        self._check_toy_reads("directory")
+        self._check_not_read("directory")
 
     def check_parts(self) -> None:
-        """Raises: UserError for names of parts that the toy language does not have. No test set is none there too."""
-        if self.source == "toy":
-            self._check_toy_reads("train", "valid", *(["tests"] if self.tests else []))
+        """Raises: UserError for names of parts that the toy language and enwik8 do not have. No test set is none there too."""
+        if self.source in ("toy", "enwik8"):
+            self._check_not_read("train", "valid", *(["tests"] if self.tests else []))
 
-    def _check_toy_reads(self, *names: str) -> None:
+    def _check_not_read(self, *names: str) -> None:
+        reasons = {
+            "toy": ("reads no files", "configs/text.py"),
+            "enwik8": ("has parts of its own", "data.source=plain"),
+        }
+        why, other = reasons[self.source]
         for name in names:
             if (value := getattr(self, name)) != getattr(DataConfig, name):
                 raise UserError(
-                    f"data.{name}={value!r:.200} has no effect with data.source='toy', which reads no files: leave it out, or "
-                    "train on your own text with configs/text.py"
+                    f"data.{name}={value!r:.200} has no effect with data.source={self.source!r}, which {why}: leave it out, or "
+                    f"train on your own text with {other}"
                 )
 
     def _check_columns(self) -> None:

@@ -42,6 +42,15 @@ def decoded(corpus: Corpus) -> list[tuple[str, str]]:
     return [(source.decode(s), target.decode(t)) for s, t in zip(corpus.train.source, corpus.train.target, strict=True)]
 
 
+def test_the_toy_language_has_no_other_parts() -> None:
+    """Also where only a score is asked for, whose config is not checked as that of a training is."""
+    vocabularies = load(TOY).vocabularies
+    with pytest.raises(
+        UserError, match=r"data\.tests=\('dev',\) has no effect with data\.source='toy', which reads no files"
+    ):
+        load_scored(replace(TOY, tests=("dev",)), vocabularies, None, "dev")
+
+
 def test_the_toy_language() -> None:
     corpus = load(TOY)
     assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(corpus.tests["test"])) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zipfile
 
 import numpy as np
@@ -84,6 +85,11 @@ def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
     corpus = stream_corpus.load(chosen)
     assert corpus.train.source.tokens.tolist() == list(range(4, 94))
     assert corpus.tests["test"].source.tokens.tolist() == list(range(99, 104))
+    assert not stream_corpus.load(dataclasses.replace(chosen, tests=())).tests
+    with pytest.raises(
+        UserError, match=r"data\.valid='test' has no effect with data\.source='enwik8', which has parts of its own"
+    ):
+        stream_corpus.load(dataclasses.replace(chosen, valid="test"))
     monkeypatch.setattr(plain_text, "ENWIK8_BYTES", 101)
     with pytest.raises(UserError, match=r"has 100 bytes, but enwik8 has 101"):
         stream_corpus.load(chosen)

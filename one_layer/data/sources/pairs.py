@@ -194,5 +194,6 @@ _KINDS: dict[str, type[Source]] = {
 
 
 def open_source(config: DataConfig) -> Source:
-    """The source of pairs that `config.source` names."""
+    """The source of pairs that `config.source` names. Raises: UserError for names of parts that it cannot have."""
+    config.check_parts()
     return _KINDS[config.source](config)

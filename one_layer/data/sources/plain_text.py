@@ -150,8 +150,8 @@ class PlainParts:
     def __init__(self, config: DataConfig, lines: bool = False) -> None:
         self._config, self._at_characters = config, lines or config.unit != "bytes"
         self.report: list[str] = []
-        own = config.source == "enwik8"
-        self.train, self.valid, self.tests = ("train", "valid", ("test",)) if own else _names(config)
+        config.check_parts()
+        self.train, self.valid, self.tests = _names(config)
 
     def part(self, name: str) -> PlainText:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
