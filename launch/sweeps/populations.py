@@ -73,11 +73,11 @@ class _Process:
         self._sent = 0
 
     def ended(self) -> str | None:
-        """None while the process works; then what it said last."""
+        """None while the process works; then why its members have no results."""
         code = self._process.poll()
         if code is None:
             return None
-        return problem(self._log, self._begin) or f"its population ended with exit code {code} and without a result"
+        return problem(code, self._log, self._begin)
 
     def stop(self, number: int, times: int) -> None:
         """Sends a signal, unless it was sent `times` times already: each member asks for it."""

@@ -30,6 +30,7 @@ from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
 
 _CODE = ("main.py", "configs", "launch", "one_layer")
+_RAISED = "RuntimeError: "
 _SHARED = ("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node")
 
 
@@ -41,12 +42,12 @@ class Command(Checkpointable):
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self) -> None:
-        """Trains. Raises: RuntimeError with the last line that the run wrote, if the run fails."""
+        """Trains. Raises: RuntimeError that says why, if the run fails."""
         begin = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         if code := self._process.wait():
-            raise RuntimeError(problem(self.log, begin) or f"it ended with exit code {code}")
+            raise RuntimeError(problem(code, self.log, begin))
 
     def checkpoint(self) -> DelayedSubmission:
         """Stops the run, which saves a checkpoint first, and gives what continues it."""
@@ -116,9 +117,11 @@ class _Submitted:
             return ""
         if not self._job.done():
             return None
-        error = self._job.exception()
-        lines = [line for line in str(error or "").splitlines() if line.strip()]
-        return lines[-1].removeprefix("RuntimeError: ") if lines else "its job ended without a result"
+        # What `Command` raised is in a traceback, after which submitit names its files.
+        said = [line for line in str(self._job.exception()).splitlines() if line.startswith(_RAISED)]
+        if said:
+            return said[-1].removeprefix(_RAISED)
+        return f"its job ended without a result (SLURM says {self._job.state}); {self._job.paths.stderr} may say why"
 
     def stop(self, number: int) -> None:
         """Leaves the job alone: it belongs to the cluster, and `scancel` ends it."""

@@ -98,12 +98,14 @@ def code_of(folder):
     return [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
 
 
-def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster):
+def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster, caplog):
+    caplog.set_level("INFO")
     launcher = slurm_launcher(tmp_path, monkeypatch, "timeout_min=5", "partition=gpu")
     assert sweep.run_sweep(plan, launcher, Console(file=io.StringIO())) == 1
     with (tmp_path / "runs" / "results.csv").open() as file:
         found = {row["run"]: row for row in csv.DictReader(file)}
     assert found["keep=0.3"]["state"] == "finished" and found["keep=0.9"]["state"] == "failed"
+    assert "keep=0.9 failed: training has diverged" in caplog.messages
     assert "training has diverged" in (tmp_path / "runs" / "keep=0.9.log").read_text()
     script = next((tmp_path / "runs" / "slurm").glob("*.sh")).read_text()
     assert "--array=0-1%2" in script and "--partition=gpu" in script and "--time=5" in script
@@ -120,6 +122,25 @@ def test_jobs_that_still_wait_are_not_submitted_again(plan, tmp_path, monkeypatc
         jobs = launcher.start(plan.runs)
         assert [job.ended() for job in jobs] == [None, None]
     assert (tmp_path / "submitted").read_text() == "one\n"
+
+
+def test_a_job_that_never_wrote_anything_is_reported_with_slurm_s_word(plan, tmp_path, monkeypatch, cluster):
+    (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 80\n")
+    (tmp_path / "bin" / "sacct").write_text(
+        "#!/bin/sh\nprintf 'JobID|State|NodeList\\n80_[0-1]|OUT_OF_MEMORY|one\\n'\n"
+    )
+    launcher = slurm_launcher(tmp_path, monkeypatch)
+    job = launcher.start(plan.runs)[0]
+    monkeypatch.setattr(job._job, "_results_timeout_s", 0)
+    assert job.ended().startswith("its job ended without a result (SLURM says OUT_OF_MEMORY); ")
+
+
+def test_a_job_says_that_its_run_was_killed(tmp_path):
+    from launch.sweeps.slurm import Command
+
+    code = "import os; print('update 5', flush=True); os.kill(os.getpid(), 9)"
+    with pytest.raises(RuntimeError, match="killed by signal 9; perhaps memory ran out; its last line: update 5"):
+        Command([sys.executable, "-c", code], tmp_path / "log")()
 
 
 @pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
