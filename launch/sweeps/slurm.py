@@ -154,11 +154,12 @@ def _is_code(path: Path) -> bool:
 
 
 def _words(run: Run, root: Path, code: Path) -> list[str]:
-    """The command of a run with the copied program, and the copied config where the config is a part of the program."""
+    """The command of a run with the copied program, and the copied config where the config is a part of the copy."""
     file, colon, argument = run.words[0].removeprefix("--config=").partition(":")
-    path = Path(file).absolute()
-    copied = code / path.relative_to(root) if path.is_relative_to(root) else path
-    return [sys.executable, str(code / "main.py"), f"--config={copied}{colon}{argument}", *run.words[1:]]
+    path = Path(file).resolve()
+    if path.is_relative_to(root) and (code / path.relative_to(root)).is_file():
+        path = code / path.relative_to(root)
+    return [sys.executable, str(code / "main.py"), f"--config={path}{colon}{argument}", *run.words[1:]]
 
 
 def _parameters(options: list[str]) -> dict[str, Any]:

@@ -135,6 +135,29 @@ def test_a_job_that_never_wrote_anything_is_reported_with_slurm_s_word(plan, tmp
     assert job.ended().startswith("its job ended without a result (SLURM says OUT_OF_MEMORY); ")
 
 
+def test_a_job_reads_the_copy_of_a_config_where_there_is_one(tmp_path):
+    from launch.sweeps import slurm
+
+    root, link = tmp_path / "tree", tmp_path / "link"
+    (root / "configs").mkdir(parents=True)
+    link.symlink_to(root)
+    for file in (root / "configs" / "ours.py", root / "mine.py", tmp_path / "small.py"):
+        file.touch()
+    code = slurm.copy_code(root, tmp_path / "runs")
+    copied = code / "configs" / "ours.py"
+    assert copied.is_file()
+    read = {
+        root / "configs" / "ours.py": copied,
+        link / "configs" / "ours.py": copied,
+        root / "mine.py": root / "mine.py",
+        root / "configs" / ".." / "mine.py": root / "mine.py",
+        root / ".." / "small.py": tmp_path / "small.py",
+    }
+    for given, wanted in read.items():
+        run = plans.Run("run", tmp_path / "run", {}, {}, [f"--config={given}:dense", "--config.seed=2"])
+        assert slurm._words(run, root, code)[2:] == [f"--config={wanted}:dense", "--config.seed=2"]
+
+
 def test_a_job_says_that_its_run_was_killed(tmp_path):
     from launch.sweeps.slurm import Command
 
