@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from one_layer.runs.paths import RunPaths, read_object
 
 _CODE = ("main.py", "configs", "launch", "one_layer")
 _RAISED = "RuntimeError: "
+_NEW = 60.0  # seconds in which the accounting need not know a job yet
 _SHARED = ("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node")
 
 
@@ -90,7 +92,7 @@ class SlurmLauncher:
         jobs: dict[str, Any] = {
             run.name: submitit.SlurmJob(self._folder, submitted[run.name]) for run in runs if run.name in submitted
         }
-        jobs = {name: job for name, job in jobs.items() if not job.done()}
+        jobs = {name: job for name, job in jobs.items() if not (job.done() or _forgotten(job))}
         new = [run for run in runs if run.name not in jobs]
         if new:
             code = copy_code(self._root, self._workdir)
@@ -125,6 +127,19 @@ class _Submitted:
 
     def stop(self, number: int) -> None:
         """Leaves the job alone: it belongs to the cluster, and `scancel` ends it."""
+
+
+def _forgotten(job: Any) -> bool:
+    """Whether the accounting, where there is one, does not know a job of an earlier command any more."""
+    pickled = job.paths.submitted_pickle
+    new = pickled.exists() and time.time() - pickled.stat().st_mtime < _NEW
+    if new or job.state != "UNKNOWN":
+        return False
+    try:  # submitit's state is UNKNOWN too where the accounting does not answer
+        subprocess.run(["sacct", "--noheader", "--jobs", job.job_id], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 def copy_code(root: Path, workdir: Path) -> Path:

@@ -124,6 +124,23 @@ def test_jobs_that_still_wait_are_not_submitted_again(plan, tmp_path, monkeypatc
     assert (tmp_path / "submitted").read_text() == "one\n"
 
 
+def test_jobs_that_the_accounting_has_forgotten_are_submitted_again(plan, tmp_path, monkeypatch, cluster):
+    (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho one >> submitted\necho Submitted batch job 79\n")
+    submitted = tmp_path / "submitted"
+    launcher = slurm_launcher(tmp_path, monkeypatch)
+    for _ in range(2):
+        assert [job.ended() for job in launcher.start(plan.runs)] == [None, None]
+    assert submitted.read_text() == "one\n", "the accounting may not know a new job yet"
+    for path in (tmp_path / "runs" / "slurm").glob("*_submitted.pkl"):
+        os.utime(path, (0, 0))
+    (tmp_path / "bin" / "sacct").write_text("#!/bin/sh\nexit 1\n")
+    launcher.start(plan.runs)
+    assert submitted.read_text() == "one\n", "nobody knows, without an accounting"
+    (tmp_path / "bin" / "sacct").write_text(STAND_IN["sacct"])
+    launcher.start(plan.runs)
+    assert submitted.read_text() == "one\none\n"
+
+
 def test_a_job_that_never_wrote_anything_is_reported_with_slurm_s_word(plan, tmp_path, monkeypatch, cluster):
     (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 80\n")
     (tmp_path / "bin" / "sacct").write_text(
