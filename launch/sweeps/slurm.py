@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -183,6 +184,7 @@ def _parameters(options: list[str]) -> dict[str, Any]:
         name, given, value = option.partition("=")
         if not given:
             raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
-        number = int(value) if value.isdigit() else value
-        found[name if name in _SHARED else f"slurm_{name}"] = number
+        # Only what reads back as it was written is a number: 00123 may be the name of an account.
+        number = re.fullmatch("0|[1-9][0-9]*", value)
+        found[name if name in _SHARED else f"slurm_{name}"] = int(value) if number else value
     return found

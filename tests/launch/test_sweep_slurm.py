@@ -234,3 +234,12 @@ def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
         slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")
     with pytest.raises(UserError, match="has no value"):
         slurm_launcher(tmp_path, monkeypatch, "partition")
+
+
+def test_only_what_reads_back_as_written_is_a_number():
+    from launch.sweeps import slurm
+
+    options = {"account": "00123", "partition": "\u00b2", "nodelist": "\u0663", "gpus_per_node": "2", "mem_gb": "0"}
+    found = slurm._parameters([f"{name}={value}" for name, value in options.items()])
+    numbers = {"gpus_per_node": 2, "mem_gb": 0}
+    assert found == {"slurm_account": "00123", "slurm_partition": "\u00b2", "slurm_nodelist": "\u0663"} | numbers
