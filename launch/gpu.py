@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
 from launch.gpu_jobs import JOBS, Job
+from launch.sweeps.jobs import END_WITH_PARENT
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.runs.commit import commit
@@ -57,7 +58,7 @@ class Clock:
         if self.left() <= 0:
             return None
         log.info("%s", shlex.join(words))
-        process = subprocess.Popen(words, cwd=_ROOT)
+        process = subprocess.Popen(words, cwd=_ROOT, preexec_fn=END_WITH_PARENT)
         try:
             return process.wait(max(1.0, self.left()))
         except subprocess.TimeoutExpired:

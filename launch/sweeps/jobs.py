@@ -89,7 +89,7 @@ def started(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=END_WITH_PARENT,
         )
     return process, begin
 
@@ -121,6 +121,9 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _end_with_parent() -> None:
-    """Asks Linux to send SIGTERM to this process when the sweep's program is killed, so that no run goes on unseen."""
+    """Asks Linux to send SIGTERM to this process when the program that started it ends, so that no run goes on unseen."""
     assert _LIBC is not None
     _LIBC.prctl(_SET_PDEATHSIG, signal.SIGTERM)
+
+
+END_WITH_PARENT = _end_with_parent if sys.platform == "linux" else None  # Popen's preexec_fn

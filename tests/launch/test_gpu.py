@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -13,6 +16,7 @@ from launch import gpu
 from launch.gpu_jobs import JOBS, Job, Result, Step
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
+from tests import ROOT
 
 ABOUT = {"platform": "cpu", "device": "none"}
 
@@ -120,3 +124,28 @@ def test_wrong_arguments_get_one_sentence(monkeypatch, tmp_path, words, sentence
     monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path / 'missing'}", *words])
     with pytest.raises(gpu.UserError, match=sentence):
         gpu.main()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_command_is_stopped_with_the_program_that_started_it(tmp_path):
+    ready, saved = tmp_path / "ready", tmp_path / "saved"
+    code = f"""
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (open({str(saved)!r}, "w").close(), sys.exit()))
+open({str(ready)!r}, "w").close()
+time.sleep(60)
+"""
+    program = f"from launch import gpu; gpu.Clock(1).run({[sys.executable, '-c', code]!r})"
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+    _wait(ready)
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+    _wait(saved)
+
+
+def _wait(path):
+    end = time.monotonic() + 50
+    while not path.exists():
+        assert time.monotonic() < end, path
+        time.sleep(0.05)
