@@ -29,7 +29,7 @@ from launch import command
 from launch.gpu_jobs import JOBS, Job
 from launch.sweeps.jobs import END_WITH_PARENT
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.files import json_object, write_atomically
 from one_layer.runs.commit import commit
 
 log = logging.getLogger(__name__)
@@ -72,9 +72,17 @@ class Clock:
 
 
 def finished(job: Job, out: Path) -> bool:
-    """Whether the job's file has the results of all its commands."""
+    """Whether the job's file has the results of all its commands. Raises: UserError for a damaged file."""
     file = _file(job, out)
-    return file.exists() and {step.name for step in job.steps} <= json.loads(file.read_text("utf-8"))["results"].keys()
+    if not file.exists():
+        return False
+    try:
+        results = json_object(file).get("results")
+        if not isinstance(results, dict):
+            raise ValueError("it has no results")
+    except ValueError as error:
+        raise UserError(f"{file} is damaged ({error}); delete it, and its job writes it again") from None
+    return {step.name for step in job.steps} <= results.keys()
 
 
 def _file(job: Job, out: Path) -> Path:

@@ -165,7 +165,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     given = parser.parse_args(arguments)
     numbers = [number for number in given.expect.split(",") if number]
-    if numbers and (len(numbers) != len(PUBLISHED) or not all(number.isdigit() for number in numbers)):
+    if numbers and (
+        len(numbers) != len(PUBLISHED) or not all(number.isascii() and number.isdigit() for number in numbers)
+    ):
         raise UserError(
             f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
         )

@@ -126,6 +126,14 @@ def test_wrong_arguments_get_one_sentence(monkeypatch, tmp_path, words, sentence
         gpu.main()
 
 
+@pytest.mark.parametrize("text", ['{"results": {', "[]", "{}", '{"results": 3}'])
+def test_a_damaged_file_of_results_is_named(monkeypatch, tmp_path, text):
+    (tmp_path / "qqp.json").write_text(text, "utf-8")
+    monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path}", f"--out={tmp_path}", "--list"])
+    with pytest.raises(gpu.UserError, match=r"qqp\.json is damaged \(.+\); delete it, and its job writes it again"):
+        gpu.main()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 def test_a_command_is_stopped_with_the_program_that_started_it(tmp_path):

@@ -125,6 +125,8 @@ def test_counts_are_checked_against_the_published_ones(tmp_path: Path) -> None:
         prepared(tmp_path, published(), "--expect=160239,7283,6750")
     with pytest.raises(UserError, match=r"--expect=1,2 is not three numbers"):
         prepared(tmp_path, published(), "--expect=1,2")
+    with pytest.raises(UserError, match=r"--expect=\u00b2,2,3 is not three numbers"):
+        prepared(tmp_path, published(), "--expect=\u00b2,2,3")
 
 
 def test_sides_of_unequal_length_are_refused(tmp_path: Path) -> None:
