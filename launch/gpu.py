@@ -5,7 +5,7 @@
 DIR holds the folders multi30k_bpe, iwslt14, europarl_iten and pair_cls with tokenised text. The jobs are those of `launch/gpu_jobs.py`,
 in order. Each writes what its commands found into OUT/NAME.json. A job whose commands have all succeeded is then skipped; one of which
 some failed is tried again, after the jobs without a file. When the time is over, the job that runs is stopped; if it trains, its runs in
---runs go on from their checkpoints the next time.
+--runs go on from their checkpoints the next time. The exit code is 1 if a command failed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import os
 import shlex
 import signal
@@ -27,8 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
 from launch.gpu_jobs import JOBS, Job
+from launch.sweeps.jobs import END_WITH_PARENT
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.files import json_object, write_atomically
 from one_layer.runs.commit import commit
 
 log = logging.getLogger(__name__)
@@ -57,7 +59,7 @@ class Clock:
         if self.left() <= 0:
             return None
         log.info("%s", shlex.join(words))
-        process = subprocess.Popen(words, cwd=_ROOT)
+        process = subprocess.Popen(words, cwd=_ROOT, preexec_fn=END_WITH_PARENT)
         try:
             return process.wait(max(1.0, self.left()))
         except subprocess.TimeoutExpired:
@@ -71,34 +73,43 @@ class Clock:
 
 
 def finished(job: Job, out: Path) -> bool:
-    """Whether the job's file has the results of all its commands."""
+    """Whether the job's file has the results of all its commands. Raises: UserError for a damaged file."""
     file = _file(job, out)
-    return file.exists() and {step.name for step in job.steps} <= json.loads(file.read_text("utf-8"))["results"].keys()
+    if not file.exists():
+        return False
+    try:
+        results = json_object(file).get("results")
+        if not isinstance(results, dict):
+            raise ValueError("it has no results")
+    except ValueError as error:
+        raise UserError(f"{file} is damaged ({error}); delete it, and its job writes it again") from None
+    return {step.name for step in job.steps} <= results.keys()
 
 
 def _file(job: Job, out: Path) -> Path:
     return out / f"{job.name}.json"
 
 
-def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> None:
+def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> bool:
     """Runs the commands of a job that have not succeeded yet, and writes its file if one of them has succeeded by then.
 
     The file names the commands that failed. It is not written if the time is over before all have run.
+    Returns: whether no command failed.
     """
-    started, failed = time.monotonic(), []
+    started, failed = time.monotonic(), list[dict[str, Any]]()
     for step in job.steps:
         if step.done():
             continue
         code = clock.run(step.words)
         if code is None:
             log.info("%s: the time is over; it goes on the next time", job.name)
-            return
+            return not failed
         if code:
             failed.append({"command": shlex.join(step.words), "exit": code})
     found = {step.name: step.read() for step in job.steps if step.done()}
     if not found:
         log.warning("%s: no command succeeded", job.name)
-        return
+        return False
     result = {
         "about": job.about,
         **about,
@@ -111,6 +122,7 @@ def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> None:
         log.info("%s: done", job.name)
     else:
         log.warning("%s: %d of its %d commands have succeeded", job.name, len(found), len(job.steps))
+    return not failed
 
 
 def device() -> dict[str, Any]:
@@ -130,11 +142,22 @@ def device() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Runs the command line."""
+def _minutes(text: str) -> float:
+    """Parses an option's value as a number above 0. Raises: ArgumentTypeError, which argparse reports, for anything else."""
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 < minutes < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
+    return minutes
+
+
+def main() -> int:
+    """Runs the command line. Returns: the exit code: 0, or 1 if a command failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder with the corpora")
-    parser.add_argument("--minutes", type=float, default=9.0, help="when to stop")
+    parser.add_argument("--minutes", type=_minutes, default=9.0, help="when to stop")
     parser.add_argument("--out", type=Path, default=_ROOT / "results" / "gpu", help="the folder for the results")
     parser.add_argument(
         "--runs", type=Path, default=Path("runs") / "gpu", help="the folder for runs and their checkpoints"
@@ -153,15 +176,17 @@ def main() -> None:
             print(
                 f"{job.name} ({state}): {job.about}", *(f"    {shlex.join(step.words)}" for step in job.steps), sep="\n"
             )
-        return
+        return 0
     if not given.data.is_dir():
         raise UserError(f"--data={given.data} is no folder; give the one that holds multi30k_bpe and the other corpora")
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(given.runs.absolute() / "compiled"))
     about, clock = device(), Clock(given.minutes)
+    good = True
     for job in sorted(jobs, key=lambda job: _file(job, given.out).exists()):  # tried again last: it may fail again
         if clock.left() > 0 and not finished(job, given.out):
-            measure(job, clock, given.out, about)
+            good &= measure(job, clock, given.out, about)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
-    command.run(main)
+    command.run(lambda: sys.exit(main()))

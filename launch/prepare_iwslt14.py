@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch.command import positive, run
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import write_manifest
+from one_layer.data.preparation.manifest import refuse_finished, write_manifest
 from one_layer.data.preparation.markup import segments, talk_lines
 from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.text.cleaning import LengthFilter
@@ -165,10 +165,13 @@ def main(arguments: list[str] | None = None) -> None:
     )
     given = parser.parse_args(arguments)
     numbers = [number for number in given.expect.split(",") if number]
-    if numbers and (len(numbers) != len(PUBLISHED) or not all(number.isdigit() for number in numbers)):
+    if numbers and (
+        len(numbers) != len(PUBLISHED) or not all(number.isascii() and number.isdigit() for number in numbers)
+    ):
         raise UserError(
             f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
         )
+    refuse_finished(given.out)
     archive = given.archive or fetch(ARCHIVE, given.out, given.download)
     if not archive.is_file():
         raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch.command import positive, run
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import tool_versions, write_manifest
+from one_layer.data.preparation.manifest import refuse_finished, tool_versions, write_manifest
 from one_layer.data.preparation.markup import segments
 from one_layer.data.preparation.parallel import cores
 from one_layer.data.preparation.shards import ShardedPreparation
@@ -110,7 +110,7 @@ def prepare(
 
     Raises: UserError for archives and text that cannot be used, and if `out` holds unfinished work with other options.
     """
-    _refuse_finished(out)
+    refuse_finished(out)
     paths = [fetch(archive, archives, download) for archive in [archive for archive, _ in training] + [test]]
     job = Job(out, [name for _, name in training], paths, merges, processes, shard_size)
     job.claim()
@@ -128,7 +128,7 @@ def prepare_tfds(
 
     Raises: UserError for a data set that is missing or cannot be used, and if `out` holds unfinished work with other options.
     """
-    _refuse_finished(out)
+    refuse_finished(out)
     records = TfdsRecords(name, directory)
     paths = [path for split in ("train", "test") for path in records.files(split)]
     job = Job(out, [name], paths, merges, processes, shard_size)
@@ -188,11 +188,6 @@ class Job:
         write_manifest(self.out, self.paths, outputs, {**self.facts, "pairs": counts})
         shutil.rmtree(self.work)
         log.info("%s: %s", self.out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-
-
-def _refuse_finished(out: Path) -> None:
-    if (out / "manifest.json").exists():
-        raise UserError(f"{out} already holds a prepared corpus; delete it or give another --out")
 
 
 def _one_line(text: str) -> str:

@@ -66,7 +66,7 @@ class _Process:
             return None
         if self._run.paths.result_file.exists():  # whatever the exit code: the next command will find this result too
             return ""
-        return problem(self._log, self._begin) or f"it ended with exit code {code} and without a result"
+        return problem(code, self._log, self._begin)
 
     def stop(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -89,14 +89,21 @@ def started(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=END_WITH_PARENT,
         )
     return process, begin
 
 
-def problem(log: Path, begin: int = 0) -> str:
-    """The sentence that tells why a run ended: the last line of a log after byte `begin`."""
-    return last_line(log, begin).removeprefix("error: ")
+def problem(code: int, log: Path, begin: int = 0) -> str:
+    """The sentence that tells why a process ended with this exit code: the last line of its log after byte `begin`.
+
+    A process that was killed had no time to say so: its last line is only what it did until then.
+    """
+    said = last_line(log, begin).removeprefix("error: ")
+    if code >= 0:
+        return said or f"it ended with exit code {code} and without a result"
+    memory = "; perhaps memory ran out" if -code == signal.SIGKILL else ""
+    return f"it was killed by signal {-code}{memory}" + (f"; its last line: {said}" if said else "")
 
 
 def last_line(log: Path, begin: int = 0) -> str:
@@ -114,6 +121,9 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _end_with_parent() -> None:
-    """Asks Linux to send SIGTERM to this process when the sweep's program is killed, so that no run goes on unseen."""
+    """Asks Linux to send SIGTERM to this process when the program that started it ends, so that no run goes on unseen."""
     assert _LIBC is not None
     _LIBC.prctl(_SET_PDEATHSIG, signal.SIGTERM)
+
+
+END_WITH_PARENT = _end_with_parent if sys.platform == "linux" else None  # Popen's preexec_fn

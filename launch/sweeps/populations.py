@@ -27,6 +27,7 @@ class PopulationLauncher:
         self._program, self._jobs, self._members = program, jobs, members
         self._alone = LocalLauncher(main, jobs)
         self._working: list[_Process | Job] = []
+        self._started = 0
 
     def choose(self, ready: list[Run], working: int) -> list[Run]:
         """The first run and those that can be trained with it."""
@@ -42,7 +43,8 @@ class PopulationLauncher:
             jobs = self._alone.start(runs)
             self._working += jobs
             return jobs
-        process = _Process(self._program, runs)
+        self._started += 1
+        process = _Process(self._program, runs, self._started)
         self._working.append(process)
         return [_Member(process, run) for run in runs]
 
@@ -63,21 +65,21 @@ def describe(runs: list[Run], members: int) -> list[str]:
 
 
 class _Process:
-    """The process of a population. What it prints goes to populations.log, and what its members say to NAME.log of each."""
+    """The process of a population. What it prints goes to population-NUMBER.log, and what its members say to NAME.log of each."""
 
-    def __init__(self, program: Path, runs: list[Run]) -> None:
+    def __init__(self, program: Path, runs: list[Run], number: int) -> None:
         workdir = runs[0].folder.parent
-        self._log = workdir / "populations.log"
+        self._log = workdir / f"population-{number}.log"
         words = [sys.executable, str(program), f"--workdir={workdir}", *(run.name for run in runs)]
         self._process, self._begin = started(words, self._log)
         self._sent = 0
 
     def ended(self) -> str | None:
-        """None while the process works; then what it said last."""
+        """None while the process works; then why its members have no results."""
         code = self._process.poll()
         if code is None:
             return None
-        return problem(self._log, self._begin) or f"its population ended with exit code {code} and without a result"
+        return problem(code, self._log, self._begin)
 
     def stop(self, number: int, times: int) -> None:
         """Sends a signal, unless it was sent `times` times already: each member asks for it."""

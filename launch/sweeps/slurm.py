@@ -11,11 +11,13 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
 
 _CODE = ("main.py", "configs", "launch", "one_layer")
+_RAISED = "RuntimeError: "
+_NEW = 60.0  # seconds in which the accounting need not know a job yet
 _SHARED = ("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node")
 
 
@@ -41,12 +45,12 @@ class Command(Checkpointable):
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self) -> None:
-        """Trains. Raises: RuntimeError with the last line that the run wrote, if the run fails."""
+        """Trains. Raises: RuntimeError that says why, if the run fails."""
         begin = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         if code := self._process.wait():
-            raise RuntimeError(problem(self.log, begin) or f"it ended with exit code {code}")
+            raise RuntimeError(problem(code, self.log, begin))
 
     def checkpoint(self) -> DelayedSubmission:
         """Stops the run, which saves a checkpoint first, and gives what continues it."""
@@ -89,7 +93,7 @@ class SlurmLauncher:
         jobs: dict[str, Any] = {
             run.name: submitit.SlurmJob(self._folder, submitted[run.name]) for run in runs if run.name in submitted
         }
-        jobs = {name: job for name, job in jobs.items() if not job.done()}
+        jobs = {name: job for name, job in jobs.items() if not (job.done() or _forgotten(job))}
         new = [run for run in runs if run.name not in jobs]
         if new:
             code = copy_code(self._root, self._workdir)
@@ -116,12 +120,27 @@ class _Submitted:
             return ""
         if not self._job.done():
             return None
-        error = self._job.exception()
-        lines = [line for line in str(error or "").splitlines() if line.strip()]
-        return lines[-1].removeprefix("RuntimeError: ") if lines else "its job ended without a result"
+        # What `Command` raised is in a traceback, after which submitit names its files.
+        said = [line for line in str(self._job.exception()).splitlines() if line.startswith(_RAISED)]
+        if said:
+            return said[-1].removeprefix(_RAISED)
+        return f"its job ended without a result (SLURM says {self._job.state}); {self._job.paths.stderr} may say why"
 
     def stop(self, number: int) -> None:
         """Leaves the job alone: it belongs to the cluster, and `scancel` ends it."""
+
+
+def _forgotten(job: Any) -> bool:
+    """Whether the accounting, where there is one, does not know a job of an earlier command any more."""
+    pickled = job.paths.submitted_pickle
+    new = pickled.exists() and time.time() - pickled.stat().st_mtime < _NEW
+    if new or job.state != "UNKNOWN":
+        return False
+    try:  # submitit's state is UNKNOWN too where the accounting does not answer
+        subprocess.run(["sacct", "--noheader", "--jobs", job.job_id], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 def copy_code(root: Path, workdir: Path) -> Path:
@@ -151,11 +170,12 @@ def _is_code(path: Path) -> bool:
 
 
 def _words(run: Run, root: Path, code: Path) -> list[str]:
-    """The command of a run with the copied program, and the copied config where the config is a part of the program."""
+    """The command of a run with the copied program, and the copied config where the config is a part of the copy."""
     file, colon, argument = run.words[0].removeprefix("--config=").partition(":")
-    path = Path(file).absolute()
-    copied = code / path.relative_to(root) if path.is_relative_to(root) else path
-    return [sys.executable, str(code / "main.py"), f"--config={copied}{colon}{argument}", *run.words[1:]]
+    path = Path(file).resolve()
+    if path.is_relative_to(root) and (code / path.relative_to(root)).is_file():
+        path = code / path.relative_to(root)
+    return [sys.executable, str(code / "main.py"), f"--config={path}{colon}{argument}", *run.words[1:]]
 
 
 def _parameters(options: list[str]) -> dict[str, Any]:
@@ -164,6 +184,7 @@ def _parameters(options: list[str]) -> dict[str, Any]:
         name, given, value = option.partition("=")
         if not given:
             raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
-        number = int(value) if value.isdigit() else value
-        found[name if name in _SHARED else f"slurm_{name}"] = number
+        # Only what reads back as it was written is a number: 00123 may be the name of an account.
+        number = re.fullmatch("0|[1-9][0-9]*", value)
+        found[name if name in _SHARED else f"slurm_{name}"] = int(value) if number else value
     return found

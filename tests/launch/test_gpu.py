@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -13,6 +16,7 @@ from launch import gpu
 from launch.gpu_jobs import JOBS, Job, Result, Step
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
+from tests import ROOT
 
 ABOUT = {"platform": "cpu", "device": "none"}
 
@@ -58,13 +62,13 @@ def test_a_job_of_which_a_command_failed_is_written_and_tried_again(tmp_path):
     bad = step(tmp_path, "bad", f"import os\nif os.path.exists({str(flaw)!r}): sys.exit(3)\ndone()")
     job = Job("job", "two commands", [step(tmp_path, "good", "done()"), bad])
     assert not gpu.finished(job, tmp_path)
-    gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    assert not gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
     found = json.loads(out.read_text("utf-8"))
     assert found["results"] == {"good": [1]} and found["device"] == "none"
     assert [each["exit"] for each in found["failed"]] == [3]
     assert not gpu.finished(job, tmp_path)
     flaw.unlink()
-    gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    assert gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
     found = json.loads(out.read_text("utf-8"))
     assert found["results"] == {"good": [1], "bad": [1]} and not found["failed"]
     assert gpu.finished(job, tmp_path)
@@ -86,13 +90,13 @@ def test_jobs_of_which_nothing_is_known_come_before_those_that_are_tried_again(m
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
     words = [f"--data={tmp_path}", f"--out={tmp_path}", f"--runs={tmp_path}", "--minutes=1"]
     monkeypatch.setattr(sys, "argv", ["gpu.py", *words])
-    gpu.main()
+    assert gpu.main() == 1, "a command failed"
     assert started.read_text("utf-8") == "1343"
 
 
 def test_a_job_without_success_writes_nothing(tmp_path):
     job = Job("job", "one command", [step(tmp_path, "bad", "sys.exit(3)")])
-    gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    assert not gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
     assert not (tmp_path / "job.json").exists() and not gpu.finished(job, tmp_path)
 
 
@@ -120,3 +124,46 @@ def test_wrong_arguments_get_one_sentence(monkeypatch, tmp_path, words, sentence
     monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path / 'missing'}", *words])
     with pytest.raises(gpu.UserError, match=sentence):
         gpu.main()
+
+
+@pytest.mark.parametrize("text", ['{"results": {', "[]", "{}", '{"results": 3}'])
+def test_a_damaged_file_of_results_is_named(monkeypatch, tmp_path, text):
+    (tmp_path / "qqp.json").write_text(text, "utf-8")
+    monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path}", f"--out={tmp_path}", "--list"])
+    with pytest.raises(gpu.UserError, match=r"qqp\.json is damaged \(.+\); delete it, and its job writes it again"):
+        gpu.main()
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf", "nine"])
+def test_minutes_in_which_nothing_would_run_are_refused(monkeypatch, tmp_path, capsys, minutes):
+    monkeypatch.setattr(gpu, "JOBS", ())
+    monkeypatch.setattr(gpu, "device", lambda: ABOUT)
+    monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path}", f"--minutes={minutes}"])
+    with pytest.raises(SystemExit, match="2"):
+        gpu.main()
+    assert f"'{minutes}' is not a number of minutes above 0" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_command_is_stopped_with_the_program_that_started_it(tmp_path):
+    ready, saved = tmp_path / "ready", tmp_path / "saved"
+    code = f"""
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (open({str(saved)!r}, "w").close(), sys.exit()))
+open({str(ready)!r}, "w").close()
+time.sleep(60)
+"""
+    program = f"from launch import gpu; gpu.Clock(1).run({[sys.executable, '-c', code]!r})"
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+    _wait(ready)
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+    _wait(saved)
+
+
+def _wait(path):
+    end = time.monotonic() + 50
+    while not path.exists():
+        assert time.monotonic() < end, path
+        time.sleep(0.05)

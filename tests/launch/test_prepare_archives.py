@@ -121,7 +121,8 @@ def test_no_member_of_a_damaged_archive_is_used(tmp_path: Path) -> None:
     for content in (whole[: len(whole) // 2], whole[:-1], bytes(flipped), b"", b"<html>404</html>", whole[:20]):
         (tmp_path / "a.tgz").write_bytes(content)
         with pytest.raises(
-            UserError, match=r"a\.tgz (is not a whole \.tgz archive \(.*\); download it again|holds no file)"
+            UserError,
+            match=r"a\.tgz (is not a whole \.tgz archive \(.*\); delete it and download it again|holds no file)",
         ):
             extract(tmp_path / "a.tgz", ["one"], tmp_path / "out")
         assert not (tmp_path / "out").exists()

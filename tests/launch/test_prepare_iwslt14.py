@@ -99,6 +99,16 @@ def test_the_manifest_describes_the_files_and_a_run_prepares_new_text_alike(tmp_
     assert steps.apply(["Das ist der Satz Nummer 7, usw."]) == [read_lines(out / "train.de")[11]]
 
 
+def test_a_finished_folder_is_refused_before_anything_is_written_or_downloaded(tmp_path: Path) -> None:
+    out = prepared(tmp_path, published())
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus; delete it or give another --out"):
+        prepared(tmp_path, published(), "--merges=9")
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
+        iwslt14.main([f"--out={out}", "--download"])
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+
+
 def test_filtered_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     odd = {"de": ["", "eins zwei drei vier", "w " * 176, "a\u2028b\x07 c\u0085d", " \u00a0 "]}
     odd["en"] = ["empty", "one two", "w " * 176, "one\x00 two three four", "of spaces"]
@@ -115,6 +125,8 @@ def test_counts_are_checked_against_the_published_ones(tmp_path: Path) -> None:
         prepared(tmp_path, published(), "--expect=160239,7283,6750")
     with pytest.raises(UserError, match=r"--expect=1,2 is not three numbers"):
         prepared(tmp_path, published(), "--expect=1,2")
+    with pytest.raises(UserError, match=r"--expect=\u00b2,2,3 is not three numbers"):
+        prepared(tmp_path, published(), "--expect=\u00b2,2,3")
 
 
 def test_sides_of_unequal_length_are_refused(tmp_path: Path) -> None:

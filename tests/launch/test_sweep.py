@@ -18,7 +18,7 @@ from rich.console import Console
 from launch import sweep
 from launch.sweeps import plan as plans
 from launch.sweeps.display import Display
-from launch.sweeps.jobs import LocalLauncher, log_file
+from launch.sweeps.jobs import LocalLauncher, log_file, problem, started
 from launch.sweeps.progress import Progress, progress
 from launch.sweeps.queue import Queue
 from one_layer.errors import UserError
@@ -83,6 +83,22 @@ def test_a_failing_run_is_reported_and_the_others_go_on(planned, tmp_path, caplo
     assert found["keep=0.9"]["state"] == "failed" and found["keep=0.3"]["state"] == "finished"
     assert run(planned("failing"), 1) == 1
     assert starts(tmp_path / "runs") == {"keep=0.9": 2, "keep=0.3": 1}, "only the failed run starts again"
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("sys.exit('error: too wide')", "too wide"),
+        ("sys.exit(3)", "update 5"),
+        ("os.kill(os.getpid(), 9)", "it was killed by signal 9; perhaps memory ran out; its last line: update 5"),
+        ("os.kill(os.getpid(), 11)", "it was killed by signal 11; its last line: update 5"),
+    ],
+)
+def test_a_killed_process_is_told_from_one_that_said_why_it_ended(tmp_path, end, why):
+    log = tmp_path / "log"
+    process, begin = started([sys.executable, "-c", f"import os, sys; print('update 5', flush=True); {end}"], log)
+    assert problem(process.wait(), log, begin) == why
+    assert problem(-9, log, log.stat().st_size) == "it was killed by signal 9; perhaps memory ran out"
 
 
 def test_a_run_with_a_result_has_finished_however_its_process_ends(planned, tmp_path):

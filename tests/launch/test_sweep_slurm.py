@@ -98,12 +98,14 @@ def code_of(folder):
     return [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
 
 
-def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster):
+def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster, caplog):
+    caplog.set_level("INFO")
     launcher = slurm_launcher(tmp_path, monkeypatch, "timeout_min=5", "partition=gpu")
     assert sweep.run_sweep(plan, launcher, Console(file=io.StringIO())) == 1
     with (tmp_path / "runs" / "results.csv").open() as file:
         found = {row["run"]: row for row in csv.DictReader(file)}
     assert found["keep=0.3"]["state"] == "finished" and found["keep=0.9"]["state"] == "failed"
+    assert "keep=0.9 failed: training has diverged" in caplog.messages
     assert "training has diverged" in (tmp_path / "runs" / "keep=0.9.log").read_text()
     script = next((tmp_path / "runs" / "slurm").glob("*.sh")).read_text()
     assert "--array=0-1%2" in script and "--partition=gpu" in script and "--time=5" in script
@@ -120,6 +122,65 @@ def test_jobs_that_still_wait_are_not_submitted_again(plan, tmp_path, monkeypatc
         jobs = launcher.start(plan.runs)
         assert [job.ended() for job in jobs] == [None, None]
     assert (tmp_path / "submitted").read_text() == "one\n"
+
+
+def test_jobs_that_the_accounting_has_forgotten_are_submitted_again(plan, tmp_path, monkeypatch, cluster):
+    (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho one >> submitted\necho Submitted batch job 79\n")
+    submitted = tmp_path / "submitted"
+    launcher = slurm_launcher(tmp_path, monkeypatch)
+    for _ in range(2):
+        assert [job.ended() for job in launcher.start(plan.runs)] == [None, None]
+    assert submitted.read_text() == "one\n", "the accounting may not know a new job yet"
+    for path in (tmp_path / "runs" / "slurm").glob("*_submitted.pkl"):
+        os.utime(path, (0, 0))
+    (tmp_path / "bin" / "sacct").write_text("#!/bin/sh\nexit 1\n")
+    launcher.start(plan.runs)
+    assert submitted.read_text() == "one\n", "nobody knows, without an accounting"
+    (tmp_path / "bin" / "sacct").write_text(STAND_IN["sacct"])
+    launcher.start(plan.runs)
+    assert submitted.read_text() == "one\none\n"
+
+
+def test_a_job_that_never_wrote_anything_is_reported_with_slurm_s_word(plan, tmp_path, monkeypatch, cluster):
+    (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 80\n")
+    (tmp_path / "bin" / "sacct").write_text(
+        "#!/bin/sh\nprintf 'JobID|State|NodeList\\n80_[0-1]|OUT_OF_MEMORY|one\\n'\n"
+    )
+    launcher = slurm_launcher(tmp_path, monkeypatch)
+    job = launcher.start(plan.runs)[0]
+    monkeypatch.setattr(job._job, "_results_timeout_s", 0)
+    assert job.ended().startswith("its job ended without a result (SLURM says OUT_OF_MEMORY); ")
+
+
+def test_a_job_reads_the_copy_of_a_config_where_there_is_one(tmp_path):
+    from launch.sweeps import slurm
+
+    root, link = tmp_path / "tree", tmp_path / "link"
+    (root / "configs").mkdir(parents=True)
+    link.symlink_to(root)
+    for file in (root / "configs" / "ours.py", root / "mine.py", tmp_path / "small.py"):
+        file.touch()
+    code = slurm.copy_code(root, tmp_path / "runs")
+    copied = code / "configs" / "ours.py"
+    assert copied.is_file()
+    read = {
+        root / "configs" / "ours.py": copied,
+        link / "configs" / "ours.py": copied,
+        root / "mine.py": root / "mine.py",
+        root / "configs" / ".." / "mine.py": root / "mine.py",
+        root / ".." / "small.py": tmp_path / "small.py",
+    }
+    for given, wanted in read.items():
+        run = plans.Run("run", tmp_path / "run", {}, {}, [f"--config={given}:dense", "--config.seed=2"])
+        assert slurm._words(run, root, code)[2:] == [f"--config={wanted}:dense", "--config.seed=2"]
+
+
+def test_a_job_says_that_its_run_was_killed(tmp_path):
+    from launch.sweeps.slurm import Command
+
+    code = "import os; print('update 5', flush=True); os.kill(os.getpid(), 9)"
+    with pytest.raises(RuntimeError, match="killed by signal 9; perhaps memory ran out; its last line: update 5"):
+        Command([sys.executable, "-c", code], tmp_path / "log")()
 
 
 @pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
@@ -173,3 +234,12 @@ def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
         slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")
     with pytest.raises(UserError, match="has no value"):
         slurm_launcher(tmp_path, monkeypatch, "partition")
+
+
+def test_only_what_reads_back_as_written_is_a_number():
+    from launch.sweeps import slurm
+
+    options = {"account": "00123", "partition": "\u00b2", "nodelist": "\u0663", "gpus_per_node": "2", "mem_gb": "0"}
+    found = slurm._parameters([f"{name}={value}" for name, value in options.items()])
+    numbers = {"gpus_per_node": 2, "mem_gb": 0}
+    assert found == {"slurm_account": "00123", "slurm_partition": "\u00b2", "slurm_nodelist": "\u0663"} | numbers

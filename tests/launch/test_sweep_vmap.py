@@ -89,13 +89,37 @@ def test_a_failing_member_is_reported_and_tried_again_alone(planned, tmp_path, c
     assert len(together(tmp_path / "runs")) == 1 and (tmp_path / "runs" / "keep=0.9" / "starts").exists()
 
 
-def test_a_population_that_ends_without_results_fails_as_a_whole(planned, tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("sys.exit('error: out of memory')", "out of memory"),
+        ("os.kill(os.getpid(), 9)", "it was killed by signal 9; perhaps memory ran out"),
+    ],
+)
+def test_a_population_that_ends_without_results_fails_as_a_whole(planned, tmp_path, caplog, end, why):
     caplog.set_level("INFO")
     broken = tmp_path / "broken.py"
-    broken.write_text("import sys; sys.exit('error: out of memory')")
+    broken.write_text(f"import os, sys; {end}")
     launcher = PopulationLauncher(broken, broken, 1, 16)
     assert sweep.run_sweep(planned(*KEEPS), launcher, Console(file=io.StringIO())) == 1
-    assert {f"keep={keep} failed: out of memory" for keep in (0.1, 0.3, 0.5, 0.7)} <= set(caplog.messages)
+    assert {f"keep={keep} failed: {why}" for keep in (0.1, 0.3, 0.5, 0.7)} <= set(caplog.messages)
+
+
+def test_a_population_s_problem_is_not_told_of_another_that_works_beside_it(planned, tmp_path, caplog):
+    caplog.set_level("INFO")
+    broken = tmp_path / "broken.py"  # two of them write before one ends
+    broken.write_text(
+        "import pathlib, sys, time\n"
+        f"name, here = sys.argv[2], pathlib.Path({str(tmp_path)!r})\n"
+        "print(f'error: {name} is too wide', file=sys.stderr, flush=True)\n"
+        "(here / f'{name}.written').touch()\n"
+        "while len(list(here.glob('*.written'))) < 2: time.sleep(0.05)\n"
+        "sys.exit(1)\n"
+    )
+    launcher = PopulationLauncher(broken, broken, 2, 2)
+    assert sweep.run_sweep(planned(*KEEPS), launcher, Console(file=io.StringIO())) == 1
+    first = {0.1: 0.1, 0.3: 0.1, 0.5: 0.5, 0.7: 0.5}
+    assert {f"keep={keep} failed: keep={first[keep]} is too wide" for keep in first} <= set(caplog.messages)
 
 
 def test_a_signal_reaches_a_population_once(planned, tmp_path):

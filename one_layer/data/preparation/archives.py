@@ -88,7 +88,7 @@ def extract(archive: Path, names: Sequence[str], folder: Path) -> list[Path]:
         for name, part in parts.items():
             os.replace(part, folder / name)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{archive} is not a whole .tgz archive ({error}); download it again") from None
+        raise UserError(f"{archive} is not a whole .tgz archive ({error}); delete it and download it again") from None
     finally:
         for part in parts.values():
             part.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.preparation.archives import sha256
+from one_layer.errors import UserError
 from one_layer.files import write_atomically
 
 TOOLS = ("sacremoses", "subword-nmt", "numpy")  # the version of each can change a prepared text
@@ -29,6 +30,12 @@ def describe_files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
             lines = sum(1 for _ in file)
         found[path.name] = {"lines": lines, "bytes": path.stat().st_size, "sha256": sha256(path)}
     return found
+
+
+def refuse_finished(folder: Path) -> None:
+    """Raises: UserError for a folder with a manifest, which would not fit to the files of another preparation until its end."""
+    if (folder / NAME).exists():
+        raise UserError(f"{folder} already holds a prepared corpus; delete it or give another --out")
 
 
 def write_manifest(folder: Path, archives: Iterable[Path], outputs: Iterable[Path], facts: Mapping[str, Any]) -> None:
