@@ -102,8 +102,14 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     file, _, argument = config.partition(":")
     module = _load(file)
     listed = _listed(module, file, sweep)
+    first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
+    shared = _parsed(_plain_config(module, file, first), shared_words)[1]
     runs = []
     for overrides in listed:
+        if twice := sorted(shared.keys() & overrides.keys()):
+            raise UserError(
+                f"--config.{twice[0]} is given for all runs, but the sweep varies it; leave this option out"
+            )
         own = overrides.get(ARGUMENT, "")
         if own and argument:
             raise UserError(
@@ -112,8 +118,6 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
     _check_distinct("folder", runs, [run.name for run in runs])
     names = {str(run.folder): run.name for run in runs}
-    first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
-    shared = _parsed(_called(file, module.get_config, first), shared_words)[1]
     return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
 
 
@@ -164,6 +168,13 @@ def _called(file: str, function: Callable[..., Any], argument: str) -> Any:
         raise unloadable(file, error) from None
 
 
+def _plain_config(module: ModuleType, file: str, argument: str) -> ConfigDict:
+    plain = _called(file, module.get_config, argument)
+    if not isinstance(plain, ConfigDict):
+        raise no_config(file, plain)
+    return plain
+
+
 def _default_sweep(module: ModuleType) -> str:
     parameters = inspect.signature(module.sweep).parameters.values()
     return str(next((each.default for each in parameters), ""))
@@ -172,17 +183,13 @@ def _default_sweep(module: ModuleType) -> str:
 def _run(
     module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
 ) -> Run:
-    plain = _called(file, module.get_config, argument)
-    if not isinstance(plain, ConfigDict):
-        raise no_config(file, plain)
+    plain = _plain_config(module, file, argument)
     varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
     defaults = flatten(plain.to_dict())
     refuse_unknown("", varied, set(defaults))
     for key, value in varied.items():
         if value is None and defaults[key] is not None:
             raise UserError(f"the sweep gives {key} the value None, but the config has {defaults[key]!r}; give a value")
-        if any(word.startswith(f"--config.{key}=") for word in shared):
-            raise UserError(f"--config.{key} is given for all runs, but the sweep varies it; leave this option out")
     name = folder_name(overrides, defaults)
     filled = {key: _filled(value, workdir) for key, value in varied.items() if value is not None}
     words = [*shared, *(f"--config.{key}={value}" for key, value in filled.items())]
@@ -200,7 +207,7 @@ def _parsed(config: ConfigDict, words: list[str]) -> tuple[ConfigDict, dict[str,
 
     Raises: UserError for an unknown key, and for a value of another type.
     """
-    given = [word.removeprefix("--config.").partition("=")[0] for word in words if word.startswith("--config.")]
+    given = [option[1] for word in words if (option := re.match(r"--?config\.([^=]+)", word))]
     refuse_unknown("", given, set(flatten(config.to_dict())))
     parsed = flags.FlagValues()
     argv = ["sweep.py", *words]
