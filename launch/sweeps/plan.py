@@ -6,10 +6,12 @@ import hashlib
 import importlib.util
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +28,8 @@ from one_layer.runs.records import flatten, refuse_unknown
 
 ARGUMENT = "config"  # the key of overrides that stands for the argument of get_config; see configs/sweeps.py
 _FOLDER = "{sweep}"
+# Keys whose values may be folders of other runs, or files in them.
+_PLACES = ("model.embedding_path", "model.embedding_vocabulary", "train.init_from", "data.bpe_codes", "data.vocabulary")
 _LONGEST = 120  # characters of a folder's name
 
 
@@ -97,7 +101,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     """Plans the sweep `sweep` (empty: the config's default one) of `config`, which is FILE or FILE:ARGUMENT.
 
     `shared_words` are `--config.a.b=VALUE`, for all runs. Raises: UserError for a config or a sweep that does not exist, for unknown
-    keys and values of another type, and for two runs with the same folder.
+    keys and values of another type, for two runs with the same folder, and for runs that need each other.
     """
     file, _, argument = config.partition(":")
     module = _load(file)
@@ -117,8 +121,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
             )
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
     _check_distinct("folder", runs, [run.name for run in runs])
-    names = {str(run.folder): run.name for run in runs}
-    return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
+    return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs))
 
 
 def _load(file: str) -> ModuleType:
@@ -259,10 +262,27 @@ def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:
             raise UserError(f"two runs of the sweep have the same {what}: {same}; leave one of them out")
 
 
-def _linked(run: Run, names: dict[str, str]) -> Run:
-    """The run with the names of the other runs whose folders its config holds."""
-    found = {names[value] for value in flatten(run.config).values() if isinstance(value, str) and value in names}
-    return Run(run.name, run.folder, run.varied, run.config, run.words, tuple(sorted(found)))
+def _linked(runs: list[Run]) -> list[Run]:
+    """The runs, each with the names of those whose folders it reads, or files in them.
+
+    Raises: UserError if a run needs itself, or if runs need each other.
+    """
+    folders = {run.name: Path(os.path.abspath(run.folder)) for run in runs}
+    needs = {}
+    for run in runs:
+        config = flatten(run.config)
+        places = [Path(os.path.abspath(config[key])) for key in _PLACES if config.get(key)]
+        needs[run.name] = tuple(name for name in folders if any(each.is_relative_to(folders[name]) for each in places))
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        first, *others = reversed(error.args[1])
+        raise UserError(
+            f"the run {first} needs the run {', which needs the run '.join(others)}, so it could never begin; its paths "
+            f"(train.init_from, model.embedding_path) must name runs that can be trained before it, for instance outside of "
+            f"{folders[first].parent}"
+        ) from None
+    return [replace(run, needs=needs[run.name]) for run in runs]
 
 
 def command_line(main: Path, run: Run) -> list[str]:

@@ -33,6 +33,9 @@ def sweep(name="small"):
             {"model.embedding_path": "{sweep}/dense,keep=0.3"}, {"config": "dense", "model.keep": 0.3},
             {"config": "dense", "model.keep": 0.9}, {"config": "dense", "model.embedding_path": "{sweep}/dense,keep=0.9"},
         ],
+        "mutual": [
+            {"model.embedding_path": "{sweep}/dense"}, {"config": "dense", "model.embedding_path": "{sweep}/default"},
+        ],
         "unknown": vary("model.kep", 0.3),
         "mistyped": vary("model.keep", "half"),
         "twice": [{"seed": 1}, {"model.keep": 0.5}],

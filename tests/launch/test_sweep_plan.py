@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from launch import sweep
@@ -28,6 +30,11 @@ from one_layer.errors import UserError
         ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
         ("one", [], r"holds 5, which is no run"),
         ("keyless", [], r"holds \{1: 2\}, which is no run"),
+        (
+            "mutual",
+            [],
+            "(default needs the run dense, which needs the run default|dense needs .* default, .* dense), so it could",
+        ),
         ("nothing", [], r"the sweep gives model\.keep the value None, but the config has 0\.5"),
         ("misnamed", [], "sparse is unknown"),
     ],
@@ -102,6 +109,33 @@ def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
     with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
         sweep.main(words)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_needs_itself_is_refused(planned, tmp_path):
+    """As with --config.train.init_from=RUN for all runs, where RUN is one of them."""
+    with pytest.raises(
+        UserError, match=rf"the run default needs the run default, so .* outside of {tmp_path / 'runs'}$"
+    ):
+        planned("small", f"--config.model.embedding_path={tmp_path / 'runs' / 'default'}")
+
+
+@pytest.mark.parametrize(
+    "path", ["runs/seed=2", "./runs/seed=2/", "runs/../runs/seed=2", "{absolute}/runs/seed=2/codes"]
+)
+def test_a_run_is_found_by_every_path_to_its_folder(config, tmp_path, monkeypatch, path):
+    """Whether the folder of the sweep is given as a relative path or as an absolute one."""
+    monkeypatch.chdir(tmp_path)
+    runs = [{"seed": 2}, {"model.embedding_path": path.format(absolute=tmp_path)}]
+    config.write_text(f"{config.read_text()}\ndef sweep():\n    return {runs}\n")
+    for workdir in (Path("runs"), tmp_path / "runs"):
+        plan = plans.make(str(config), "", [], workdir)
+        assert [run.needs for run in plan.runs] == [(), ("seed=2",)]
+
+
+def test_a_value_that_is_no_path_names_no_run(config):
+    """Though the run `dense` of a sweep in the current folder is the folder `dense`, and has dense weights."""
+    plan = plans.make(str(config), "named", [], Path("."))
+    assert [run.needs for run in plan.runs] == [(), ()]
 
 
 def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
