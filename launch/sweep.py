@@ -24,6 +24,7 @@ from rich.console import Console
 from launch import command
 from launch.sweeps import plan as plans
 from launch.sweeps import table
+from launch.sweeps.claim import claim
 from launch.sweeps.display import Display
 from launch.sweeps.jobs import Launcher, LocalLauncher
 from launch.sweeps.plan import Plan
@@ -46,7 +47,7 @@ def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
     Raises: UserError if the folder holds another sweep, or if another process works in it.
     """
     with locked(plan.workdir, "runs this sweep"):
-        plan.claim()
+        claim(plan)
         queue = Queue(plan, launcher)
         table.write(plan, queue.states)
         done = sum(state == FINISHED for state in queue.states.values())

@@ -22,8 +22,7 @@ from ml_collections import ConfigDict, config_flags
 
 from one_layer.command import no_config, sentence, unloadable
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
-from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
+from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten, refuse_unknown
 
 ARGUMENT = "config"  # the key of overrides that stands for the argument of get_config; see configs/sweeps.py
@@ -59,42 +58,6 @@ class Plan:
     shared: dict[str, Any]
     workdir: Path
     runs: list[Run]
-
-    def claim(self) -> None:
-        """Checks that the folder is new or holds this sweep, and records the sweep there. A sweep may have grown.
-
-        Raises: UserError, which names what differs, for a folder with another sweep or other files.
-        """
-        path = self.workdir / SWEEP_FILE
-        now = json.loads(json.dumps(self._record()))
-        if path.exists():
-            self._compare(read_object(path), now)
-        elif RunPaths(self.workdir).holds_run or self.workdir.is_file():
-            raise UserError(f"{self.workdir} is no folder of a sweep, but a run or a file; give another --workdir")
-        write_atomically(path, json.dumps(now, indent=1) + "\n")
-
-    def _record(self) -> dict[str, Any]:
-        runs = {run.name: {"varied": run.varied, "words": run.words, "config": run.config} for run in self.runs}
-        return {"config": self.config, "sweep": self.sweep, "shared": self.shared, "runs": runs}
-
-    def _compare(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        for key, flag in (("config", "--config"), ("sweep", "--sweep")):
-            if before.get(key) != now[key]:
-                raise UserError(
-                    f"{self.workdir} holds another sweep ({flag}={before.get(key)}, not {now[key]}); give another --workdir"
-                )
-        runs = before.get("runs", {})
-        for name in now["runs"].keys() & runs.keys():
-            there, here = flatten(runs[name]["config"]), flatten(now["runs"][name]["config"])
-            # A key that only one of them has came with another version of the program, where it has its default value.
-            differing = sorted(key for key in there.keys() & here.keys() if there[key] != here[key])
-            if differing:
-                values = "; ".join(f"{key}: {there[key]!r} there, {here[key]!r} here" for key in differing)
-                raise UserError(
-                    f"{self.workdir} holds this sweep with another config of {name} ({values}); give another --workdir, or the "
-                    "same values"
-                )
-        now["runs"] = {**runs, **now["runs"]}
 
 
 def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Plan:

@@ -17,9 +17,10 @@ def get_config(arg="one_layer"):
     return ConfigDict({
         "seed": 1,
         "model": {"weights": arg, "keep": 0.5, "embedding_path": ""},
-        "data": {"seed": 1, "tests": ("test",)},
-        "train": {"updates": 10, "epochs": 0},
+        "data": {"source": "text", "directory": "text", "seed": 1, "tests": ("test",)},
+        "train": {"updates": 10, "epochs": 0, "log_every": 5},
         "optim": {"warmup": config_dict.placeholder(int)},
+        "evaluation": {"beam": 5},
     })
 
 def sweep(name="small"):

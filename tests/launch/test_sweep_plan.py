@@ -8,6 +8,7 @@ import pytest
 
 from launch import sweep
 from launch.sweeps import plan as plans
+from launch.sweeps.claim import claim
 from launch.sweeps.plan import folder_name
 from one_layer.errors import UserError
 
@@ -47,7 +48,7 @@ def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
 
 def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
     plan = planned("numpy")
-    plan.claim()
+    claim(plan)
     assert [(run.config["seed"], run.config["model"]["keep"]) for run in plan.runs] == [
         (seed, keep) for seed in (1, 2) for keep in (0.25, 0.5)
     ]
