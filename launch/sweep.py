@@ -76,7 +76,8 @@ def resolved(plan: Plan) -> Plan:
 
     Raises: UserError, which names the run, for values that cannot be used, and for two runs whose resolved configs are the same.
     """
-    from one_layer.runs.settings import resolve  # late: it imports JAX
+    from one_layer.models.records import Masks  # late: they import JAX
+    from one_layer.runs.settings import resolve
 
     runs = []
     for run in plan.runs:
@@ -84,7 +85,7 @@ def resolved(plan: Plan) -> Plan:
             runs.append(dataclasses.replace(run, config=resolve(run.config).raw))
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
-    plans.check_configs(runs)
+    plans.check_configs(runs, [f"model.{each.name}" for each in dataclasses.fields(Masks)])
     return dataclasses.replace(plan, runs=runs)
 
 

@@ -212,9 +212,19 @@ def _short(key: str, config: Iterable[str]) -> str:
     return last if sum(each.rpartition(".")[2] == last for each in config) == 1 or "." not in key else key
 
 
-def check_configs(runs: list[Run]) -> None:
-    """Raises: UserError if two runs have the same config. The configs are resolved ones: others may differ and mean the same."""
-    _check_distinct("config", runs, [json.dumps(run.config, sort_keys=True) for run in runs])
+def check_configs(runs: list[Run], of_masks: Iterable[str]) -> None:
+    """Raises: UserError if two runs have the same config. The configs are resolved ones: others may differ and mean the same.
+
+    In dense models, the keys `of_masks` may differ and mean nothing.
+    """
+    configs = [flatten(run.config) for run in runs]
+    _check_distinct("config", runs, [json.dumps(each, sort_keys=True) for each in configs])
+    for each in configs:
+        if each["model.weights"] == "dense":
+            each.update(dict.fromkeys(of_masks))
+    _check_distinct(
+        "config, because a dense model has no masks", runs, [json.dumps(each, sort_keys=True) for each in configs]
+    )
 
 
 def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:

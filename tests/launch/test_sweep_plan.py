@@ -150,3 +150,14 @@ def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
         UserError, match=r"same config: \{\} and \{'model\.embedding': 'masked'\}; leave one of them out$"
     ):
         sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"])
+
+
+def test_dense_runs_that_differ_only_in_their_masks_are_refused(tmp_path, capsys):
+    """The sweep varies model.keep, which a dense model has no use for."""
+    words = [f"--workdir={tmp_path / 'runs'}", "--config.data.directory=there", "--dry_run"]
+    with pytest.raises(
+        UserError, match=r"the same config, because a dense model has no masks: \{'model\.keep': 0\.3\} and"
+    ):
+        sweep.main(["--config=configs/lm.py:dense_mini", *words])
+    assert sweep.main(["--config=configs/lm.py:one_layer_mini", *words]) == 0
+    assert capsys.readouterr().out.count("main.py") == 3
