@@ -107,6 +107,7 @@ def main(argv: list[str]) -> int:
     _check_together(arguments, rest)
     plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
     plan = resolved(plan)
+    launcher = _launcher(arguments)
     if arguments.vmap:
         for line in describe(plan.runs, arguments.members or MEMBERS):
             log.info(line)
@@ -115,7 +116,7 @@ def main(argv: list[str]) -> int:
             if not run.paths.result_file.exists():
                 print(shlex.join(["python", "main.py", *run.words]))
         return 0
-    return run_sweep(plan, _launcher(arguments), Console(stderr=True))
+    return run_sweep(plan, launcher, Console(stderr=True))
 
 
 def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
@@ -124,6 +125,8 @@ def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
         raise UserError("a sweep trains each run in one process; leave --distributed, --processes and --process out")
     if arguments.vmap and arguments.launcher == "slurm":
         raise UserError("--vmap trains on this machine; leave it out, or give --launcher=local")
+    if arguments.slurm and arguments.launcher != "slurm":
+        raise UserError(f"--slurm={arguments.slurm[0]} is only used with --launcher=slurm; add that, or leave it out")
     if arguments.members and not arguments.vmap:
         raise UserError(f"--members={arguments.members} is only used with --vmap; add that, or leave it out")
 
@@ -133,8 +136,6 @@ def _launcher(arguments: argparse.Namespace) -> Launcher:
         from launch.sweeps.slurm import SlurmLauncher
 
         return SlurmLauncher(ROOT, arguments.workdir, arguments.jobs, arguments.slurm)
-    if arguments.slurm:
-        raise UserError(f"--slurm={arguments.slurm[0]} is only used with --launcher=slurm; add that, or leave it out")
     if arguments.vmap:
         return PopulationLauncher(POPULATION, MAIN, arguments.jobs, arguments.members or MEMBERS)
     return LocalLauncher(MAIN, arguments.jobs)

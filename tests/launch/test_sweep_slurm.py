@@ -173,3 +173,17 @@ def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
         slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")
     with pytest.raises(UserError, match="has no value"):
         slurm_launcher(tmp_path, monkeypatch, "partition")
+
+
+def test_a_dry_run_checks_slurm_s_options_and_leaves_nothing(tmp_path, cluster, capsys):
+    words = [
+        "--config=configs/toy.py",
+        "--sweep=short",
+        f"--workdir={tmp_path / 'runs'}",
+        "--dry_run",
+        "--launcher=slurm",
+    ]
+    with pytest.raises(UserError, match="--slurm=nonsense has no value"):
+        sweep.main([*words, "--slurm=nonsense"])
+    assert sweep.main([*words, "--slurm=partition=gpu"]) == 0
+    assert capsys.readouterr().out.count("main.py") == 12 and not (tmp_path / "runs").exists()
