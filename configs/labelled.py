@@ -25,10 +25,10 @@ EPOCHS, UPDATES = 40, 2000
 def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
     """Returns the config. `arg` is weights and size, for instance dense_cpu."""
     config = classification.get_config("labelled", arg, EPOCHS)
-    data, lr = config.data, config.optim.lr
+    data, lr, schedule = config.data, config.optim.lr, config.optim.schedule
     data.source, data.tfds_name, data.labels = "labelled", "", "from_train"
     data.train, data.valid, data.tests = "train", "valid", ("test",)
     config.train.updates = UPDATES
     text.leave_open(config)
-    config.optim.lr = lr  # measured for classifiers
+    config.optim.lr, config.optim.schedule = lr, schedule  # measured for classifiers, or those of RoBERTa's fine-tuning
     return config

@@ -14,7 +14,14 @@ The argument is WEIGHTS_SIZE plus any variants, joined by _. WEIGHTS is dense, o
 | one_layer_deeper_pretrained | One-layer Random Trans_deeper | 21.76 | 25M |
 | multi_layer_base | Fig. 2: about the same as one_layer_base at every keep | not given as a number | |
 
-The scores are tokenised BLEU of one seed, with the average of the last 10 epochs, beam 5 and length penalty 1. The paper does not
+The scores are tokenised BLEU of one seed, with the average of the last 10 epochs, beam 5 and length penalty 1. The results.csv of a sweep
+has the scores of the best checkpoint instead; this scores the average of each run, and a report then shows both (docs/sweeps.md):
+
+    for run in runs/table1/*/result.json; do
+        python main.py --mode=evaluate --workdir="$(dirname "$run")" --checkpoint=average:10
+    done
+
+The paper does not
 mention compound splitting, and its commands do not split compounds. The paper gives no training time; it used eight V100 with
 8 x 4,096 tokens per update, which are 8 micro-batches here.
 
@@ -25,6 +32,10 @@ from `pretrained/wider/model.pt`, of width 1024, with dictionaries of the same n
 take the embeddings from a dense run of this project, give
 
     --config.model.embedding_source=run --config.model.embedding_path=runs/dense_base
+
+These keys are for single runs. The sweeps figure3 and table1 also have dense models, which take no embeddings, so there these keys are
+refused, and the checkpoints must lie in pretrained/. The sweeps of configs/multi30k.py show how runs take the embeddings of a dense
+run of the same sweep.
 
 The tables are fixed, and masked like every other matrix, as in the paper's code and in the counts of Table 1. `frozen` removes the
 masks from the embeddings. The text must use the BPE of the checkpoint, because rows are matched by token; the share of tokens found

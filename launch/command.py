@@ -8,23 +8,31 @@ import signal
 import sys
 from collections.abc import Callable
 
-from one_layer.command import in_utf8, say
+from one_layer.command import exit_unread, in_utf8, say
 from one_layer.errors import UserError
 
 
 def run(main: Callable[[], None]) -> None:
-    """Calls `main`. If a user's mistake or a file stops it, prints one sentence and exits with code 2; for full memory, with code 1."""
+    """Calls `main`. If a user's mistake or a file stops it, prints one sentence and exits with code 2; for full memory, with code 1.
+
+    Ctrl-C and a closed pipe exit with 128 + the signal's number, as shells expect.
+    """
     in_utf8()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
-        main()
+        try:
+            main()
+        finally:
+            sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
     except (UserError, MemoryError, RuntimeError) as error:
         if (code := say(error)) is None:
             raise
         sys.exit(code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)  # the exit code that shells use
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        exit_unread()
     except OSError as error:
         where = f"{error.filename or 'a file'}: {error.strerror or error}"
         sys.exit(say(UserError(f"{where}; give folders and files that can be read and written")))

@@ -28,9 +28,8 @@ from one_layer.errors import UserError
 from one_layer.report import shapes
 from one_layer.report.reading import planned_runs
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
-from one_layer.runs.records import changes_scores, flatten
+from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 
-_PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary")
 _COMPARED = {"config": {}, "test": shapes.RESULT["test?"], "valid": {"score": float}, "train_seconds": float}
 _PLACES_OF_RUNS = ("model.embedding_path", "model.embedding_vocabulary", "train.init_from")
 
@@ -76,7 +75,7 @@ def _pair(name: str, runs: tuple[RunPaths, RunPaths], homes: list[tuple[Path, ..
     differing = [key for key in sorted(one.keys() & other.keys()) if one[key] != other[key] and changes_scores(key)]
     texts = [result.get("data") for result in results]
     if texts[0] and texts[0] == texts[1]:
-        differing = [key for key in differing if key not in _PLACES_OF_TEXT]
+        differing = [key for key in differing if key not in PLACES_OF_TEXT]
     if differing:
         raise UserError(
             f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config, on the same text"

@@ -24,6 +24,7 @@ from rich.console import Console
 from launch import command
 from launch.sweeps import plan as plans
 from launch.sweeps import table
+from launch.sweeps.claim import claim
 from launch.sweeps.display import Display
 from launch.sweeps.jobs import Launcher, LocalLauncher
 from launch.sweeps.plan import Plan
@@ -46,7 +47,7 @@ def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
     Raises: UserError if the folder holds another sweep, or if another process works in it.
     """
     with locked(plan.workdir, "runs this sweep"):
-        plan.claim()
+        claim(plan)
         queue = Queue(plan, launcher)
         table.write(plan, queue.states)
         done = sum(state == FINISHED for state in queue.states.values())
@@ -75,7 +76,8 @@ def resolved(plan: Plan) -> Plan:
 
     Raises: UserError, which names the run, for values that cannot be used, and for two runs whose resolved configs are the same.
     """
-    from one_layer.runs.settings import resolve  # late: it imports JAX
+    from one_layer.models.records import Masks  # late: they import JAX
+    from one_layer.runs.settings import resolve
 
     runs = []
     for run in plan.runs:
@@ -83,7 +85,7 @@ def resolved(plan: Plan) -> Plan:
             runs.append(dataclasses.replace(run, config=resolve(run.config).raw))
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
-    plans.check_configs(runs)
+    plans.check_configs(runs, [f"model.{each.name}" for each in dataclasses.fields(Masks)])
     return dataclasses.replace(plan, runs=runs)
 
 
@@ -105,6 +107,7 @@ def main(argv: list[str]) -> int:
     _check_together(arguments, rest)
     plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
     plan = resolved(plan)
+    launcher = _launcher(arguments)
     if arguments.vmap:
         for line in describe(plan.runs, arguments.members or MEMBERS):
             log.info(line)
@@ -113,7 +116,7 @@ def main(argv: list[str]) -> int:
             if not run.paths.result_file.exists():
                 print(shlex.join(["python", "main.py", *run.words]))
         return 0
-    return run_sweep(plan, _launcher(arguments), Console(stderr=True))
+    return run_sweep(plan, launcher, Console(stderr=True))
 
 
 def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
@@ -122,6 +125,8 @@ def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
         raise UserError("a sweep trains each run in one process; leave --distributed, --processes and --process out")
     if arguments.vmap and arguments.launcher == "slurm":
         raise UserError("--vmap trains on this machine; leave it out, or give --launcher=local")
+    if arguments.slurm and arguments.launcher != "slurm":
+        raise UserError(f"--slurm={arguments.slurm[0]} is only used with --launcher=slurm; add that, or leave it out")
     if arguments.members and not arguments.vmap:
         raise UserError(f"--members={arguments.members} is only used with --vmap; add that, or leave it out")
 
@@ -131,8 +136,6 @@ def _launcher(arguments: argparse.Namespace) -> Launcher:
         from launch.sweeps.slurm import SlurmLauncher
 
         return SlurmLauncher(ROOT, arguments.workdir, arguments.jobs, arguments.slurm)
-    if arguments.slurm:
-        raise UserError(f"--slurm={arguments.slurm[0]} is only used with --launcher=slurm; add that, or leave it out")
     if arguments.vmap:
         return PopulationLauncher(POPULATION, MAIN, arguments.jobs, arguments.members or MEMBERS)
     return LocalLauncher(MAIN, arguments.jobs)

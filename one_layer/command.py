@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from absl import logging as absl_logging
 
@@ -69,16 +70,19 @@ def ended(command: Callable[[], None]) -> None:
         goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
         print(f"interrupted{goes_on}", file=sys.stderr)
         os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
-    except (
-        BrokenPipeError
-    ):  # for instance `| head`; stdout goes to /dev/null so that Python's last flush does not fail too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+    except BrokenPipeError:
+        exit_unread()
     except OSError as error:
         if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
             raise  # the error is not about a file, so another path would not help
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
+
+
+def exit_unread() -> NoReturn:
+    """Ends the program after nobody reads its output any more, for instance in `| head`, with the exit code that shells expect."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush does not fail too
+    sys.exit(128 + signal.SIGPIPE)
 
 
 def unloadable(config: str, error: Exception) -> UserError:

@@ -6,10 +6,12 @@ import hashlib
 import importlib.util
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,12 +22,13 @@ from ml_collections import ConfigDict, config_flags
 
 from one_layer.command import no_config, sentence, unloadable
 from one_layer.errors import UserError
-from one_layer.files import write_atomically
-from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
+from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten, refuse_unknown
 
 ARGUMENT = "config"  # the key of overrides that stands for the argument of get_config; see configs/sweeps.py
 _FOLDER = "{sweep}"
+# Keys whose values may be folders of other runs, or files in them.
+_PLACES = ("model.embedding_path", "model.embedding_vocabulary", "train.init_from", "data.bpe_codes", "data.vocabulary")
 _LONGEST = 120  # characters of a folder's name
 
 
@@ -56,54 +59,24 @@ class Plan:
     workdir: Path
     runs: list[Run]
 
-    def claim(self) -> None:
-        """Checks that the folder is new or holds this sweep, and records the sweep there. A sweep may have grown.
-
-        Raises: UserError, which names what differs, for a folder with another sweep or other files.
-        """
-        path = self.workdir / SWEEP_FILE
-        now = json.loads(json.dumps(self._record()))
-        if path.exists():
-            self._compare(read_object(path), now)
-        elif RunPaths(self.workdir).holds_run or self.workdir.is_file():
-            raise UserError(f"{self.workdir} is no folder of a sweep, but a run or a file; give another --workdir")
-        write_atomically(path, json.dumps(now, indent=1) + "\n")
-
-    def _record(self) -> dict[str, Any]:
-        runs = {run.name: {"varied": run.varied, "words": run.words, "config": run.config} for run in self.runs}
-        return {"config": self.config, "sweep": self.sweep, "shared": self.shared, "runs": runs}
-
-    def _compare(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        for key, flag in (("config", "--config"), ("sweep", "--sweep")):
-            if before.get(key) != now[key]:
-                raise UserError(
-                    f"{self.workdir} holds another sweep ({flag}={before.get(key)}, not {now[key]}); give another --workdir"
-                )
-        runs = before.get("runs", {})
-        for name in now["runs"].keys() & runs.keys():
-            there, here = flatten(runs[name]["config"]), flatten(now["runs"][name]["config"])
-            # A key that only one of them has came with another version of the program, where it has its default value.
-            differing = sorted(key for key in there.keys() & here.keys() if there[key] != here[key])
-            if differing:
-                values = "; ".join(f"{key}: {there[key]!r} there, {here[key]!r} here" for key in differing)
-                raise UserError(
-                    f"{self.workdir} holds this sweep with another config of {name} ({values}); give another --workdir, or the "
-                    "same values"
-                )
-        now["runs"] = {**runs, **now["runs"]}
-
 
 def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Plan:
     """Plans the sweep `sweep` (empty: the config's default one) of `config`, which is FILE or FILE:ARGUMENT.
 
     `shared_words` are `--config.a.b=VALUE`, for all runs. Raises: UserError for a config or a sweep that does not exist, for unknown
-    keys and values of another type, and for two runs with the same folder.
+    keys and values of another type, for two runs with the same folder, and for runs that need each other.
     """
     file, _, argument = config.partition(":")
     module = _load(file)
     listed = _listed(module, file, sweep)
+    first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
+    shared = _parsed(_plain_config(module, file, first), shared_words)[1]
     runs = []
     for overrides in listed:
+        if twice := sorted(shared.keys() & overrides.keys()):
+            raise UserError(
+                f"--config.{twice[0]} is given for all runs, but the sweep varies it; leave this option out"
+            )
         own = overrides.get(ARGUMENT, "")
         if own and argument:
             raise UserError(
@@ -111,10 +84,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
             )
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
     _check_distinct("folder", runs, [run.name for run in runs])
-    names = {str(run.folder): run.name for run in runs}
-    first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
-    shared = _parsed(_called(file, module.get_config, first), shared_words)[1]
-    return Plan(config, sweep or _default_sweep(module), shared, workdir, [_linked(run, names) for run in runs])
+    return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs))
 
 
 def _load(file: str) -> ModuleType:
@@ -164,6 +134,13 @@ def _called(file: str, function: Callable[..., Any], argument: str) -> Any:
         raise unloadable(file, error) from None
 
 
+def _plain_config(module: ModuleType, file: str, argument: str) -> ConfigDict:
+    plain = _called(file, module.get_config, argument)
+    if not isinstance(plain, ConfigDict):
+        raise no_config(file, plain)
+    return plain
+
+
 def _default_sweep(module: ModuleType) -> str:
     parameters = inspect.signature(module.sweep).parameters.values()
     return str(next((each.default for each in parameters), ""))
@@ -172,17 +149,13 @@ def _default_sweep(module: ModuleType) -> str:
 def _run(
     module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
 ) -> Run:
-    plain = _called(file, module.get_config, argument)
-    if not isinstance(plain, ConfigDict):
-        raise no_config(file, plain)
+    plain = _plain_config(module, file, argument)
     varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
     defaults = flatten(plain.to_dict())
     refuse_unknown("", varied, set(defaults))
     for key, value in varied.items():
         if value is None and defaults[key] is not None:
             raise UserError(f"the sweep gives {key} the value None, but the config has {defaults[key]!r}; give a value")
-        if any(word.startswith(f"--config.{key}=") for word in shared):
-            raise UserError(f"--config.{key} is given for all runs, but the sweep varies it; leave this option out")
     name = folder_name(overrides, defaults)
     filled = {key: _filled(value, workdir) for key, value in varied.items() if value is not None}
     words = [*shared, *(f"--config.{key}={value}" for key, value in filled.items())]
@@ -200,7 +173,7 @@ def _parsed(config: ConfigDict, words: list[str]) -> tuple[ConfigDict, dict[str,
 
     Raises: UserError for an unknown key, and for a value of another type.
     """
-    given = [word.removeprefix("--config.").partition("=")[0] for word in words if word.startswith("--config.")]
+    given = [option[1] for word in words if (option := re.match(r"--?config\.([^=]+)", word))]
     refuse_unknown("", given, set(flatten(config.to_dict())))
     parsed = flags.FlagValues()
     argv = ["sweep.py", *words]
@@ -239,9 +212,19 @@ def _short(key: str, config: Iterable[str]) -> str:
     return last if sum(each.rpartition(".")[2] == last for each in config) == 1 or "." not in key else key
 
 
-def check_configs(runs: list[Run]) -> None:
-    """Raises: UserError if two runs have the same config. The configs are resolved ones: others may differ and mean the same."""
-    _check_distinct("config", runs, [json.dumps(run.config, sort_keys=True) for run in runs])
+def check_configs(runs: list[Run], of_masks: Iterable[str]) -> None:
+    """Raises: UserError if two runs have the same config. The configs are resolved ones: others may differ and mean the same.
+
+    In dense models, the keys `of_masks` may differ and mean nothing.
+    """
+    configs = [flatten(run.config) for run in runs]
+    _check_distinct("config", runs, [json.dumps(each, sort_keys=True) for each in configs])
+    for each in configs:
+        if each["model.weights"] == "dense":
+            each.update(dict.fromkeys(of_masks))
+    _check_distinct(
+        "config, because a dense model has no masks", runs, [json.dumps(each, sort_keys=True) for each in configs]
+    )
 
 
 def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:
@@ -252,10 +235,27 @@ def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:
             raise UserError(f"two runs of the sweep have the same {what}: {same}; leave one of them out")
 
 
-def _linked(run: Run, names: dict[str, str]) -> Run:
-    """The run with the names of the other runs whose folders its config holds."""
-    found = {names[value] for value in flatten(run.config).values() if isinstance(value, str) and value in names}
-    return Run(run.name, run.folder, run.varied, run.config, run.words, tuple(sorted(found)))
+def _linked(runs: list[Run]) -> list[Run]:
+    """The runs, each with the names of those whose folders it reads, or files in them.
+
+    Raises: UserError if a run needs itself, or if runs need each other.
+    """
+    folders = {run.name: Path(os.path.abspath(run.folder)) for run in runs}
+    needs = {}
+    for run in runs:
+        config = flatten(run.config)
+        places = [Path(os.path.abspath(config[key])) for key in _PLACES if config.get(key)]
+        needs[run.name] = tuple(name for name in folders if any(each.is_relative_to(folders[name]) for each in places))
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        first, *others = reversed(error.args[1])
+        raise UserError(
+            f"the run {first} needs the run {', which needs the run '.join(others)}, so it could never begin; its paths "
+            f"(train.init_from, model.embedding_path) must name runs that can be trained before it, for instance outside of "
+            f"{folders[first].parent}"
+        ) from None
+    return [replace(run, needs=needs[run.name]) for run in runs]
 
 
 def command_line(main: Path, run: Run) -> list[str]:

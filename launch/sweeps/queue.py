@@ -53,16 +53,17 @@ class Queue:
         return WAITING in self.states.values() or bool(self._jobs)
 
     def _start(self) -> None:
+        waiting = [run for run in self.plan.runs if self.states[run.name] == WAITING]
         ready = []
-        for run in self.plan.runs:
-            if self.states[run.name] != WAITING:
-                continue
+        for run in waiting:
             failed = [name for name in run.needs if self.states[name] == FAILED]
             if failed:
                 self.states[run.name] = FAILED
                 self.problems[run.name] = f"it needs the run {failed[0]}, which failed"
             elif all(self.states[name] == FINISHED for name in run.needs):
                 ready.append(run)
+        failing = any(self.states[run.name] == FAILED for run in waiting)
+        assert ready or failing or self._jobs or not waiting, "runs wait for each other"  # `plan` refuses such runs
         chosen = self._launcher.choose(ready, len(self._jobs))
         for run, job in zip(chosen, self._launcher.start(chosen) if chosen else [], strict=True):
             self._jobs[run.name] = job

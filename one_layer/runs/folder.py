@@ -18,14 +18,13 @@ from one_layer.runs import frozen
 from one_layer.runs.lock import locked
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, may_change, resolve, with_values
+from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, changes, may_change, resolve, with_values
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
 
 Variables = dict[str, Any]
 
-_FILES = ("data.bpe_codes", "data.vocabulary")  # reading the text again checks that their content is the run's
 _LONGER = (
     ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so this run cannot be made longer. To train longer, start "
     "anew in another --workdir with more updates, or with optim.schedule=inverse_sqrt, whose runs can be continued"
@@ -74,16 +73,11 @@ class RunFolder(RunPaths):
                 raise UserError(f"{self} holds checkpoints but no config.json; give a new --workdir")
             return False
         # Both are resolved: a key that an earlier version did not write has its default value.
-        before, now = (flatten(json.loads(json.dumps(each.raw))) for each in (self.read_config(), run))
-        differing = [
-            name
-            for name in sorted(before.keys() | now.keys())
-            if before.get(name) != now.get(name) and not (name in OPEN and now[name] is None)
-        ]
-        fatal = [name for name in differing if not may_change(name, run) and not _moved(name, before, now)]
+        before = flatten(json.loads(json.dumps(self.read_config().raw)))
+        fatal = {name: each for name, each in changes(before, run).items() if not may_change(name, each, run)}
         if fatal:
-            keys = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in fatal)
-            longer = _LONGER.format(run.optim.schedule) if set(fatal) <= {"train.updates", "train.epochs"} else ""
+            keys = "; ".join(f"{name}: {there!r} there, {here!r} here" for name, (there, here) in fatal.items())
+            longer = _LONGER.format(run.optim.schedule) if fatal.keys() <= {"train.updates", "train.epochs"} else ""
             raise UserError(
                 f"{self} holds a run with another config ({keys}); give another --workdir, or the same values{longer}"
             )
@@ -232,8 +226,3 @@ class RunFolder(RunPaths):
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
         write_atomically(self.result_file, json.dumps(result, indent=1) + "\n")
-
-
-def _moved(name: str, before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a key names a file in both configs, by different paths."""
-    return name in _FILES and bool(before.get(name)) and bool(now.get(name))

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from configs import classification, mnli, paper, qqp, sst2
+from configs import classification, labelled, mnli, paper, qqp, sst2
 from one_layer.models import build
 from one_layer.models.families import label_count
 from one_layer.runs.settings import resolve
@@ -68,3 +68,12 @@ def test_a_figure_has_every_keep_of_both_sizes_and_the_dense_encoder(module):
 def test_an_unknown_argument_is_refused(argument):
     with pytest.raises(ValueError, match=r"qqp.py:.* is unknown; give dense_, .* and one of base, large, cpu"):
         classification.get_config("qqp", argument, 1)
+
+
+@pytest.mark.parametrize(
+    ("arg", "schedule"), [("dense_roberta_base", "linear"), ("one_layer_base", "linear"), ("one_layer_cpu", "cosine")]
+)
+def test_own_texts_have_the_schedule_of_the_size(arg, schedule):
+    """RoBERTa's fine-tuning has a linear one (Liu et al. 2019, table 10), whatever the text is."""
+    for module in (labelled, qqp):
+        assert module.get_config(arg).optim.schedule == schedule

@@ -17,9 +17,10 @@ def get_config(arg="one_layer"):
     return ConfigDict({
         "seed": 1,
         "model": {"weights": arg, "keep": 0.5, "embedding_path": ""},
-        "data": {"seed": 1, "tests": ("test",)},
-        "train": {"updates": 10, "epochs": 0},
+        "data": {"source": "text", "directory": "text", "seed": 1, "tests": ("test",)},
+        "train": {"updates": 10, "epochs": 0, "log_every": 5},
         "optim": {"warmup": config_dict.placeholder(int)},
+        "evaluation": {"beam": 5},
     })
 
 def sweep(name="small"):
@@ -32,6 +33,9 @@ def sweep(name="small"):
         "linked": [
             {"model.embedding_path": "{sweep}/dense,keep=0.3"}, {"config": "dense", "model.keep": 0.3},
             {"config": "dense", "model.keep": 0.9}, {"config": "dense", "model.embedding_path": "{sweep}/dense,keep=0.9"},
+        ],
+        "mutual": [
+            {"model.embedding_path": "{sweep}/dense"}, {"config": "dense", "model.embedding_path": "{sweep}/default"},
         ],
         "unknown": vary("model.kep", 0.3),
         "mistyped": vary("model.keep", "half"),

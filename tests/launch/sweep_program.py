@@ -19,6 +19,7 @@ keep = float(given.get("config.model.keep", 0.5))
 starts = folder / "starts"
 starts.write_text(str(int(starts.read_text()) + 1 if starts.exists() else 1))
 (folder / "config.json").write_text("{}")
+(folder / "words").write_text(" ".join(sys.argv[1:]))
 (folder / "metrics.jsonl").write_text(json.dumps({"step": 5, "seconds": 10.0, "valid/nll": 2.0}) + "\n")
 needed = given.get("config.model.embedding_path")
 if needed and not (Path(needed) / "result.json").exists():

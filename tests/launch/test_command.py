@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -39,6 +40,17 @@ def test_an_error_that_the_user_can_mend_is_one_sentence(error, code, said):
     source = f"from launch import command\nfrom one_layer.errors import UserError\ndef main(): raise {error}\ncommand.run(main)"
     done = program(source, environment=UTF8)
     assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_output_that_nobody_reads_ends_a_command_silently(lines):
+    """As in `| head`: whether the pipe is found closed while the command prints, or when the rest is written at its end."""
+    source = f"import sys\nfrom launch import command\ndef main():\n    print({lines} * 'a line\\n')\n    sys.exit(0)\ncommand.run(main)"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", source], cwd=ROOT, env=UTF8, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE and done.stderr == b""
 
 
 def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from launch import sweep
 from launch.sweeps import plan as plans
+from launch.sweeps.claim import claim
 from launch.sweeps.display import Display
 from launch.sweeps.jobs import LocalLauncher, log_file, problem, started
 from launch.sweeps.progress import Progress, progress
@@ -123,15 +125,58 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
     assert not (tmp_path / "runs" / "dense").exists()
 
 
+def test_runs_that_wait_for_each_other_are_no_endless_wait(planned):
+    """A plan has none; the queue would rather fail than wait where nothing works and nothing can begin."""
+    plan = planned("failing")
+    stuck = [dataclasses.replace(each, needs=(each.name,)) for each in plan.runs]
+    with pytest.raises(AssertionError, match="wait for each other"):
+        run(dataclasses.replace(plan, runs=stuck))
+
+
 def test_a_folder_of_another_sweep_is_refused(planned, config, tmp_path):
     run(planned())
     before = (tmp_path / "runs" / "sweep.json").read_bytes()
     for other in (planned("failing"), plans.make(f"{config}:dense", "small", [], tmp_path / "runs")):
         with pytest.raises(UserError, match="holds another sweep"):
             run(other)
-    with pytest.raises(UserError, match=r"train\.updates: 10 there, 20 here"):
-        run(planned("small", "--config.train.updates=20"))
+    with pytest.raises(UserError, match=r"data\.seed: 1 there, 2 here"):
+        run(planned("small", "--config.data.seed=2"))
     assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
+
+
+def test_a_sweep_goes_on_with_what_may_change_in_its_runs(planned, tmp_path):
+    """Here the text has moved, and no run has finished. Both the commands and the file of the sweep have the new place."""
+    claim(planned("small", "--config.data.directory=here"))
+    assert run(planned("small", "--config.data.directory=there", "--config.evaluation.beam=4")) == 0
+    written = json.loads((tmp_path / "runs" / "sweep.json").read_text())
+    assert written["shared"] == {"data.directory": "there", "evaluation.beam": 4}
+    for each in written["runs"].values():
+        assert "--config.data.directory=there" in each["words"] and each["config"]["data"]["directory"] == "there"
+    for path in (tmp_path / "runs").glob("*/words"):
+        assert "--config.data.directory=there --config.evaluation.beam=4" in path.read_text()
+
+
+def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
+    """It is not trained or scored again, so its row would not say what the sweep says. Its text may move."""
+    assert run(planned()) == 0
+    before = (tmp_path / "runs" / "sweep.json").read_bytes()
+    for key, values in (("evaluation.beam", "5 there, 4 here"), ("train.updates", "10 there, 4 here")):
+        with pytest.raises(UserError, match=rf"config of .*, which has finished \({key}: {values}\)"):
+            run(planned("small", f"--config.{key}=4"))
+        assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
+    assert run(planned("small", "--config.data.directory=there", "--config.train.log_every=7")) == 0
+    assert starts(tmp_path / "runs") == dict.fromkeys(rows(tmp_path / "runs"), 1)
+
+
+@pytest.mark.parametrize("runs", [[], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])
+def test_a_damaged_file_of_a_sweep_is_said_and_left(planned, tmp_path, runs):
+    claim(planned())
+    path = tmp_path / "runs" / "sweep.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": runs}))
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"sweep\.json is damaged: `runs` must have .* restore the file"):
+        claim(planned())
+    assert path.read_bytes() == before
 
 
 def test_the_folder_of_a_run_is_refused(planned, tmp_path):

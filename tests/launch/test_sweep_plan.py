@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from launch import sweep
 from launch.sweeps import plan as plans
+from launch.sweeps.claim import claim
 from launch.sweeps.plan import folder_name
 from one_layer.errors import UserError
 
@@ -19,12 +22,20 @@ from one_layer.errors import UserError
         ("mistyped", [], "half"),
         ("missing", [], r"the config .*small\.py cannot be loaded: KeyError: 'missing'"),
         ("small", ["--config.seed=3"], "the sweep varies it; leave this option out"),
+        ("small", ["--config.seed", "3"], "the sweep varies it; leave this option out"),
+        ("small", ["-config.model.keep=0.1"], r"--config\.model\.keep is given for all runs"),
+        ("small", ["-config.model.kep=0.1"], r"unknown key model\.kep in the config"),
         ("small", ["--confg=3"], "confg"),
         ("twice", [], "two runs of the sweep have the same folder"),
         ("empty", [], "has no runs"),
         ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
         ("one", [], r"holds 5, which is no run"),
         ("keyless", [], r"holds \{1: 2\}, which is no run"),
+        (
+            "mutual",
+            [],
+            "(default needs the run dense, which needs the run default|dense needs .* default, .* dense), so it could",
+        ),
         ("nothing", [], r"the sweep gives model\.keep the value None, but the config has 0\.5"),
         ("misnamed", [], "sparse is unknown"),
     ],
@@ -37,7 +48,7 @@ def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
 
 def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
     plan = planned("numpy")
-    plan.claim()
+    claim(plan)
     assert [(run.config["seed"], run.config["model"]["keep"]) for run in plan.runs] == [
         (seed, keep) for seed in (1, 2) for keep in (0.25, 0.5)
     ]
@@ -101,6 +112,33 @@ def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_run_that_needs_itself_is_refused(planned, tmp_path):
+    """As with --config.train.init_from=RUN for all runs, where RUN is one of them."""
+    with pytest.raises(
+        UserError, match=rf"the run default needs the run default, so .* outside of {tmp_path / 'runs'}$"
+    ):
+        planned("small", f"--config.model.embedding_path={tmp_path / 'runs' / 'default'}")
+
+
+@pytest.mark.parametrize(
+    "path", ["runs/seed=2", "./runs/seed=2/", "runs/../runs/seed=2", "{absolute}/runs/seed=2/codes"]
+)
+def test_a_run_is_found_by_every_path_to_its_folder(config, tmp_path, monkeypatch, path):
+    """Whether the folder of the sweep is given as a relative path or as an absolute one."""
+    monkeypatch.chdir(tmp_path)
+    runs = [{"seed": 2}, {"model.embedding_path": path.format(absolute=tmp_path)}]
+    config.write_text(f"{config.read_text()}\ndef sweep():\n    return {runs}\n")
+    for workdir in (Path("runs"), tmp_path / "runs"):
+        plan = plans.make(str(config), "", [], workdir)
+        assert [run.needs for run in plan.runs] == [(), ("seed=2",)]
+
+
+def test_a_value_that_is_no_path_names_no_run(config):
+    """Though the run `dense` of a sweep in the current folder is the folder `dense`, and has dense weights."""
+    plan = plans.make(str(config), "named", [], Path("."))
+    assert [run.needs for run in plan.runs] == [(), ()]
+
+
 def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
     """A masked model has masked embeddings, whether the sweep says so or not."""
     config = tmp_path / "equal.py"
@@ -112,3 +150,14 @@ def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):
         UserError, match=r"same config: \{\} and \{'model\.embedding': 'masked'\}; leave one of them out$"
     ):
         sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"])
+
+
+def test_dense_runs_that_differ_only_in_their_masks_are_refused(tmp_path, capsys):
+    """The sweep varies model.keep, which a dense model has no use for."""
+    words = [f"--workdir={tmp_path / 'runs'}", "--config.data.directory=there", "--dry_run"]
+    with pytest.raises(
+        UserError, match=r"the same config, because a dense model has no masks: \{'model\.keep': 0\.3\} and"
+    ):
+        sweep.main(["--config=configs/lm.py:dense_mini", *words])
+    assert sweep.main(["--config=configs/lm.py:one_layer_mini", *words]) == 0
+    assert capsys.readouterr().out.count("main.py") == 3

@@ -243,3 +243,17 @@ def test_only_what_reads_back_as_written_is_a_number():
     found = slurm._parameters([f"{name}={value}" for name, value in options.items()])
     numbers = {"gpus_per_node": 2, "mem_gb": 0}
     assert found == {"slurm_account": "00123", "slurm_partition": "\u00b2", "slurm_nodelist": "\u0663"} | numbers
+
+
+def test_a_dry_run_checks_slurm_s_options_and_leaves_nothing(tmp_path, cluster, capsys):
+    words = [
+        "--config=configs/toy.py",
+        "--sweep=short",
+        f"--workdir={tmp_path / 'runs'}",
+        "--dry_run",
+        "--launcher=slurm",
+    ]
+    with pytest.raises(UserError, match="--slurm=nonsense has no value"):
+        sweep.main([*words, "--slurm=nonsense"])
+    assert sweep.main([*words, "--slurm=partition=gpu"]) == 0
+    assert capsys.readouterr().out.count("main.py") == 12 and not (tmp_path / "runs").exists()
