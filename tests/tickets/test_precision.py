@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from one_layer.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize, size
+from tests.ticket_reader import TicketReader
 from tests.tiny_tickets import CASES, TINY, ticket_of
 
 SHAPES = [(3, 5), (2, 3, 4), (1, 1), (4, 7)]
@@ -31,6 +34,17 @@ def test_values_move_by_half_a_step_at_most(precision, shape):
     step = {"bfloat16": 2.0**-7 * np.abs(given), "int8": largest / 127, "int4": largest / 7}[precision]
     assert np.all(np.abs(found - given) <= step / 2 * (1 + 1e-5))
     assert quantize(found, precision) == code, "what was read is stored as it is"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("precision", QUANTIZED)
+def test_another_program_reads_the_same_values(precision, shape):
+    """Its reader was written from the page of the format alone."""
+    reader = object.__new__(TicketReader)
+    reader._stored, entries = ticket_file.coded({"params/a/kernel": values(shape)}, {}, precision)
+    reader._codecs = json.loads(entries)
+    expected = dequantize(precision, quantize(values(shape), precision), shape)
+    np.testing.assert_array_equal(reader._decoded("params/a/kernel"), expected)
 
 
 @pytest.mark.parametrize("precision", QUANTIZED)
