@@ -149,8 +149,9 @@ def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, .
 def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
     """Returns `mask` times √(size / kept), both counted along `axis`, so that the kept weights have the variance of all weights.
 
-    This is the reference's "dynamic scaling". The axis is a projection's outputs, or an embedding's tokens. The gradient passes
-    through the factor too. A row or column that keeps nothing stays 0; the reference divides by 0 there.
+    The factor is that of the reference's "dynamic scaling", which its models apply to the masks of the tables alone. The axis is a
+    projection's outputs, or an embedding's tokens. The gradient passes through the factor too. A row or column that keeps nothing stays
+    0; the reference divides by 0 there.
     """
     kept = jnp.sum(mask, axis=axis, keepdims=True)
     return mask * jnp.where(kept > 0, jnp.sqrt(mask.shape[axis] / jnp.where(kept > 0, kept, 1.0)), 0.0)

@@ -218,6 +218,11 @@ def test_no_file_is_longer_than_a_reader_can_hold() -> None:
     assert not {file: number for file, number in lines.items() if number > 289}
 
 
+def test_a_module_s_name_says_what_it_holds() -> None:
+    files = {file for folder in ("one_layer", "launch") for file in (ROOT / folder).rglob("*.py")}
+    assert not {str(file) for file in files if file.stem in ("common", "helpers", "misc", "util", "utils")}
+
+
 def test_the_checks_see_what_they_are_there_for() -> None:
     modules = {"one_layer", "one_layer.supermask", "one_layer.training.train", "one_layer.data", "one_layer.data.toy"}
     text = "from one_layer import supermask\nfrom one_layer.data import toy\ndef f():\n    import jax.numpy\n    from . import x\n"

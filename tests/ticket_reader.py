@@ -74,6 +74,8 @@ class TicketReader:
         content = zstandard.ZstdDecompressor().decompress(self._stored[name].tobytes())
         if codec == "zstd":
             return np.frombuffer(content, np.uint8).reshape(shape)
+        if codec in ("bfloat16", "int8", "int4"):
+            return self._numbers(codec, content, shape)
         bits = [0] * (8 * math.prod(shape))
         place = -1
         gap = 0
@@ -85,6 +87,19 @@ class TicketReader:
                 gap = 0
         packed = np.packbits(np.array(bits, np.uint8), bitorder="little").reshape(shape)
         return {"zstd-ones": packed, "zstd-zeros": 255 - packed}[codec]
+
+    def _numbers(self, codec: str, content: bytes, shape: list[int]) -> np.ndarray:
+        if codec == "bfloat16":
+            return (np.frombuffer(content, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+        rows = math.prod(shape[:-1])
+        scales = np.frombuffer(content[: 4 * rows], "<f4").reshape(*shape[:-1], 1)
+        numbers = np.frombuffer(content[4 * rows :], np.int8)
+        if codec == "int4":
+            bytes_of_two = numbers.view(np.uint8)
+            halves = np.stack([bytes_of_two % 16, bytes_of_two // 16], axis=1).reshape(-1)
+            assert not halves[math.prod(shape) :].any()
+            numbers = halves[: math.prod(shape)].astype(np.int8) - 8
+        return numbers.reshape(shape).astype(np.float32) * scales
 
     def _mask(self, bits: np.ndarray, role: str) -> np.ndarray:
         shape = self.weights[role].shape[-2:]

@@ -18,7 +18,13 @@ CASES = {
     "reference": {"init_preset": "reference", "shared_embedding": True, "source_vocab": 6},
     "signs": {"selection": "signed_threshold", "threshold": 0.1, "init_scheme": "kaiming_normal"},
     "scaled": {"dynamic_scale": True, "keep": 0.1, "init_scheme": "signed_constant"},
-    "one mask": {"weights": "multi_layer", "sharing": "masks", "selection": "sigmoid_threshold", "threshold": 0.5},
+    "one mask": {
+        "weights": "multi_layer",
+        "sharing": "masks",
+        "selection": "sigmoid_threshold",
+        "threshold": 0.5,
+        "keep": 1.0,  # ignored: a threshold leaves weights out nevertheless
+    },
     "own weights": {"weights": "multi_layer", "selection": "score", "keep": 0.9, "init_scheme": "unsigned_constant"},
     "trained besides": {"norm": "affine", "bias": True, "share_bias": True, "embedding": "trained"},
     "frozen": {"norm": "frozen", "embedding": "frozen", "init_scheme": "xavier_normal"},

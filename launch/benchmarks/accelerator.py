@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from launch.benchmarks.common import LENGTH, Training, in_turn, model_of, random_batch
+from launch.benchmarks.workloads import LENGTH, Training, in_turn, model_of, random_batch
 from one_layer.models.flops import update_flops
 
 _WEIGHTS = ("dense", "one_layer", "multi_layer")

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from launch.benchmarks.common import PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
 from launch.benchmarks.first_line import Stages, first_line
+from launch.benchmarks.workloads import PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
 from one_layer import tickets
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, initialize

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from launch.benchmarks.common import PAIRS
+from launch.benchmarks.workloads import PAIRS
 
 _ROOT = Path(__file__).resolve().parents[2]
 _LARGE = "wider"  # the size whose memory and transfers are computed, whatever `size` is

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from configs.common import SIZES
-from launch.benchmarks.common import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from launch.benchmarks.decode import BEAM, longest, searcher
+from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.files import write_atomically
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, initialize

@@ -19,7 +19,7 @@ from jax.experimental.pallas import mosaic_gpu as gpu
 from jaxtyping import Array, Bool, Float, UInt8
 
 from configs.common import SIZES
-from launch.benchmarks.common import in_turn
+from launch.benchmarks.workloads import in_turn
 from one_layer.errors import UserError
 from one_layer.supermask import unpack
 

@@ -16,8 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from launch.benchmarks.common import IWSLT14_VOCABULARIES, WMT14_SIZES, WMT14_VOCABULARIES, model_of, random_batch
 from launch.benchmarks.transfers import moved_bytes
+from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, WMT14_SIZES, WMT14_VOCABULARIES, model_of, random_batch
 from one_layer.heap import keep_freed_memory
 from one_layer.models import abstract, initialize
 from one_layer.models.sharding import Devices

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from launch.benchmarks.common import made_up_words
+from launch.benchmarks.workloads import made_up_words
 from one_layer.data import corpus
 from one_layer.data.config import DataConfig
 from one_layer.data.preparation.shards import ShardedPreparation

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.common import SIZES
-from launch.benchmarks.common import IWSLT14_VOCABULARIES, in_turn
+from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, in_turn
 from one_layer.supermask import kept_count, topk_mask
 
 

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from launch.benchmarks.common import made_up_words, random_ticket
 from launch.benchmarks.first_line import first_line
+from launch.benchmarks.workloads import made_up_words, random_ticket
 from one_layer import tickets
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from launch.benchmarks.common import in_turn, random_ticket
+from launch.benchmarks.workloads import in_turn, random_ticket
 from one_layer import tickets
 from one_layer.tickets.inspection import inspect
 

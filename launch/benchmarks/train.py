@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from configs.common import SIZES
-from launch.benchmarks.common import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from launch.benchmarks.peers import Peer
+from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.training.results import peak_memory_bytes
 
 

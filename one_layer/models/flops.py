@@ -15,6 +15,7 @@ from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import words
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices
+from one_layer.supermask import Supermask
 
 _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions of the source
 
@@ -33,9 +34,10 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
     """The operations of the forward and the backward pass for `rows` padded sequences of `source` (and `target`) positions.
 
     The backward pass computes the gradient of every trained matrix, and of every input below which something is trained. A reservoir's
-    matrices have no gradient, and with `backskip` neither has its input. With `layerdrop`, this is the expected number. Only matrices count
-    as trained: where norms or biases alone are trained below an input, its gradient is left out. In a masked language model, `target`
-    counts the places of each sequence that are predicted.
+    matrices have no gradient, and with `backskip` neither has its input. A scan over layers also computes the gradient of its first input
+    where nothing is trained below; that is left out. With `layerdrop`, this is the expected number. Only matrices count as trained: where
+    norms or biases alone are trained below an input, its gradient is left out. In a masked language model, `target` counts the places of
+    each sequence that are predicted.
     """
     alone = "encoder" not in config.network_family.stacks  # then the decoder reads `source`
     length = {"encoder": 0, "decoder": source} if alone else {"encoder": source, "decoder": target or 0}
@@ -69,13 +71,19 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
 
 
 def _table_trains(config: ModelConfig, name: str) -> bool:
-    leaf = "scores" if config.embedding == "masked" else "kernel"
-    return config.embedding != "frozen" and config.freezing.trains(words((name, leaf)))
+    leaf = {"trained": "kernel", "masked": _scores(config.supermask)}.get(str(config.embedding))
+    return leaf is not None and config.freezing.trains(words((name, leaf)))
 
 
 def _trains(config: ModelConfig, part: Part, number: int) -> bool:
-    leaf = {"trained": "kernel", "masked": "scores"}.get(part.group.layer.kind)
+    layer = part.group.layer
+    leaf = {"trained": "kernel", "masked": _scores(layer.mask)}.get(layer.kind)
     return leaf is not None and config.freezing.trains(words((*part.path, leaf), number))
+
+
+def _scores(mask: Supermask) -> str | None:
+    """The name of what is trained of a masked matrix; None if the mask keeps all weights, so that there are no scores."""
+    return None if mask.keeps_all else "scores"
 
 
 @dataclass

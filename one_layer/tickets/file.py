@@ -22,7 +22,7 @@ import numpy as np
 
 from one_layer.errors import UserError
 from one_layer.tickets import codecs
-from one_layer.tickets.precision import PRECISIONS
+from one_layer.tickets.precision import QUANTIZED
 
 FORMAT, VERSION = "one_layer ticket", "1"
 
@@ -56,13 +56,13 @@ class TicketFile:
         if found is None:
             raise damaged(f"it lacks the tensor {name!r}, which its model needs")
         codec = self.coded[name][0] if name in self.coded else None
-        kind = "float32" if codec in PRECISIONS else self.tensors[name].dtype
+        kind = "float32" if codec in QUANTIZED else self.tensors[name].dtype
         if found != shape or kind != dtype:
             raise damaged(f"{name} is {kind} {list(found)}, but its model's is {dtype} {list(shape)}")
         if codec is None:
             return self.tensors[name]
         try:
-            if codec in PRECISIONS:
+            if codec in QUANTIZED:
                 return codecs.decode_values(codec, self.tensors[name].tobytes(), shape)
             content = codecs.decode(codec, self.tensors[name].tobytes(), math.prod(shape))
         except UserError as error:

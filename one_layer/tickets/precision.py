@@ -11,7 +11,8 @@ import math
 import numpy as np
 from jaxtyping import Float32
 
-PRECISIONS = ("float32", "bfloat16", "int8", "int4")
+QUANTIZED = ("bfloat16", "int8", "int4")  # names of codecs too; float32 is stored as it is, without a codec
+PRECISIONS = ("float32", *QUANTIZED)
 _LARGEST = {"int8": 127, "int4": 7}
 
 

@@ -56,13 +56,20 @@ def from_run(model: TrainedModel) -> Ticket:
 def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
     """Writes the ticket of a checkpoint, with its trained and fixed matrices in `precision`.
 
-    Logs and returns its size in bytes. Raises: UserError as `save` does.
+    Returns its size in bytes, and logs it with the checkpoint. Raises: UserError as `save` does.
     """
     sizes = save(path, from_run(model), precision)
     masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
     bits = f", {8 * sizes['total'] / masked:.3f} bits per masked weight" if masked else ""
-    log.info("%s: %s bytes%s", path, f"{sizes['total']:,}", bits)
+    log.info("%s: %s bytes%s; it holds %s", path, f"{sizes['total']:,}", bits, _checkpoint(model))
     return sizes["total"]
+
+
+def _checkpoint(model: TrainedModel) -> str:
+    """Which checkpoint a model is from, for people."""
+    if model.source.startswith("average"):
+        return f"the average of checkpoints up to update {model.step} ({model.source})"
+    return f"update {model.step}" if model.source.isdecimal() else f"update {model.step} ({model.source})"
 
 
 def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:

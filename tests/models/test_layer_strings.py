@@ -238,6 +238,17 @@ def products(jaxpr: Any, times: int = 1) -> int:
         {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_width": 3},
         {"encoder_layers": "LRL", "reservoir": "gru"},
         {"encoder_layers": "LRRL", "reservoir": "transformer", "backskip": "identity"},
+        {"encoder_layers": "SLS", "weights": "multi_layer"},
+        {"encoder_layers": 2, "weights": "one_layer", "embedding": "trained", "keep": 1.0},
+        {"encoder_layers": "LSL", "weights": "multi_layer", "embedding": "trained", "keep": 1.0},
+        {
+            "encoder_layers": "LSL",
+            "weights": "one_layer",
+            "embedding": "masked",
+            "keep": 1.0,
+            "freeze": "encoder.3.ffn",
+        },
+        {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.1.ffn"},
     ],
     ids=str,
 )

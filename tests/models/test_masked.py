@@ -11,6 +11,7 @@ from one_layer.errors import UserError
 from one_layer.models import ModelConfig, build, initialize, recipes, roles, shapes
 from one_layer.models.flops import update_flops
 from one_layer.tasks.model import prepared
+from tests import ROOT
 
 VOCAB = 14
 PLAIN = ModelConfig(
@@ -47,6 +48,19 @@ def test_the_head_is_that_of_the_description(case):
     x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * norm["scale"] + norm["bias"]
     expected = x @ np.asarray(table).T + variables["params"]["head_output"]["bias"]
     np.testing.assert_allclose(apply(variables, SOURCE, PLACES), expected, atol=2e-5)
+
+
+def test_the_page_on_the_ticket_format_names_what_layers_do_not_have():
+    """Positions, the norm of the embeddings, and the head with its norm and its output that has only a bias."""
+    page = (ROOT / "docs" / "ticket-format.md").read_text("utf-8")
+    config = PLAIN.replace(positions="learned", max_positions=9, embedding_norm=True, norm="affine")
+    named = roles(config)
+    outside = [path for path in shapes(config) if path[1] not in ("encoder", "source_embedding")]
+    assert len(outside) == 8
+    for collection, *module, leaf in outside:
+        role = named[tuple(module)]
+        assert f"`{role}`" in page and (role == "encoder/embedding/norm" or f"`{collection}/{role}" in page), role
+        assert f"`{leaf}`" in page
 
 
 def test_both_sides_of_a_mask_are_seen(case):

@@ -82,6 +82,17 @@ def content_of(name: str, make):
     return lambda metadata, tensors: tensors.update({name: make(tensors[name])})
 
 
+def codec_of(name: str, codec: str):
+    """Gives an array of float32 a codec, with a code of a few bytes and the array's shape."""
+
+    def change(metadata, tensors):
+        entry = {"codec": codec, "shape": list(tensors[name].shape)}
+        tensors[name] = np.zeros(9, np.uint8)
+        metadata["codecs"] = json.dumps({**json.loads(metadata["codecs"]), name: entry})
+
+    return change
+
+
 def bomb(length: int):
     """A code of a few bytes that decodes to `length` bytes, in place of a mask's."""
 
@@ -140,6 +151,14 @@ FORGED = {
         "mask/encoder/ffn/in: a code declares 67,108,864 bytes of content where 72 are expected",
     ),
     "an unknown codec": (value("codecs", "mask/encoder/ffn/in", "codec", to="exec"), "the codec 'exec' is unknown"),
+    "bytes called float32": (
+        codec_of("params/encoder/ffn/norm/bias", "float32"),
+        "is uint8 .* but its model's is float32",
+    ),
+    "a mask called float32": (
+        value("codecs", "mask/encoder/ffn/in", "codec", to="float32"),
+        "the codec 'float32' is unknown",
+    ),
     "a code that is none": (content_of("mask/encoder/ffn/in", lambda code: code[:-1]), "not one whole zstd frame"),
     "an unknown scheme": (value("random", 0, "scheme", to="os.system"), "the scheme 'os.system'; known are kaiming"),
     "another seed": (value("seed", to=8), "another generator made this ticket"),

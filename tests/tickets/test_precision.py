@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,10 @@ from one_layer import tickets
 from one_layer.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.precision import PRECISIONS, dequantize, quantize, size
+from one_layer.tickets.precision import QUANTIZED, dequantize, quantize, size
+from tests.ticket_reader import TicketReader
 from tests.tiny_tickets import CASES, TINY, ticket_of
 
-FEWER = PRECISIONS[1:]
 SHAPES = [(3, 5), (2, 3, 4), (1, 1), (4, 7)]
 BITS = {"bfloat16": 16, "int8": 8, "int4": 4}
 
@@ -22,7 +24,7 @@ def values(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("precision", FEWER)
+@pytest.mark.parametrize("precision", QUANTIZED)
 def test_values_move_by_half_a_step_at_most(precision, shape):
     given = values(shape)
     code = quantize(given, precision)
@@ -34,7 +36,18 @@ def test_values_move_by_half_a_step_at_most(precision, shape):
     assert quantize(found, precision) == code, "what was read is stored as it is"
 
 
-@pytest.mark.parametrize("precision", FEWER)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("precision", QUANTIZED)
+def test_another_program_reads_the_same_values(precision, shape):
+    """Its reader was written from the page of the format alone."""
+    reader = object.__new__(TicketReader)
+    reader._stored, entries = ticket_file.coded({"params/a/kernel": values(shape)}, {}, precision)
+    reader._codecs = json.loads(entries)
+    expected = dequantize(precision, quantize(values(shape), precision), shape)
+    np.testing.assert_array_equal(reader._decoded("params/a/kernel"), expected)
+
+
+@pytest.mark.parametrize("precision", QUANTIZED)
 def test_zeros_and_signs_stay(precision):
     given = np.array([[0.0, 0.0, 0.0], [-1.0, 0.5, 1.0]], np.float32)
     with np.errstate(all="raise"):  # rows of zeros are divided by no zero
@@ -49,7 +62,7 @@ def test_bfloat16_rounds_to_the_nearest_even():
 
 
 @pytest.mark.parametrize("case", ["dense", "trained besides", "from elsewhere"])
-@pytest.mark.parametrize("precision", FEWER)
+@pytest.mark.parametrize("precision", QUANTIZED)
 def test_a_ticket_is_read_as_it_was_stored(tmp_path, precision, case):
     ticket = ticket_of(TINY.replace(**CASES[case]))
     tickets.save(tmp_path / "t", ticket, precision)
@@ -68,9 +81,9 @@ def test_a_ticket_is_read_as_it_was_stored(tmp_path, precision, case):
 
 def test_fewer_bits_are_fewer_bytes(tmp_path):
     given = values((64, 64))
-    lengths = [4 * given.size, *(len(codecs.encode_values(given, precision)) for precision in FEWER)]
+    lengths = [4 * given.size, *(len(codecs.encode_values(given, precision)) for precision in QUANTIZED)]
     assert lengths == sorted(lengths, reverse=True)
-    for precision, length in zip(FEWER, lengths[1:], strict=True):
+    for precision, length in zip(QUANTIZED, lengths[1:], strict=True):
         assert length <= given.size * BITS[precision] / 8 + 4 * 64 + 32
     sizes = [
         tickets.save(tmp_path / "t", ticket_of(TINY.replace(**CASES["dense"])), precision)["total"]
@@ -79,7 +92,7 @@ def test_fewer_bits_are_fewer_bytes(tmp_path):
     assert sizes[1] < sizes[0]
 
 
-@pytest.mark.parametrize("precision", FEWER)
+@pytest.mark.parametrize("precision", QUANTIZED)
 def test_a_code_of_another_size_is_refused(precision):
     code = codecs.encode_values(values((3, 5)), precision)
     with pytest.raises(UserError, match="content where"):

@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 import one_layer
 from one_layer import tickets
+from one_layer.models import roles
 from one_layer.models.accounting import describe_ticket, ticket_size
 from one_layer.tickets.inspection import inspect
 from tests import ROOT
+from tests.ticket_reader import TicketReader
+from tests.tiny_tickets import flat
 
 SHIPPED = sorted((ROOT / "tickets").glob("*.safetensors"))
 TABLE = (ROOT / "tickets" / "README.md").read_text("utf-8")
@@ -62,6 +66,26 @@ def test_the_log_before_training_promises_the_size_of_the_weights_alone(path: Pa
         assert fewest <= weights and most < path.stat().st_size, "so the line must not speak of the whole file"
     (line,) = describe_ticket(found.config)
     assert line.startswith("the weights in the ticket") and line.endswith("settings come on top")
+
+
+@by_ticket
+def test_another_program_reads_each_of_its_weights(path: Path):
+    ticket, reader = tickets.load(path), TicketReader(path)
+    names, used = roles(ticket.config), set()
+    for name, leaf in flat(tickets.variables(ticket)).items():
+        collection, *module, kind = name.split("/")
+        role = names[tuple(module)]
+        used.add(role)
+        if collection == "materialized":
+            expected = reader.weights[role] * reader.masks[role]
+        else:
+            expected = reader.weights[role] if collection == "random" else reader.arrays[f"{collection}/{role}/{kind}"]
+        np.testing.assert_array_equal(leaf, expected, err_msg=name)
+    assert used >= reader.weights.keys() | reader.masks.keys()
+    assert {side: tuple(words) for side, words in reader.vocabularies.items()} == {
+        "source": ticket.assets.vocabularies[0].tokens,
+        "target": ticket.assets.vocabularies[1].tokens,
+    }
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 import jax.numpy as jnp
@@ -165,4 +166,21 @@ def test_a_model_without_masks_has_no_bits_for_a_masked_weight(tmp_path, caplog)
     caplog.set_level(logging.INFO)
     config = CONFIG.replace(keep=1.0)
     tickets.export(model_of(config, variables_of(config)), tmp_path / "t")
-    assert caplog.text.rstrip().endswith("bytes")
+    assert caplog.text.rstrip().endswith("bytes; it holds update 9 (best)")
+
+
+@pytest.mark.parametrize(
+    ("source", "held"),
+    [
+        ("best", "update 9 (best)"),
+        ("last", "update 9 (last)"),
+        ("9", "update 9"),
+        ("average:3", "the average of checkpoints up to update 9 (average:3)"),
+        ("average-best:3", "the average of checkpoints up to update 9 (average-best:3)"),
+    ],
+)
+def test_the_log_says_which_checkpoint_the_file_holds(source, held, tmp_path, caplog):
+    """The file has the same name for all of them."""
+    caplog.set_level(logging.INFO)
+    tickets.export(dataclasses.replace(model_of(CONFIG, VARIABLES), source=source), tmp_path / "t")
+    assert caplog.text.rstrip().endswith(f"; it holds {held}")

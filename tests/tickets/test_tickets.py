@@ -93,6 +93,7 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
         else:
             np.testing.assert_array_equal(reader.arrays[f"{collection}/{role}/{kind}"], leaf)
     assert (len(reader.masks), len(reader.weights)) == (masks, drawn)
+    assert bool(masks) == (config.masked and (config.keep < 1 or not config.supermask.exact))
     texts = assets(config)
     assert [tuple(reader.vocabularies[side]) for side in ("source", "target")] == [v.tokens for v in texts.vocabularies]
     assert reader.codes == {"source": fuzz_tickets.CODES, "target": fuzz_tickets.CODES}

@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: models, a batch, a training update, and timing of alternatives that run in turn."""
+"""What the benchmarks measure: models, tickets, batches and training updates; and the timing of alternatives that run in turn."""
 
 from __future__ import annotations
 
