@@ -260,8 +260,8 @@ def _best(config: ConfigDict, wide: bool) -> None:
     model.d_model, model.ffn = _WIDTHS[wide]
     model.shared_embedding = config.data.joined_vocabulary = True
     model.embedding, train.init_from = "trained", "runs/table_wide" if wide else "runs/table"
-    model.dropout, config.optim.lr = 0.2 if wide else 0.1, 1e-3
-    train.updates, train.evaluate_every = 7000 if wide else 6500, 500
+    model.dropout, config.optim.lr = 0.3 if wide else 0.1, 1e-3
+    train.updates, train.evaluate_every = 8500 if wide else 6500, 500
 
 
 def sweep(name: str = "figure2") -> Sweep:
