@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
@@ -17,11 +16,10 @@ from one_layer.data.stream import Stream, windows
 from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import Unit
 from one_layer.models import ModelConfig, build
-from one_layer.models.sharding import Devices
-from one_layer.special_tokens import PAD
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.model import prepared
+from one_layer.tasks.summing import summed
 
 Variables = dict[str, Any]
 
@@ -32,9 +30,9 @@ class Scorer:
     def __init__(self, model: ModelConfig, settings: LanguageModelSettings) -> None:
         self._settings, network = settings, build(model)
 
-        def nll(variables: Variables, batch: dict[str, Array]) -> Array:
+        def nll(variables: Variables, batch: dict[str, Array]) -> tuple[Array]:
             logits: Any = network.apply(variables, batch["source"])
-            return label_smoothed_nll(logits, batch["target"], 0.0)[1]
+            return (label_smoothed_nll(logits, batch["target"], 0.0)[1],)
 
         self._nll = jax.jit(nll)
 
@@ -54,16 +52,10 @@ class Scorer:
         """
         settings, total = self._settings, len(text.tokens)
         total = min(total, limit) if limit else total
-        rows, devices = max(1, settings.max_tokens // text.block), Devices.holding(variables)
-        sums: list[Array] = []
+        rows = max(1, settings.max_tokens // text.block)
+        batches = windows(text, settings.stride, rows, limit)
         with tqdm(total=total, desc=title, unit="token", unit_scale=True, disable=None, leave=False) as bar:
-            for batch in windows(text, settings.stride, rows, limit):
-                between()
-                jax.block_until_ready(sums[-1:])  # `between` is not far ahead of the computation
-                placed = {name: devices.rows(array, PAD) for name, array in batch.items()}
-                sums.append(self._nll(variables, placed))
-                bar.update(rows * settings.stride)
-        nll = float(np.sum(np.asarray(jax.device_get(sums), np.float64)))
+            nll = float(summed(self._nll, variables, batches, between, lambda: bar.update(rows * settings.stride))[0])
         measured = sum(int(unit.sizes[ids].sum()) for ids in Stream(text.tokens[:total], text.block).chunks())
         mean = nll / total
         perplexity = math.exp(mean) if mean < 700 else math.inf

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
@@ -20,11 +19,11 @@ from one_layer.data.stream_corpus import stream
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, build
-from one_layer.models.sharding import Devices
 from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.masked_lm.settings import MaskedSettings
 from one_layer.tasks.model import prepared
+from one_layer.tasks.summing import summed
 
 Variables = dict[str, Any]
 
@@ -60,19 +59,13 @@ class Scorer:
 
         `limit`: only so many tokens, rounded up to whole blocks (0: all). `between` is called before every batch.
         """
-        rows, devices = max(1, self._settings.max_tokens // text.block), Devices.holding(variables)
-        sums: list[tuple[Array, ...]] = []
+        rows = max(1, self._settings.max_tokens // text.block)
+        batches = validation_batches(text, self._masking, rows, limit)
         with tqdm(desc=title, unit="batch", disable=None, leave=False) as bar:
-            for batch in validation_batches(text, self._masking, rows, limit):
-                between()
-                jax.block_until_ready(sums[-1:])  # `between` is not far ahead of the computation
-                placed = {name: devices.rows(array, PAD if name == "target" else None) for name, array in batch.items()}
-                sums.append(self._sums(variables, placed))
-                bar.update()
-        nll, targets, right = np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
-        mean = float(nll / max(targets, 1.0))
+            nll, targets, right = summed(self._sums, variables, batches, between, bar.update).tolist()
+        mean = nll / max(targets, 1.0)
         perplexity = math.exp(mean) if mean < 700 else math.inf
-        return {"nll": mean, "perplexity": perplexity, "accuracy": float(right / max(targets, 1.0)), "masked": targets}
+        return {"nll": mean, "perplexity": perplexity, "accuracy": right / max(targets, 1.0), "masked": targets}
 
 
 class MaskedValidator:

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import Array
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.models import ModelConfig, build
-from one_layer.models.sharding import Devices
-from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.model import prepared
+from one_layer.tasks.summing import summed
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.settings import SearchSettings
@@ -49,18 +47,10 @@ class TranslationValidator:
     ) -> dict[str, float]:
         """`valid/nll` in nats per token, and `valid/bleu`. `between` is called before every batch."""
         variables = prepared(self._model, {"params": params, **fixed})
-        valid, settings, devices = self._corpus.valid, self._settings, Devices.holding(variables)
+        valid, settings = self._corpus.valid, self._settings
         batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, settings.buckets)
-        sums: list[tuple[Array, Array]] = []
-        for batch in batches:
-            between()
-            jax.block_until_ready(
-                sums[-1:]
-            )  # one batch is computed while the next one is made; `between` is not far ahead
-            filled = {name: devices.rows(array, PAD if name == "target" else None) for name, array in batch.items()}
-            sums.append(self._sums(variables, filled))
-        nll, tokens = np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
-        values = {"valid/nll": float(nll / tokens)}
+        nll, tokens = summed(self._sums, variables, batches, between).tolist()
+        values = {"valid/nll": nll / tokens}
         if self._generator and math.isfinite(nll):  # a diverged model cannot translate
             hypotheses = self._generator(variables, valid.source, "valid", between)
             subwords = [self._corpus.target_vocabulary.decode(each.tokens) for each in hypotheses]

@@ -1,0 +1,36 @@
+"""The loop that all scores of batches share: each batch gives sums over its targets, and these are added in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float64
+
+from one_layer.models.sharding import Devices
+from one_layer.special_tokens import PAD
+
+Sums = tuple[Array, ...]
+
+
+def summed(
+    program: Callable[[Any, dict[str, Any]], Sums],
+    variables: dict[str, Any],
+    batches: Iterable[dict[str, np.ndarray]],
+    between: Callable[[], None],
+    scored: Callable[[], object] = lambda: None,
+) -> Float64[np.ndarray, "sums"]:
+    """The sums of what `program(variables, batch)` returns, over all batches. A target that is a pad must count nothing.
+
+    `between` is called before every batch, and `scored` after it. There must be a batch.
+    """
+    devices, sums = Devices.holding(variables), list[Sums]()
+    for batch in batches:
+        between()
+        jax.block_until_ready(sums[-1:])  # a batch is computed while the next one is made; `between` is not far ahead
+        filled = {name: devices.rows(array, PAD if name == "target" else None) for name, array in batch.items()}
+        sums.append(program(variables, filled))
+        scored()
+    return np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)
