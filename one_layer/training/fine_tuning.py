@@ -36,7 +36,7 @@ ArrayPath = tuple[str, ...]
 # Keys that decide what taken over arrays compute.
 _SAME = ("block", "d_model", "ffn", "heads", "activation", "norm_position", "positions")
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
-_SELECTING = ("selection", "keep", "threshold")  # keys that decide which masks scores give
+_SELECTING = ("selection", "keep", "threshold", "dynamic_scale")  # keys that decide which masks scores give
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
@@ -126,14 +126,16 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
             "train.init_from has no BPE; leave both out"
         )
     model = run.model_config(10, 10)
-    has_reservoirs = any("R" in pattern for pattern in model.layers.patterns.values())
+    both_have_reservoirs = all(
+        any("R" in pattern for pattern in each.layers.patterns.values()) for each in (model, source.config)
+    )
     learned = ("max_positions",) if model.positions == "learned" else ()
     scaled = (
         ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
     )  # both have arrays of these names
     pairs = [
         (f"model.{key}", getattr(model, key), getattr(source.config, key))
-        for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if has_reservoirs else ()))
+        for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if both_have_reservoirs else ()))
     ] + [
         (f"data.{key}", getattr(now, key), getattr(then, key))
         for key in _TEXT
@@ -177,6 +179,11 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
     now, then = recipes(model), recipes(source.config)
     for path in drawn:
         own, other = now[path[1:-1]], then[path[1:-1]]
+        if own != other == dataclasses.replace(own, layers=other.layers):
+            raise UserError(
+                f"the random weights {'/'.join(path[1:-1])} are of other layers than those in {run.train.init_from} of train.init_from, "
+                "because other layers are left out (small letters); give the same model.encoder_layers and model.decoder_layers"
+            )
         if own != other:
             raise UserError(
                 f"the random weights {'/'.join(path[1:-1])} are {own.scheme} with the scale {own.scale:.4g} for {own.role}, but "

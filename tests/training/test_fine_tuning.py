@@ -103,14 +103,18 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, 
 
 
 def test_the_log_says_that_scores_give_other_masks(source):
-    changes = {"model.selection": "score", "model.keep": 0.3, "model.scale_by_keep": False}
+    changes = {"model.selection": "score", "model.keep": 0.3, "model.dynamic_scale": True, "model.scale_by_keep": False}
     model = source_of(tuned(source))
     unscaled = dataclasses.replace(model, config=model.config.replace(scale_by_keep=False))
     run = tuned(source, changes)
     _, corpus, same = begun(tuned(source))
     other = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, unscaled)
     assert not any("the same scores give other masks" in line for line in same.report)
-    assert [line.split(",")[0] for line in other.report[2:]] == ["model.selection is score", "model.keep is 0.3"]
+    assert [line.split(",")[0] for line in other.report[2:]] == [
+        "model.selection is score",
+        "model.keep is 0.3",
+        "model.dynamic_scale is True",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +174,25 @@ def test_norms_whose_arrays_have_one_name_are_of_one_kind(source):
     with pytest.raises(UserError, match=r"model\.norm is 'rms', but it is 'affine' there"):
         fine_tuning._check_keys(tuned(source, {"model.norm": "rms"}), affine)
     fine_tuning._check_keys(tuned(source, {"model.norm": "rms"}), model)  # plain norms have no arrays
+
+
+def test_reservoirs_must_be_of_one_kind_only_if_both_models_have_them(source):
+    model = source_of(tuned(source))
+    mixed = tuned(source, {"model.encoder_layers": "SR", "model.reservoir": "ffn"})
+    fine_tuning._check_keys(mixed, model)  # `model.reservoir` of the other run says nothing: it has no reservoir
+    reservoirs = dataclasses.replace(model, config=model.config.replace(encoder_layers="SR"))
+    with pytest.raises(UserError, match=r"model\.reservoir is 'ffn', but it is 'transformer' there"):
+        fine_tuning._check_keys(mixed, reservoirs)
+
+
+def test_layers_of_their_own_that_are_left_out_must_be_the_same(source):
+    model = source_of(tuned(source))
+    own = {"weights": "multi_layer", "sharing": "none", "encoder_layers": "SsS"}
+    changed = dataclasses.replace(model, config=model.config.replace(**own))
+    run = {f"model.{key}": value for key, value in own.items()}
+    fine_tuning._check_fixed(tuned(source, run), changed)
+    with pytest.raises(UserError, match=r"are of other layers than .*give the same model\.encoder_layers"):
+        fine_tuning._check_fixed(tuned(source, {**run, "model.encoder_layers": "SSs"}), changed)
 
 
 @pytest.mark.parametrize(
