@@ -181,7 +181,8 @@ def _missing(axes: Axes, comparison: Comparison) -> None:
 
 
 def _caption(comparison: Comparison, points: tuple[Point, ...]) -> str:
-    finished, missing = sum(len(p.values) for p in points), sum(len(p.missing) for p in points)
+    finished = len({record.folder for point in points for record in point.records})
+    missing = len({record.folder for point in points for record in point.missing})
     shared = naming.common([line.points[0].config for line in comparison.lines])
     text = (
         f"Mean over seeds; bars are one standard deviation. {finished} finished runs"

@@ -34,7 +34,11 @@ def points(records: list[Record]) -> list[Point]:
     missing: dict[tuple[Scored, Setting], list[Record]] = {}
     for record in (each for each in records if not each.result):
         for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
-            missing.setdefault((scored, settings[record.folder]), []).append(record)
+            key = scored, settings[record.folder]
+            if all(
+                other.folder != record.folder for other, _ in found.get(key, [])
+            ):  # an imported run has scores alone
+                missing.setdefault(key, []).append(record)
     keys = sorted(found.keys() | missing.keys(), key=_order)
     first = {without(settings[record.folder], [KEEP]): record for record in reversed(records)}
     names = _names(keys, first)

@@ -120,7 +120,7 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
         words = [*words, f"--workdir={folder}"]  # outside a sweep, a run's result does not say where it lies
     flat, metrics = flatten(config), _metrics(paths.metrics_file)
     evaluations = [
-        _dated(_evaluation(path), metrics, str(flat.get("train.select")))
+        _dated(_evaluation(path), metrics, str(flat.get("train.select")), bool(result))
         for path in sorted(folder.glob("evaluation-*.json"))
     ]
     command = shlex.join(["python", "main.py", *words]) if words else ""
@@ -164,15 +164,17 @@ def _evaluation(path: Path) -> dict[str, Any]:
     return {**values, "checkpoint": checkpoint}
 
 
-def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: str) -> dict[str, Any]:
-    """The evaluation. If the run has gone on since, so that the checkpoint's name now means another update, the name gets the update."""
+def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: str, finished: bool) -> dict[str, Any]:
+    """The evaluation. Its checkpoint's name gets the update if the name now means another one, because the run has gone on since.
+
+    And if it soon will, because the run has not finished. An imported run has no metrics, and nothing to go on with.
+    """
     name, step = evaluation["checkpoint"], evaluation.get("step")
+    stays = finished or not metrics
     meant = _updates_of(name, metrics, select)
-    return (
-        evaluation
-        if step is None or not meant or step in meant
-        else {**evaluation, "checkpoint": f"{name}, update {step}"}
-    )
+    if step is None or name.isdecimal() or (stays and (not meant or step in meant)):
+        return evaluation
+    return {**evaluation, "checkpoint": f"{name}, update {step}"}
 
 
 def _updates_of(checkpoint: str, metrics: list[dict[str, Any]], select: str) -> set[int]:

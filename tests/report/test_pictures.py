@@ -168,6 +168,17 @@ def test_a_figure_shows_its_points_their_deviations_and_what_is_missing(runs):
         assert crosses == [point.keep for line in comparison.lines for point in line.points if point.mean is None]
 
 
+def test_a_caption_counts_a_run_once_however_often_it_was_scored(tmp_path):
+    for keep in (0.3, 0.5):
+        folder = write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
+        values = {"split": "test", "checkpoint": "best", "beam": 1, "bleu_tokenized": 29.0, "fingerprint": "cccc3333"}
+        values |= {"signature": "tok:13a|version:2.6.0"}
+        (folder / "evaluation-test-best-beam-1.json").write_text(json.dumps(values))
+    every = found(tmp_path)
+    (comparison,) = comparisons(every)
+    assert len(every) == 4 and "2 finished runs" in draw(comparison, 1).caption
+
+
 def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
     """Two dense models, of which one has a file in 4 bits, and eight masked ones, so that colours come again."""
     dense = {"model.weights": "dense", "model.embedding": "trained"}

@@ -94,6 +94,22 @@ def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, 
 SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
 
 
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_run_that_has_not_finished_has_a_score_or_is_missing_but_never_both(tmp_path, imported):
+    """An imported run has no result either, but it is whole."""
+    write_run(tmp_path / "1", {}, 30.0)
+    folder = write_run(tmp_path / "2", {"seed": 2}, 20.0)
+    (folder / "result.json").unlink()
+    if imported:
+        (folder / "metrics.jsonl").unlink()
+    values = {"split": "test", "checkpoint": "best", "step": 100, **SEARCH, "bleu_tokenized": 20.0}
+    values |= {"signature": "tok:13a|version:2.6.0", "fingerprint": "cccc3333"}
+    (folder / "evaluation-test.json").write_text(json.dumps(values))
+    shown = {(point.checkpoint, point.values, len(point.missing)) for point in found(tmp_path)}
+    early = {("best", (30.0,), 1), ("best, update 100", (20.0,), 0)}
+    assert shown == ({("best", (30.0, 20.0), 0)} if imported else early)
+
+
 @pytest.mark.parametrize("older", [False, True], ids=["recorded", "in the names of files alone"])
 def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path, older):
     """The test set of the run is `cccc3333`."""
