@@ -269,3 +269,17 @@ def test_real_text(shared: Path) -> None:
     assert (len(corpus.train), len(corpus.valid), len(corpus.tests["test2016.bpe10k"])) == (1014, 1000, 1000)
     assert not any("@@" in line for line in corpus.valid.reference)
     assert isinstance(corpus.source_vocabulary, Vocabulary) and corpus.languages == ("en", "de")
+
+
+def test_a_language_without_rules_of_its_own_is_named_once(folder: Path) -> None:
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.sw").symlink_to(folder / f"{name}.de")
+    corpus = load(texts(folder, source_language="sw", tokenize=True))
+    said = [line for line in corpus.report if "'sw'" in line]
+    assert said == [
+        "sacremoses has no rules of its own for 'sw': data.tokenize uses its general ones and the English abbreviations"
+    ]
+    scored = load_scored(texts(folder, source_language="sw", tokenize=True), corpus.vocabularies, None)
+    assert said[0] in scored.report
+    for keys in ({"source_language": "sw"}, {"tokenize": True}):
+        assert not any("sacremoses" in line for line in load(texts(folder, **keys)).report)

@@ -17,7 +17,7 @@ from typing import Any
 from one_layer.data.text import byte_level
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.cleaning import printable
-from one_layer.data.text.languages import without_inner_spaces
+from one_layer.data.text.languages import code, has_own_rules, without_inner_spaces
 from one_layer.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
@@ -33,7 +33,7 @@ _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 class Preprocessing:
     """The steps that turn one language's raw text into tokens. Each field switches a step on or off.
 
-    language: the two-letter code that selects Moses' rules.
+    language: selects Moses' rules, however its code is written (see `languages.code`).
     tokenize: apply Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...).
     lowercase: make every letter lower-case.
     codes: the text of a BPE codes file, or of a merges.txt if `bpe_kind` is "byte-level" (see `byte_level`); None: no BPE.
@@ -69,7 +69,7 @@ class Preprocessing:
         if self.tokenize and not self.spaced:
             lines = self._each_text(partial(map, _single_spaces), lines)
         elif self.tokenize:
-            tokenize = _moses_tokenizer(self.language, self.normalize, self.split_hyphens)
+            tokenize = _moses_tokenizer(code(self.language), self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
         if self.lowercase:
             lines = map(str.lower, lines)
@@ -104,7 +104,16 @@ class Preprocessing:
         words = self.join(lines)
         if not self.spaced:
             return list(map(without_inner_spaces, words))
-        return words if self._of_bytes and not self.tokenize else [_moses_detokenizer(self.language)(w) for w in words]
+        return (
+            words
+            if self._of_bytes and not self.tokenize
+            else [_moses_detokenizer(code(self.language))(w) for w in words]
+        )
+
+    @property
+    def lacks_moses_rules(self) -> bool:
+        """Whether `tokenize` has no rules that were made for this language."""
+        return self.tokenize and self.spaced and not has_own_rules(self.language)
 
     @property
     def _of_bytes(self) -> bool:

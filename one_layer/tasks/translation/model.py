@@ -10,7 +10,7 @@ from typing import Any
 
 from one_layer.data.corpus import Split
 from one_layer.data.reader import LONGEST, cut
-from one_layer.data.text.languages import sacrebleu_tokenizer
+from one_layer.data.text.languages import code, sacrebleu_tokenizer
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.translation import bleu
@@ -95,6 +95,6 @@ def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokeni
         "details_tokenized": bleu.describe_tokenized(lines, references)
         + ("" if target.spaced else ", where each character is a token"),
     }
-    if target.language == "de":
+    if code(target.language) == "de":
         scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
     return scores

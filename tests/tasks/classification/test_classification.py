@@ -125,6 +125,15 @@ def test_lines_in_labels_out(workdir):
         model.check_verb("translate")
 
 
+def test_an_encoder_is_taken_over_for_any_spelling_of_its_language(workdir, folder):
+    source, task = restore_run(workdir, "best"), TASKS["classification"]
+    data = resolve(values(folder, **{"data.source_language": "en-GB"})).data
+    corpus = task.corpus_in_vocabularies_of(source, data)
+    assert corpus.languages[0] == "en-GB" and corpus.source_vocabulary == source.assets.source_vocabulary
+    with pytest.raises(UserError, match=r"data.source_language is 'de', but the encoder of train.init_from reads 'en'"):
+        task.corpus_in_vocabularies_of(source, resolve(values(folder, **{"data.source_language": "de"})).data)
+
+
 @pytest.fixture(scope="module")
 def roberta(folder, tmp_path_factory):
     """The files of a RoBERTa of width 16 whose byte-level pieces are of these texts, as its library and safetensors write them."""
