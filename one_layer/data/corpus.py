@@ -79,7 +79,7 @@ def load(
     splits = {name: _scored_split(config, reader, assets, pairs) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
     report = [*source.report.values(), *prepared.report]
-    report += [_describe(reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
+    report += [_describe(config, reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
     report += [_describe_vocabularies(assets), *_without_rules(assets)]
     return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
 
@@ -104,7 +104,10 @@ def load_scored(
     assets = assets_of(config, reader, vocabularies, codes_of(config, codes))
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part]) for name, part in names.items()}
-    report = [*source.report.values(), *(_describe(reader, assets, name, split) for name, split in splits.items())]
+    report = [
+        *source.report.values(),
+        *(_describe(config, reader, assets, name, split) for name, split in splits.items()),
+    ]
     valid, tests = splits.pop("valid", Split()), splits
     report += [_describe_vocabularies(assets), *_without_rules(assets)]
     return Corpus(**vars(assets), train=Split(), valid=valid, tests=tests, report=report)
@@ -154,10 +157,9 @@ def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets
     return Split(source, target, raw[0], reference, plain)
 
 
-def _describe(reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
-    cut = sum(int((side.lengths == reader.longest).sum()) for side in (split.source, split.target))
-    said = f"; {cut:,} lines have {reader.longest:,} tokens: longer ones were cut to that" if cut else ""
-    return reader.describe(assets, name, split.source, split.target) + said
+def _describe(config: DataConfig, reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
+    cut = reader.describe_cut(config, split.source, split.target)
+    return reader.describe(assets, name, split.source, split.target) + (f"; {cut}" if cut else "")
 
 
 def _describe_vocabularies(assets: TextAssets) -> str:
