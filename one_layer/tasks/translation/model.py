@@ -64,8 +64,10 @@ class TranslationModel(TrainedModel):
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
         sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}"
         log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre)
+        # Lines that were prepared before they were read have BPE's marks; in others, a mark is text.
+        shown = source.join(split.source_text) if self.data.is_prepared else split.source_text
         for place in range(0, len(plain), -(-len(plain) // 3)):
-            log.info("  source      %.500s", source.join([split.source_text[place]])[0])
+            log.info("  source      %.500s", shown[place])
             log.info("  reference   %.500s", split.reference_detokenized[place])
             log.info("  translation %.500s", plain[place])
         return scores, {"plain": plain, "tokenized": target.join(subwords)}
