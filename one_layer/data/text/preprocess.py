@@ -26,6 +26,7 @@ BPE_KINDS = ("subword-nmt", "byte-level")
 _CACHED_WORDS = 200_000  # the most words whose subwords subword-nmt caches
 _MOST_DOTS = 1000  # in a row: sacremoses takes time that grows with their square
 _MANY_DOTS = re.compile(rf"\.{{{_MOST_DOTS},}}")
+_LINE_BREAK = re.compile(r"\r\n|[\r\n]")
 _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
 
@@ -93,22 +94,23 @@ class Preprocessing:
         return (text for line in lines for text in line.split("\t")) if self.pairs else lines
 
     def join(self, lines: Iterable[str]) -> list[str]:
-        """Undoes `subwords`: joins subwords into words."""
-        return list(map(byte_level.join if self._of_bytes else join_bpe, lines))
+        """Undoes `subwords`: joins subwords into words. A line stays one line: byte-level pieces can spell a line break, which becomes a
+        space.
+        """
+        return list(map(_joined_bytes if self._of_bytes else join_bpe, lines))
 
     def undo(self, lines: Iterable[str]) -> list[str]:
         """Converts lines of tokens to plain text: joins subwords, then applies Moses' detokenisation, which undoes its escapes.
 
-        Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged.
+        Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged, but for
+        line breaks.
         """
         words = self.join(lines)
         if not self.spaced:
             return list(map(without_inner_spaces, words))
-        return (
-            words
-            if self._of_bytes and not self.tokenize
-            else [_moses_detokenizer(code(self.language))(w) for w in words]
-        )
+        if self._of_bytes and not self.tokenize:
+            return words
+        return list(map(_moses_detokenizer(code(self.language)), words))
 
     @property
     def lacks_moses_rules(self) -> bool:
@@ -151,6 +153,10 @@ class Preprocessing:
 
 def _single_spaces(line: str) -> str:
     return " ".join(line.split())
+
+
+def _joined_bytes(pieces: str) -> str:
+    return _LINE_BREAK.sub(" ", byte_level.join(pieces))
 
 
 def join_bpe(line: str) -> str:
