@@ -184,3 +184,17 @@ def test_a_line_of_pieces_is_one_line_of_text(steps: Preprocessing) -> None:
     feed, carriage = byte_level.LETTERS[ord("\n")], byte_level.LETTERS[ord("\r")]
     lines = [f"a {feed} b", f"a{carriage}{feed} b", f"{carriage} a {feed}{feed}"]
     assert steps.undo(lines) == steps.join(lines) == ["a b", "a b", " a  "]
+
+
+def test_long_words_are_learned_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A genome is one word, and learning takes time that grows with the square of its length."""
+    lines = [*LINES, "acgt" * 6 + "\n", " " * 20]
+    usual = byte_level.learn(lines, 60)
+    monkeypatch.setattr(byte_level, "_LONGEST_WORD", 10_000)
+    assert byte_level.learn(lines, 60) == usual
+    monkeypatch.setattr(byte_level, "_LONGEST_WORD", 4)
+    longest = [
+        max(len(merge) for merge in merges.replace(" ", "").split("\n")[1:])
+        for merges in (usual, byte_level.learn(lines, 60))
+    ]
+    assert longest[0] > longest[1] == 4
