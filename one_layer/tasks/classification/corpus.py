@@ -109,7 +109,7 @@ class LabelledReader(ParallelReader):
 
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
         source, labels = vocabularies
-        return partial(_encode_texts, source, config.max_length), partial(_encode_label, labels)
+        return partial(_encode_texts, source, config.max_length), partial(_encode_label, labels, config.held_out)
 
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
         none = f"0 texts have {config.max_length} tokens, the most that data.max_length allows"
@@ -136,11 +136,13 @@ def _encode_texts(vocabulary: Vocabulary, longest: int, line: str) -> Int32[np.n
     return cut(vocabulary.encode_texts(line), longest)
 
 
-def _encode_label(labels: Vocabulary, label: str) -> Int32[np.ndarray, " length"]:
+def _encode_label(labels: Vocabulary, held_out: float, label: str) -> Int32[np.ndarray, " length"]:
     ids = labels.encode(label)
     if ids[0] == UNK:
         known = ", ".join(labels.tokens[len(SPECIALS) :])
+        why = f" (data.held_out={held_out:g} may have taken all of its texts out)" if held_out else ""
         raise UserError(
-            f"the label {label!r:.60} does not occur in the training text, which has {known:.200}; correct the label"
+            f"the label {label!r:.60} does not occur in the training text, which has {known:.200}{why}; correct the label, or list the "
+            "labels in data.labels"
         )
     return ids
