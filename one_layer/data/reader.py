@@ -68,7 +68,8 @@ class ParallelReader:
         shorter, longer = np.minimum(source.lengths, target.lengths), np.maximum(source.lengths, target.lengths)
         empty, long = shorter <= 1, (shorter > 1) & (longer > config.max_length)
         return ~(empty | long), (
-            f"left out: {empty.sum():,} pairs with an empty side, {long.sum():,} with more than {config.max_length} tokens on a side"
+            f"left out: {empty.sum():,} pairs with an empty side, {long.sum():,} with more than {config.max_length} tokens on a side "
+            "(with the end of the sentence)"
         )
 
     def cut(self, side: TokenStore) -> TokenStore:
