@@ -79,8 +79,8 @@ def load(
     splits = {name: _scored_split(config, reader, assets, pairs) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
     report = [*source.report.values(), *prepared.report]
-    report += [_describe(reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
-    report.append(_describe_vocabularies(assets))
+    report += [_describe(config, reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
+    report += [_describe_vocabularies(assets), *_without_rules(assets)]
     return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
 
 
@@ -104,11 +104,13 @@ def load_scored(
     assets = assets_of(config, reader, vocabularies, codes_of(config, codes))
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part]) for name, part in names.items()}
-    report = [*source.report.values(), *(_describe(reader, assets, name, split) for name, split in splits.items())]
+    report = [
+        *source.report.values(),
+        *(_describe(config, reader, assets, name, split) for name, split in splits.items()),
+    ]
     valid, tests = splits.pop("valid", Split()), splits
-    return Corpus(
-        **vars(assets), train=Split(), valid=valid, tests=tests, report=[*report, _describe_vocabularies(assets)]
-    )
+    report += [_describe_vocabularies(assets), *_without_rules(assets)]
+    return Corpus(**vars(assets), train=Split(), valid=valid, tests=tests, report=report)
 
 
 def _check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> None:
@@ -155,10 +157,9 @@ def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets
     return Split(source, target, raw[0], reference, plain)
 
 
-def _describe(reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
-    cut = sum(int((side.lengths == reader.longest).sum()) for side in (split.source, split.target))
-    said = f"; {cut:,} lines have {reader.longest:,} tokens: longer ones were cut to that" if cut else ""
-    return reader.describe(assets, name, split.source, split.target) + said
+def _describe(config: DataConfig, reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
+    cut = reader.describe_cut(config, split.source, split.target)
+    return reader.describe(assets, name, split.source, split.target) + (f"; {cut}" if cut else "")
 
 
 def _describe_vocabularies(assets: TextAssets) -> str:
@@ -167,3 +168,13 @@ def _describe_vocabularies(assets: TextAssets) -> str:
         return f"vocabulary: {len(source):,} tokens, joined"
     sizes = zip(assets.languages, (len(source), len(target)), strict=True)
     return "vocabularies: " + ", ".join(f"{language} {size:,}" for language, size in sizes) + " tokens"
+
+
+def _without_rules(assets: TextAssets) -> list[str]:
+    """A line for people about languages that `data.tokenize` has no rules for."""
+    sides = assets.source_preprocessing, assets.target_preprocessing
+    found = list(dict.fromkeys(steps.language for steps in sides if steps.lacks_moses_rules))
+    if not found:
+        return []
+    rules = "data.tokenize uses its general ones and the English abbreviations"
+    return [f"sacremoses has no rules of its own for {' and '.join(map(repr, found))}: {rules}"]

@@ -68,7 +68,8 @@ class ParallelReader:
         shorter, longer = np.minimum(source.lengths, target.lengths), np.maximum(source.lengths, target.lengths)
         empty, long = shorter <= 1, (shorter > 1) & (longer > config.max_length)
         return ~(empty | long), (
-            f"left out: {empty.sum():,} pairs with an empty side, {long.sum():,} with more than {config.max_length} tokens on a side"
+            f"left out: {empty.sum():,} pairs with an empty side, {long.sum():,} with more than {config.max_length} tokens on a side "
+            "(with the end of the sentence)"
         )
 
     def cut(self, side: TokenStore) -> TokenStore:
@@ -76,6 +77,11 @@ class ParallelReader:
         if self.longest is None or not (side.lengths > self.longest).any():
             return side
         return TokenStore.of([cut(ids, self.longest) for ids in side])
+
+    def describe_cut(self, config: DataConfig, source: TokenStore, target: TokenStore) -> str:
+        """A phrase for people about the lines of a scored split that were cut; empty if none was."""
+        count = sum(int((side.lengths == self.longest).sum()) for side in (source, target))
+        return f"{count:,} lines have {self.longest:,} tokens: longer ones were cut to that" if count else ""
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
         """The plain target text of a scored split, from its raw and its prepared lines.

@@ -15,6 +15,7 @@ from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
 from one_layer.data.sources.table import table_kind
 from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
+from one_layer.data.text.languages import code
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import check_codes
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
@@ -66,8 +67,12 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["parts_held_out"] = config.parts_held_out
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
+    languages = reader.languages(config)
+    rules = [*map(code, languages)]
+    if config.tokenize and rules != [*languages]:  # earlier versions had no rules for other spellings of a code
+        options["rules"] = rules
     tools = [version(tool) for tool in _TOOLS]
-    return {**options, "languages": reader.languages(config), "codes": codes, "tools": tools}
+    return {**options, "languages": languages, "codes": codes, "tools": tools}
 
 
 def _from_text(

@@ -80,7 +80,10 @@ def test_training_leaves_out_and_counts_pairs_with_an_empty_or_long_side(folder:
         (GERMAN[n], ENGLISH[n]) for n in (0, 1, 4)
     ]  # the fourth has 10 tokens and eos, 11 in all
     assert "train: 3 pairs" in corpus.report[0]
-    assert "left out: 1 pairs with an empty side, 1 with more than 10 tokens on a side" in corpus.report[0]
+    assert (
+        "left out: 1 pairs with an empty side, 1 with more than 10 tokens on a side (with the end of the sentence)"
+        in corpus.report[0]
+    )
     assert len(load(texts(folder, max_length=11)).train) == 4
 
 
@@ -269,3 +272,17 @@ def test_real_text(shared: Path) -> None:
     assert (len(corpus.train), len(corpus.valid), len(corpus.tests["test2016.bpe10k"])) == (1014, 1000, 1000)
     assert not any("@@" in line for line in corpus.valid.reference)
     assert isinstance(corpus.source_vocabulary, Vocabulary) and corpus.languages == ("en", "de")
+
+
+def test_a_language_without_rules_of_its_own_is_named_once(folder: Path) -> None:
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.sw").symlink_to(folder / f"{name}.de")
+    corpus = load(texts(folder, source_language="sw", tokenize=True))
+    said = [line for line in corpus.report if "'sw'" in line]
+    assert said == [
+        "sacremoses has no rules of its own for 'sw': data.tokenize uses its general ones and the English abbreviations"
+    ]
+    scored = load_scored(texts(folder, source_language="sw", tokenize=True), corpus.vocabularies, None)
+    assert said[0] in scored.report
+    for keys in ({"source_language": "sw"}, {"tokenize": True}):
+        assert not any("sacremoses" in line for line in load(texts(folder, **keys)).report)

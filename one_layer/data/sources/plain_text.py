@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from one_layer.data.config import HELD_OUT, DataConfig
-from one_layer.data.text.lines import MissingPart, existing_file
+from one_layer.data.text.lines import MissingPart, existing_file, how_to_convert
 from one_layer.errors import UserError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class PlainText:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8. "
+                f"{self}: byte {place + error.start:,} is not UTF-8; convert the text, {how_to_convert(error)}. "
                 "Only task=causal_lm with data.unit=bytes reads text that is not UTF-8"
             ) from None
 

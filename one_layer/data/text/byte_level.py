@@ -23,6 +23,9 @@ def _letters() -> dict[int, str]:
 
 
 LETTERS = _letters()
+_LONGEST_WORD = (
+    4096  # bytes: learning takes time that grows with the square of a word's length, and a genome is one word
+)
 _BYTES = {letter: bytes([byte]) for byte, letter in LETTERS.items()}
 
 
@@ -50,12 +53,14 @@ def numbers(merges: str, lines: Iterable[str]) -> Iterator[list[int]]:
 def learn(lines: Iterable[str], merges: int) -> str:
     """Learns up to `merges` merges on `lines`, which keep their line ends. Returns the text of a merges.txt.
 
-    The memory that it takes grows with the number of different words. Raises: UserError if nothing can be merged.
+    Longer words than `_LONGEST_WORD` bytes are learned in parts. The memory that it takes grows with the number of different words.
+    Raises: UserError if nothing can be merged.
     """
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words, parts = pre_tokenizers.ByteLevel(add_prefix_space=False), Regex(f".{{{_LONGEST_WORD}}}")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Split(parts, "isolated")])
     trainer = trainers.BpeTrainer(
         vocab_size=len(LETTERS) + merges,
         min_frequency=2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import gzip
 import zlib
@@ -40,7 +41,7 @@ def split_lines(content: bytes, name: str) -> list[str]:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
-        raise UserError(_not_utf8(name, number, content[error.start])) from None
+        raise UserError(_not_utf8(name, number, error)) from None
     lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n") if text else []
     return [line.removesuffix("\r") for line in lines]
 
@@ -132,7 +133,7 @@ def _decode(line: bytes, name: str, number: int) -> str:
     try:
         text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise UserError(_not_utf8(name, number, line[error.start])) from None
+        raise UserError(_not_utf8(name, number, error)) from None
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
@@ -143,11 +144,14 @@ def _unequal(source: str | Path, target: str | Path, source_lines: int, target_l
     )
 
 
-def _not_utf8(name: str, number: int, byte: int) -> str:
-    return (
-        f"{name}, line {number}: the byte 0x{byte:02x} is not UTF-8; "
-        "convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8"
-    )
+def _not_utf8(name: str, number: int, error: UnicodeDecodeError) -> str:
+    return f"{name}, line {number}: the byte 0x{error.object[error.start]:02x} is not UTF-8; convert the file, {how_to_convert(error)}"
+
+
+def how_to_convert(error: UnicodeDecodeError) -> str:
+    """A command that makes UTF-8 of such bytes, for people."""
+    utf_16 = error.object[error.start : error.start + 2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return f"for example with iconv -f {'UTF-16' if utf_16 else 'WINDOWS-1252'} -t UTF-8"
 
 
 def _damaged(path: Path, error: Exception) -> str:

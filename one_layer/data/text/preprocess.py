@@ -17,7 +17,7 @@ from typing import Any
 from one_layer.data.text import byte_level
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.cleaning import printable
-from one_layer.data.text.languages import without_inner_spaces
+from one_layer.data.text.languages import code, has_own_rules, without_inner_spaces
 from one_layer.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
@@ -26,6 +26,7 @@ BPE_KINDS = ("subword-nmt", "byte-level")
 _CACHED_WORDS = 200_000  # the most words whose subwords subword-nmt caches
 _MOST_DOTS = 1000  # in a row: sacremoses takes time that grows with their square
 _MANY_DOTS = re.compile(rf"\.{{{_MOST_DOTS},}}")
+_LINE_BREAK = re.compile(r"\r\n|[\r\n]")
 _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
 
@@ -33,7 +34,7 @@ _LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 class Preprocessing:
     """The steps that turn one language's raw text into tokens. Each field switches a step on or off.
 
-    language: the two-letter code that selects Moses' rules.
+    language: selects Moses' rules, however its code is written (see `languages.code`).
     tokenize: apply Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...).
     lowercase: make every letter lower-case.
     codes: the text of a BPE codes file, or of a merges.txt if `bpe_kind` is "byte-level" (see `byte_level`); None: no BPE.
@@ -69,7 +70,7 @@ class Preprocessing:
         if self.tokenize and not self.spaced:
             lines = self._each_text(partial(map, _single_spaces), lines)
         elif self.tokenize:
-            tokenize = _moses_tokenizer(self.language, self.normalize, self.split_hyphens)
+            tokenize = _moses_tokenizer(code(self.language), self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
         if self.lowercase:
             lines = map(str.lower, lines)
@@ -93,18 +94,28 @@ class Preprocessing:
         return (text for line in lines for text in line.split("\t")) if self.pairs else lines
 
     def join(self, lines: Iterable[str]) -> list[str]:
-        """Undoes `subwords`: joins subwords into words."""
-        return list(map(byte_level.join if self._of_bytes else join_bpe, lines))
+        """Undoes `subwords`: joins subwords into words. A line stays one line: byte-level pieces can spell a line break, which becomes a
+        space.
+        """
+        return list(map(_joined_bytes if self._of_bytes else join_bpe, lines))
 
     def undo(self, lines: Iterable[str]) -> list[str]:
         """Converts lines of tokens to plain text: joins subwords, then applies Moses' detokenisation, which undoes its escapes.
 
-        Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged.
+        Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged, but for
+        line breaks.
         """
         words = self.join(lines)
         if not self.spaced:
             return list(map(without_inner_spaces, words))
-        return words if self._of_bytes and not self.tokenize else [_moses_detokenizer(self.language)(w) for w in words]
+        if self._of_bytes and not self.tokenize:
+            return words
+        return list(map(_moses_detokenizer(code(self.language)), words))
+
+    @property
+    def lacks_moses_rules(self) -> bool:
+        """Whether `tokenize` has no rules that were made for this language."""
+        return self.tokenize and self.spaced and not has_own_rules(self.language)
 
     @property
     def _of_bytes(self) -> bool:
@@ -142,6 +153,10 @@ class Preprocessing:
 
 def _single_spaces(line: str) -> str:
     return " ".join(line.split())
+
+
+def _joined_bytes(pieces: str) -> str:
+    return _LINE_BREAK.sub(" ", byte_level.join(pieces))
 
 
 def join_bpe(line: str) -> str:

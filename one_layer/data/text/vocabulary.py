@@ -80,15 +80,13 @@ class Vocabulary:
         ids = self._text_ids
         return np.array([ids.get(token, UNK) for token in split_tokens(line)] + [EOS], dtype=np.int32)
 
-    def encode_texts(self, line: str, longest: int) -> Int32[np.ndarray, " length"]:
+    def encode_texts(self, line: str) -> Int32[np.ndarray, " length"]:
         """Returns the ids of one tokenised text, or of two texts separated by a tab, as RoBERTa does.
 
-        One text becomes `<s> a </s>`, and two become `<s> a </s> </s> b </s>`. More than `longest` ids are cut at the end, and the
-        result still ends with `</s>`.
+        One text becomes `<s> a </s>`, and two become `<s> a </s> </s> b </s>`.
         """
         first, *second = (self.encode(text) for text in line.split("\t"))
-        ids = np.concatenate([[BOS], first, *([EOS, *list(text)] for text in second)]).astype(np.int32)
-        return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
+        return np.concatenate([[BOS], first, *([EOS, *list(text)] for text in second)]).astype(np.int32)
 
     def decode(self, ids: Sequence[int] | Int32[np.ndarray, " length"]) -> str:
         """Returns the tokens up to the first eos, joined by spaces, without bos and pad; unk becomes `<unk>`."""
@@ -151,6 +149,11 @@ class Vocabulary:
     @cached_property
     def _text_ids(self) -> dict[str, int]:
         return {token: number for token, number in self._ids.items() if number >= len(SPECIALS)}
+
+
+def has_second_text(ids: Int32[np.ndarray, " length"]) -> bool:
+    """Whether the ids of two texts, cut at the end, still have a token of the second one (see `Vocabulary.encode_texts`)."""
+    return len(ids) > ids.tolist().index(EOS) + 3  # `</s> </s>` and `</s>` are around the second text
 
 
 def _rank(item: tuple[str, int]) -> tuple[int, str]:

@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Int32
 
 from one_layer.data.config import DataConfig
-from one_layer.data.reader import Encode, ParallelReader, describe_sides
+from one_layer.data.reader import Encode, ParallelReader, cut, describe_sides
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
 from one_layer.data.tokens import TokenStore
 from one_layer.errors import UserError
 from one_layer.special_tokens import UNK
@@ -109,12 +109,20 @@ class LabelledReader(ParallelReader):
 
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
         source, labels = vocabularies
-        return partial(source.encode_texts, longest=config.max_length), partial(_encode_label, labels)
+        return partial(_encode_texts, source, config.max_length), partial(_encode_label, labels, config.held_out)
 
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
-        full = np.count_nonzero(source.lengths == config.max_length)
-        return np.ones(len(source), bool), (
-            f"{full:,} texts have {config.max_length} tokens, the most that data.max_length allows; longer texts were cut"
+        none = f"0 texts have {config.max_length} tokens, the most that data.max_length allows"
+        return np.ones(len(source), bool), self.describe_cut(config, source, target) or none
+
+    def describe_cut(self, config: DataConfig, source: TokenStore, target: TokenStore) -> str:
+        full = source.select(source.lengths == config.max_length)
+        if not len(full):
+            return ""
+        said = f"{len(full):,} texts have {config.max_length} tokens, the most that data.max_length allows; longer texts were cut"
+        lost = sum(not has_second_text(ids) for ids in full) if label_set(config).texts == 2 else 0
+        return (
+            f"{said}, and {lost:,} pairs lost their whole second text: give a larger data.max_length" if lost else said
         )
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
@@ -124,11 +132,17 @@ class LabelledReader(ParallelReader):
         return describe_sides(name, self.unit, {assets.languages[0]: source})
 
 
-def _encode_label(labels: Vocabulary, label: str) -> Int32[np.ndarray, " length"]:
+def _encode_texts(vocabulary: Vocabulary, longest: int, line: str) -> Int32[np.ndarray, " length"]:
+    return cut(vocabulary.encode_texts(line), longest)
+
+
+def _encode_label(labels: Vocabulary, held_out: float, label: str) -> Int32[np.ndarray, " length"]:
     ids = labels.encode(label)
     if ids[0] == UNK:
         known = ", ".join(labels.tokens[len(SPECIALS) :])
+        why = f" (data.held_out={held_out:g} may have taken all of its texts out)" if held_out else ""
         raise UserError(
-            f"the label {label!r:.60} does not occur in the training text, which has {known:.200}; correct the label"
+            f"the label {label!r:.60} does not occur in the training text, which has {known:.200}{why}; correct the label, or list the "
+            "labels in data.labels"
         )
     return ids

@@ -105,7 +105,7 @@ def read_examples(task: Task, path: str | Path) -> Examples:
     """The examples of a file: tab-separated with its publisher's header, JSON lines, or tab-separated without a header.
 
     Without a header, the columns are `label a b` or `a b label`, whichever fits the first line; CoLA has its publisher's four columns.
-    Quotation marks are part of the text.
+    Quotation marks are part of the text. Blank lines are skipped.
 
     Raises: UserError, which names the line, for an unknown label, invalid JSON, a file without labels, and more than a few broken lines.
     """
@@ -114,6 +114,8 @@ def read_examples(task: Task, path: str | Path) -> Examples:
     found: list[Example] = []
     unlabelled, malformed = 0, []
     for number, line in enumerate(lines[first:], start=first + 1):
+        if not line.strip():
+            continue
         try:
             label, *texts = row(line)
         except IndexError:

@@ -10,8 +10,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Int32
 
 from one_layer.data.corpus import Split
+from one_layer.data.reader import cut
+from one_layer.data.text.vocabulary import has_second_text
 from one_layer.errors import UserError, counted
 from one_layer.special_tokens import UNK
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
@@ -19,6 +22,7 @@ from one_layer.tasks.classification.labels import describe_counts, label_set, ma
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
+Ids = Int32[np.ndarray, "_"]
 
 
 class Label(NamedTuple):
@@ -42,6 +46,7 @@ class ClassificationModel(TrainedModel):
         """The label of every text, in order; None for an empty line.
 
         Each line has as many texts as the labelled task, separated by tabs. The preprocessing of the training text is applied to them.
+        A line of more than `data.max_length` tokens is cut, and the number of such lines is logged.
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
         """
@@ -55,7 +60,7 @@ class ClassificationModel(TrainedModel):
                     f"line {place + 1}, {texts[place][:60]!r}, has {counted(found - 1, 'tab')}, but this model labels {what}"
                 )
         prepared = assets.source_preprocessing.apply(texts[place] for place in full)
-        ids = [assets.source_vocabulary.encode_texts(line, self.data.max_length) for line in prepared]
+        ids = self._cut([assets.source_vocabulary.encode_texts(line) for line in prepared], pairs=wanted == 2)
         given: list[Label | None] = [None] * len(texts)
         if ids:
             log_p = self._labeller(self.prepared, ids, "classifying")
@@ -87,6 +92,23 @@ class ClassificationModel(TrainedModel):
     @cached_property
     def _labeller(self) -> Labeller:
         return Labeller(self.config, self.settings)
+
+    def _cut(self, whole: list[Ids], pairs: bool) -> list[Ids]:
+        """The ids of texts, or of pairs of texts, as the training text was cut. Logs how many are cut."""
+        longest = self.data.max_length
+        found = [cut(ids, longest) for ids in whole]
+        shorter = [short for ids, short in zip(whole, found, strict=True) if len(ids) > longest]
+        if shorter:
+            log.warning(
+                "%d of %d lines have more than %d tokens (data.max_length); only these are read",
+                *(len(shorter), len(whole), longest),
+            )
+        if pairs and (lost := sum(not has_second_text(ids) for ids in shorter)):
+            log.warning(
+                "%s lost the whole second text; train with a larger data.max_length to have it read",
+                counted(lost, "line"),
+            )
+        return found
 
     def _names(self, log_p: LogP) -> list[str]:
         """The most probable label of every text. Raises: UserError if the model's outputs are not finite."""

@@ -11,6 +11,7 @@ from one_layer.data import corpus as corpora
 from one_layer.data.config import NO_LANGUAGE, DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
@@ -64,7 +65,10 @@ class Classification(Task):
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
         theirs = source.assets.languages[0]  # a masked language model's is `text`, which stands for any language
-        if theirs not in (data.source_language, NO_LANGUAGE) or "encoder" not in source.config.network_family.stacks:
+        if (
+            code(theirs) not in (code(data.source_language), NO_LANGUAGE)
+            or "encoder" not in source.config.network_family.stacks
+        ):
             raise UserError(
                 f"data.source_language is {data.source_language!r:.60}, but the encoder of train.init_from reads "
                 f"{theirs!r:.60}; give a run whose encoder reads the language of the texts"

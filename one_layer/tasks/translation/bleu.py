@@ -26,7 +26,10 @@ from one_layer.errors import UserError
 
 
 def bleu_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Tokenised BLEU of lines of tokens (BPE joined, Moses' escapes kept), equal to that of multi-bleu.perl.
+    """Tokenised BLEU of lines of tokens (BPE joined, Moses' escapes kept).
+
+    It equals that of multi-bleu.perl if all white space is ASCII, as it is after Moses' tokenisation. Other white space, such as the
+    no-break space, separates tokens here, but not in that script.
 
     There is no smoothing: if no 4-gram of the corpus is right, the score is 0, as in multi-bleu.
     Raises: UserError for no lines or lists of unequal length.

@@ -10,7 +10,7 @@ from typing import Any
 
 from one_layer.data.corpus import Split
 from one_layer.data.reader import LONGEST, cut
-from one_layer.data.text.languages import sacrebleu_tokenizer
+from one_layer.data.text.languages import code, sacrebleu_tokenizer
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.translation import bleu
@@ -64,8 +64,10 @@ class TranslationModel(TrainedModel):
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
         sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}"
         log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre)
+        # Lines that were prepared before they were read have BPE's marks; in others, a mark is text.
+        shown = source.join(split.source_text) if self.data.is_prepared else split.source_text
         for place in range(0, len(plain), -(-len(plain) // 3)):
-            log.info("  source      %.500s", source.join([split.source_text[place]])[0])
+            log.info("  source      %.500s", shown[place])
             log.info("  reference   %.500s", split.reference_detokenized[place])
             log.info("  translation %.500s", plain[place])
         return scores, {"plain": plain, "tokenized": target.join(subwords)}
@@ -95,6 +97,6 @@ def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokeni
         "details_tokenized": bleu.describe_tokenized(lines, references)
         + ("" if target.spaced else ", where each character is a token"),
     }
-    if target.language == "de":
+    if code(target.language) == "de":
         scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
     return scores

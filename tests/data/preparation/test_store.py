@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from one_layer.data import training_text
-from one_layer.data.corpus import Corpus, DataConfig, load
+from one_layer.data.corpus import PARALLEL, Corpus, DataConfig, load
 from one_layer.data.preparation.store import content_key
 from one_layer.errors import UserError
 
@@ -88,6 +88,15 @@ def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) 
     codes.write_text("#version: 0.2\nn e\n")
     load(replace(config, bpe_codes=str(codes)))
     assert len(kept(config)) == len(others) + 1
+
+
+def test_another_spelling_of_a_language_does_not_find_text_that_was_tokenised_without_its_rules(
+    config: DataConfig,
+) -> None:
+    german, other = replace(config, tokenize=True), replace(config, tokenize=True, source_language="deu")
+    assert "rules" not in training_text._options(german, PARALLEL, [])  # stores of earlier versions are found
+    assert training_text._options(other, PARALLEL, [])["rules"] == ["de", "en"]
+    assert "rules" not in training_text._options(replace(other, tokenize=False), PARALLEL, [])
 
 
 def test_a_store_never_gives_training_the_lines_of_a_part_that_is_held_out(config: DataConfig, tmp_path: Path) -> None:

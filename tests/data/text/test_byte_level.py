@@ -12,6 +12,7 @@ from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import load
+from one_layer.data.text import byte_level
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing, check_codes
 from one_layer.data.text.vocabulary import SPECIALS
@@ -61,7 +62,7 @@ def test_pieces_equal_the_library_s_and_restore_the_text(
 ) -> None:
     (pieces,) = steps.apply([line])
     assert pieces.split(" ") == (theirs.encode(line).tokens or [""])
-    assert steps.undo([pieces]) == steps.join([pieces]) == [line]
+    assert steps.undo([pieces]) == steps.join([pieces]) == [line.replace("\r", " ")]  # a line stays one line
 
 
 def test_a_word_includes_the_space_before_it(steps: Preprocessing) -> None:
@@ -177,3 +178,23 @@ def test_codes_of_the_wrong_kind_are_named_with_their_file(tmp_path: Path, publi
         load(corpus_of(tmp_path, published, bpe_codes=str(tmp_path / "code")))
     with pytest.raises(UserError, match=r"merges\.txt holds byte-level merges"):
         load(corpus_of(tmp_path, published, bpe_kind="subword-nmt"))
+
+
+def test_a_line_of_pieces_is_one_line_of_text(steps: Preprocessing) -> None:
+    feed, carriage = byte_level.LETTERS[ord("\n")], byte_level.LETTERS[ord("\r")]
+    lines = [f"a {feed} b", f"a{carriage}{feed} b", f"{carriage} a {feed}{feed}"]
+    assert steps.undo(lines) == steps.join(lines) == ["a b", "a b", " a  "]
+
+
+def test_long_words_are_learned_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A genome is one word, and learning takes time that grows with the square of its length."""
+    lines = [*LINES, "acgt" * 6 + "\n", " " * 20]
+    usual = byte_level.learn(lines, 60)
+    monkeypatch.setattr(byte_level, "_LONGEST_WORD", 10_000)
+    assert byte_level.learn(lines, 60) == usual
+    monkeypatch.setattr(byte_level, "_LONGEST_WORD", 4)
+    longest = [
+        max(len(merge) for merge in merges.replace(" ", "").split("\n")[1:])
+        for merges in (usual, byte_level.learn(lines, 60))
+    ]
+    assert longest[0] > longest[1] == 4

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from sacremoses.corpus import NonbreakingPrefixes
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
-from one_layer.data.text.languages import characters, has_spaces, sacrebleu_tokenizer, without_inner_spaces
+from one_layer.data.text.languages import (
+    characters,
+    code,
+    has_own_rules,
+    has_spaces,
+    sacrebleu_tokenizer,
+    without_inner_spaces,
+)
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.errors import UserError
 from one_layer.tasks.translation import bleu
@@ -80,6 +88,42 @@ def test_a_tokenizer_that_is_not_there_is_refused() -> None:
         SearchSettings(tokenize="mecab")
     with pytest.raises(UserError, match=r"evaluation.tokenize=ja-mecab cannot be used .*sacrebleu\[ja\]"):
         bleu.bleu_sacre(["a"], ["a"], tokenize="ja-mecab")
+
+
+@pytest.mark.parametrize("language", ["eng", "en-US", "en_GB", "EN", "English"])
+def test_moses_rules_follow_from_any_spelling_of_the_code(language: str) -> None:
+    texts, expected = ["I don't think Mr. Smith's dog"], ["I don &apos;t think Mr. Smith &apos;s dog"]
+    step = Preprocessing(language, tokenize=True)
+    assert step.apply(texts) == expected == Preprocessing("en", tokenize=True).apply(texts)
+    assert step.undo(expected) == texts
+    assert step.to_dict()["language"] == language
+
+
+SPELLINGS = {
+    "de": "deu ger DE de-AT",
+    "fr": "fra fre fr-FR",
+    "cs": "ces cze cz",
+    "nl": "nld dut",
+    "el": "ell gre",
+    "is": "isl ice",
+    "ro": "ron rum",
+    "sk": "slk slo",
+    "zh": "zho chi zh-Hant",
+    "pt": "por pt_BR",
+}
+
+
+def test_codes_of_three_letters_and_countries() -> None:
+    for two, spellings in SPELLINGS.items():
+        assert {code(spelling) for spelling in spellings.split()} == {two}
+    assert code("sw") == "sw" and code("tw") == "tw"
+
+
+def test_the_languages_with_rules_are_those_of_sacremoses() -> None:
+    known = set(NonbreakingPrefixes().available_langs)  # codes and English names
+    assert all(map(has_own_rules, known))
+    assert {code(language) for language in known} == set(NonbreakingPrefixes().available_langs.values())
+    assert has_own_rules("ko") and not any(map(has_own_rules, ("sw", "no", "tr", "uk", "text")))
 
 
 def test_characters() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.text.lines import read_lines, read_parallel, stream_lines, stream_parallel
 from one_layer.errors import UserError
 
@@ -63,6 +64,17 @@ def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path, name:
         read_lines(tmp_path / name)
     with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
         list(stream_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "advice"), [("utf-16", "UTF-16"), ("utf-16-be", "UTF-16"), ("latin-1", "WINDOWS-1252")]
+)
+def test_the_advice_for_another_encoding_names_it(tmp_path: Path, encoding: str, advice: str) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""  # utf-16 writes its own
+    (tmp_path / "text").write_bytes(f"{mark}größe\nmehr\n".encode(encoding))
+    for read in (read_lines, lambda path: list(stream_lines(path)), lambda path: list(PlainText((path,)).lines())):
+        with pytest.raises(UserError, match=f"with iconv -f {advice} -t UTF-8"):
+            read(tmp_path / "text")
 
 
 def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data.config import DataConfig
+from one_layer.data.reader import cut
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
 from one_layer.errors import UserError
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
@@ -125,6 +127,31 @@ def test_lines_in_labels_out(workdir):
         model.check_verb("translate")
 
 
+def test_an_encoder_is_taken_over_for_any_spelling_of_its_language(workdir, folder):
+    source, task = restore_run(workdir, "best"), TASKS["classification"]
+    data = resolve(values(folder, **{"data.source_language": "en-GB"})).data
+    corpus = task.corpus_in_vocabularies_of(source, data)
+    assert corpus.languages[0] == "en-GB" and corpus.source_vocabulary == source.assets.source_vocabulary
+    with pytest.raises(UserError, match=r"data.source_language is 'de', but the encoder of train.init_from reads 'en'"):
+        task.corpus_in_vocabularies_of(source, resolve(values(folder, **{"data.source_language": "de"})).data)
+
+
+def test_texts_that_are_cut_are_counted(workdir, caplog):
+    model = restore_run(workdir, "best")
+    long = "fine " + "tram " * 20
+    assert model.classify([long, "poor", ""])[0] == model.classify(["fine " + "tram " * 9])[0]
+    assert [record.message for record in caplog.records] == [
+        "1 of 2 lines have more than 12 tokens (data.max_length); only these are read"
+    ]
+    pairs = replace(model, data=replace(model.data, labels="qqp"))
+    caplog.clear()
+    pairs.classify([f"{long}\tpoor", f"poor\t{long}", "poor\tfine"])
+    assert [record.message for record in caplog.records] == [
+        "2 of 3 lines have more than 12 tokens (data.max_length); only these are read",
+        "1 line lost the whole second text; train with a larger data.max_length to have it read",
+    ]
+
+
 @pytest.fixture(scope="module")
 def roberta(folder, tmp_path_factory):
     """The files of a RoBERTa of width 16 whose byte-level pieces are of these texts, as its library and safetensors write them."""
@@ -171,7 +198,7 @@ def test_roberta_s_words_and_positions_stay_as_they_are(folder, roberta, tmp_pat
             path = {"word": "source_embedding", "position": "position_embedding"}[name]
             kept = np.asarray(restored.variables["frozen"][path]["kernel"])
             assert kept.tobytes() == tables[f"roberta.embeddings.{name}_embeddings.weight"].tobytes()
-    ids = best.assets.source_vocabulary.encode_texts(best.assets.source_preprocessing.apply(["A fine tram"])[0], 40)
+    ids = best.assets.source_vocabulary.encode_texts(best.assets.source_preprocessing.apply(["A fine tram"])[0])
     assert ids[0] == BOS and ids[-1] == EOS and not set(ids[1:-1].tolist()) & {0, 1, 2, 3}
     lines = [text for text, _ in texts(30, 2)]
     labels = (tmp_path / "run" / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1]
@@ -235,6 +262,33 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
     assert any("; 15 texts have 5 tokens, the most that data.max_length allows" in line for line in cut.report)
     assert any("; 0 texts have 175 tokens, the most that data.max_length allows" in line for line in one.report)
+
+
+def test_cut_texts_are_counted_in_every_part(sets):
+    """Of the first texts, which have 4 words each, 5 ids leave nothing of the second; 9 ids leave some of each."""
+
+    def said(corpus):
+        return [line.partition("; ")[2] for line in corpus.report if "that data.max_length allows" in line]
+
+    short, task = data(sets, source="labelled", max_length=5), TASKS["classification"]
+    corpus = corpus_of(short)
+    lost = "{0} texts have 5 tokens, the most that data.max_length allows; longer texts were cut, and {0} pairs lost "
+    lost += "their whole second text: give a larger data.max_length"
+    assert said(corpus) == [lost.format(15), lost.format(3), lost.format(3)]
+    scored = task.scored_corpus(short, corpus, "valid")
+    assert said(scored) == [lost.format(3)]
+    longer = said(corpus_of(data(sets, source="labelled", max_length=9)))
+    assert longer[1:] == ["3 texts have 9 tokens, the most that data.max_length allows; longer texts were cut"] * 2
+    assert (
+        len(said(corpus_of(data(sets, source="labelled")))) == 1
+    )  # where nothing was cut, only the training part says so
+
+
+def test_second_texts_that_a_cut_removes_whole():
+    vocabulary = Vocabulary((*SPECIALS, "a", "b"))
+    two, one = vocabulary.encode_texts("a a\tb b"), vocabulary.encode_texts("a a")
+    assert [has_second_text(cut(two, longest)) for longest in range(2, 9)] == [False] * 5 + [True] * 2
+    assert not has_second_text(one) and has_second_text(vocabulary.encode_texts("\tb"))
 
 
 @pytest.mark.slow

@@ -184,3 +184,13 @@ def test_real_files(shared: Path, task: str, name: str, counts: list[int]) -> No
     read = read_examples(TASKS[task], shared / "data" / name)
     assert [sum(example.label == label for example in read.examples) for label in range(len(counts))] == counts
     assert read.malformed == 0 and all(example.first for example in read.examples)
+
+
+@pytest.mark.parametrize("end", ["\n", "  \n\n", "\t\t\n"])
+def test_blank_lines_are_skipped(tmp_path: Path, end: str) -> None:
+    text = rows(("sentence", "label"), ("A dog.", 1), ("Rain.", 0))
+    found = read_examples(TASKS["sst2"], written(tmp_path, text + end))
+    assert [(each.first, each.label) for each in found.examples] == [("A dog.", 1), ("Rain.", 0)]
+    assert found.malformed == found.unlabelled == 0
+    record = json.dumps({"sentence": "A dog.", "label": 1}) + "\n"
+    assert len(read_examples(TASKS["sst2"], written(tmp_path, record + end + record))) == 2

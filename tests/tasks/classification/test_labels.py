@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,9 +68,16 @@ def test_labels_can_come_from_the_training_text(tmp_path: Path) -> None:
     (tmp_path / "valid.tsv").write_text(tabbed([("a", "b", "other")]))
     data = config(tmp_path, "from_train", "1,2,3", train="train.tsv")
     with pytest.raises(
-        UserError, match=r"the label 'other' does not occur in the training text, which has very_entails"
+        UserError,
+        match=r"the label 'other' does not occur in the training text, which has very_entails.*_neutral; correct the label, or list the "
+        r"labels in data\.labels$",
     ):
         load_scored(data, corpus.vocabularies, None, "valid", LabelledReader())
+    _, encode = LabelledReader().encoders(replace(data, held_out=0.1), corpus.vocabularies)
+    with pytest.raises(
+        UserError, match=r"_neutral \(data\.held_out=0\.1 may have taken all of its texts out\); correct the"
+    ):
+        encode("other")
 
 
 def test_bare_numbers_need_names(tmp_path: Path) -> None:

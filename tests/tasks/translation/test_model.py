@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.tokens import TokenStore
 from one_layer.tasks.translation.generate import Generator, Hypothesis
 from one_layer.tasks.translation.model import TranslationModel
+from one_layer.tasks.translation.settings import SearchSettings
 
 RAW = ["Er sagt: „Die E-Mail ist GROSS & alt.“", "Das war gut, z. B. am 3. Mai."]
 CODES = "#version: 0.2\ne r</w>\nm a\nma i\n"
@@ -49,6 +53,20 @@ def test_raw_text_comes_back_but_for_case_and_typography(tmp_path: Path, split_h
     assert "<unk>" not in " ".join(tokens)
     assert ("@-@" in tokens[0].replace("@@ ", "")) == split_hyphens
     assert "ma@@ i" in tokens[1] and "&amp;" in tokens[0].replace("@@ ", "")
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_scored_line_is_shown_as_it_was_read_or_joined_if_it_was_prepared(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, prepared: bool
+) -> None:
+    model = model_with(tmp_path, Parrot())
+    lines = ["ma@@ i", "a tilde@@ b"]
+    ids = TokenStore.of(map(model.assets.source_vocabulary.encode, lines))
+    vars(model).update(data=DataConfig(prepared=prepared), settings=SearchSettings())
+    with caplog.at_level("INFO"):
+        model.score(Split(ids, ids, lines, ["mai", "a tildeb"], ["mai", "a tildeb"]), "test")
+    shown = [record.message.split(maxsplit=1)[1] for record in caplog.records if record.message.startswith("  source")]
+    assert shown == (["mai", "a tildeb"] if prepared else lines)
 
 
 def test_what_holds_no_word_stays_empty(tmp_path: Path) -> None:
