@@ -205,8 +205,8 @@ class RunFolder(RunPaths):
                 scores = json_object(self.evaluation_file(split))
                 if scores.get("checkpoint") != "best" or scores.get("step") in (None, best):
                     continue
-                kinds = (partial(self.hypotheses_file, kind=kind) for kind in ("plain", "tokenized"))
-                for file in (self.evaluation_file, *kinds):
+                tokenized = partial(self.hypotheses_file, kind="tokenized")
+                for file in (self.evaluation_file, self.hypotheses_file, tokenized):
                     with suppress(FileNotFoundError):
                         file(split).rename(file(split, f"-best-{scores['step']}"))
 
