@@ -7,6 +7,7 @@ again from the seed. Beside the progress it stores digests of everything, becaus
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -204,9 +205,11 @@ class Checkpoints:
             raise self._damaged(step, f"its {name} is not what was saved")
 
     def _damaged(self, step: int, reason: str) -> UserError:
+        only = self.steps() == [step]
+        remove = "remove that folder to begin the training again" if only else "remove that folder to use another one"
         return UserError(
-            f"the checkpoint {self.folder / str(step)} cannot be restored ({reason}); it is damaged or of another model: remove that "
-            "folder to continue from an earlier one, or give a new --workdir"
+            f"the checkpoint {self.folder / str(step)} cannot be restored ({reason}); it is damaged or of another model"
+            f"{', and there is no other one' if only else ''}: {remove}, or give a new --workdir"
         )
 
     def close(self) -> None:
@@ -237,8 +240,15 @@ class Checkpoints:
         try:
             return self._manager.restore(step, args=items)
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
-            reason = str(error).strip().split("\n")[0][:300]
-            raise self._damaged(step, f"{type(error).__name__}: {reason}") from None
+            raise self._damaged(step, f"{type(error).__name__}: {_cause(error)}") from None
+
+
+def _cause(error: Exception) -> str:
+    """The first line of an error of Orbax; of TensorStore's, which begin with all that failed because of it, the cause alone."""
+    line = str(error).strip().split("\n")[0]
+    line = re.split(r"\W*\[tensorstore_spec|\W*See full TensorStore details", line)[0]
+    _, nested, cause = line.rpartition(": Error ")
+    return f"Error {cause}"[:300] if nested else line[:300]
 
 
 @contextmanager

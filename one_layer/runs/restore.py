@@ -29,8 +29,8 @@ def restore_run(
     """Restores `best`, `last`, a step, or an average: of the last N checkpoints (`average:N`) or the N best (`average-best:N`).
 
     An average is over the trained parameters: scores are averaged, and masks are made from the averaged scores (paper A, section 4). The
-    best checkpoints have the highest validation scores; of equal scores, the later one ranks higher. `mesh` replaces keys of the run's
-    section `mesh`.
+    best checkpoints have the highest validation scores; of equal scores, the later one ranks higher. Where none has a score yet, `best` is
+    restored as `last`, and the log says so. `mesh` replaces keys of the run's section `mesh`.
 
     Raises: UserError for a folder without a run, a missing or damaged checkpoint, or one with another vocabulary.
     """
@@ -39,6 +39,9 @@ def restore_run(
     config = run.model_config(*map(len, assets.vocabularies))
     variables = folder.with_frozen(initialize(config, run.seed, _devices(run, mesh)))
     with closing(folder.checkpoints()) as checkpoints:
+        if checkpoint == "best" and checkpoints.steps() and checkpoints.best() is None:
+            log.info("no checkpoint has a validation score yet, so this is the last one, update %d", checkpoints.last())
+            checkpoint = "last"
         steps = _steps(checkpoints, checkpoint, run.train.keep_last, run.train.keep_best)
         folder.check_identity(checkpoints.progress(steps[-1]), assets)
         params = _average(checkpoints, steps, variables["params"])
@@ -77,8 +80,7 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int, keep_best: int) 
     if name == "last":
         return steps[-1:]
     if name == "best":
-        best = checkpoints.best()
-        return steps[-1:] if best is None else [best]
+        return checkpoints.ranked()[-1:]
     kind, _, number = name.rpartition(":")
     if not number.isdecimal() or kind not in ("", "average", "average-best"):
         raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N, average-best:N or a step")

@@ -239,6 +239,26 @@ def test_a_damaged_checkpoint_is_said_and_left(folder, tmp_path, name):
     assert tiny.contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("name", list(DAMAGE)[:3])
+@pytest.mark.parametrize(
+    ("scores", "mend"),
+    [
+        ({1: 0.5, 7: 0.4}, "damaged or of another model: remove that folder to use another one"),
+        ({7: 0.4}, "and there is no other one: remove that folder to begin the training again"),
+    ],
+)
+def test_a_damaged_checkpoint_is_explained_by_its_cause_and_can_be_mended(tmp_path, name, scores, mend):
+    """TensorStore's messages begin with its drivers and end with pages of their settings. None is cut in its middle."""
+    save(tmp_path, scores, keep_last=2)
+    DAMAGE[name](tmp_path / "checkpoints" / "7")
+    with pytest.raises(UserError) as caught:
+        open_and_restore(tmp_path, *trees())
+    assert mend in str(caught.value)
+    reason = str(caught.value).partition(" cannot be restored (")[2].partition("); it is damaged")[0]
+    assert reason.startswith("ValueError: Error ") and len(reason) < 300
+    assert "driver" not in reason and "tensorstore" not in reason.lower()
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 def test_a_flipped_or_missing_byte_in_any_file_is_noticed_or_harmless(tmp_path, seed):
     """What is restored has the saved bits, or the checkpoint is said to be damaged. Files without use may change."""

@@ -142,6 +142,23 @@ def test_checkpoints_that_are_not_there(workdir, name, message):
         restore_run(workdir, name)
 
 
+def test_the_last_checkpoint_stands_for_the_best_before_the_first_evaluation_and_says_so(
+    corpus, saved, tmp_path, caplog
+):
+    folder = RunFolder(tmp_path)
+    folder.begin(corpus, {}, {})
+    folder.write_config(RUN)
+    checkpoints = folder.checkpoints(RUN.train)
+    checkpoints.save(4, saved[4], {"updates": jnp.zeros(1)}, {**folder.identity(corpus), "evaluated": []})
+    checkpoints.close()
+    with caplog.at_level("INFO"):
+        restored = restore_run(tmp_path, "best")
+    assert (restored.step, restored.source) == (4, "last")
+    assert "no checkpoint has a validation score yet, so this is the last one, update 4" in caplog.messages
+    caplog.clear()
+    assert restore_run(tmp_path, "last").source == "last" and not caplog.messages
+
+
 def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_path, caplog):
     """A run of eight devices is scored on one."""
     shutil.copytree(workdir, tmp_path / "run")
