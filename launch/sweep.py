@@ -105,6 +105,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--dry_run", action="store_true", help="only print the commands that would run")
     arguments, rest = parser.parse_known_args(argv)
     _check_together(arguments, rest)
+    if arguments.workdir.is_file():
+        raise UserError(f"--workdir={arguments.workdir} is a file; give the name of a folder, which may be new")
     plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
     plan = resolved(plan)
     launcher = _launcher(arguments)

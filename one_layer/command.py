@@ -108,6 +108,13 @@ def raised_by_config(error: Exception) -> bool:
     return isinstance(error, unsaid) and not {"absl", "ml_collections"} & set(by)
 
 
+_KINDS = {  # how the parsers of flags tell of a value that is none of this kind
+    ": invalid literal for int()": "a whole number",
+    ": could not convert string to float": "a number",
+    ": ('Non-boolean argument": "True or False",
+}
+
+
 def sentence(text: str) -> str:
     """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
     text = text.replace("\\n", "\n").replace("\\'", "'").strip()
@@ -126,6 +133,10 @@ def sentence(text: str) -> str:
         return f"the config cannot be loaded: {text.partition('earlier failure to load: ')[2]}; see configs/ for the existing ones"
     if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:
         return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:one_layer_mini"
+    for told, kind in _KINDS.items():
+        flag, found, _ = text.partition(told)
+        if found:
+            return f"{flag}: it takes {kind}"
     unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
     if unknown:
         return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"

@@ -28,8 +28,8 @@ def claim(plan: Plan) -> None:
         for run in plan.runs:
             if run.name in runs and runs[run.name]["config"] != now[run.name]["config"]:
                 _check(run, runs[run.name]["config"])
-    elif RunPaths(plan.workdir).holds_run or plan.workdir.is_file():
-        raise UserError(f"{plan.workdir} is no folder of a sweep, but a run or a file; give another --workdir")
+    elif RunPaths(plan.workdir).holds_run:
+        raise UserError(f"{plan.workdir} is no folder of a sweep, but of a run; give another --workdir")
     record = {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": runs | now}
     write_atomically(path, json.dumps(record, indent=1) + "\n")
 

@@ -31,15 +31,17 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     """
     if folder and folder.holds_run and model.file_bytes is not None:
         _check_same_model(model, folder)
-    if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
-        stored = account(model.config, model.variables)
-        log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
     try:
         corpus = model.task.scored_corpus(model.data, model.assets, split_name)
     except MissingPart as error:  # a model that is trained already cannot hold lines out
         raise UserError(
             f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
         ) from None
+    if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
+        stored = account(model.config, model.variables)
+        log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
+    if model.file_bytes is not None:
+        log.info("%s itself has %s bytes", model.source, f"{model.file_bytes:,}")
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
     found, prints, layers = {}, fingerprints(corpus), kept_layers(model.config)
     for name, split in splits.items():

@@ -128,6 +128,8 @@ class RunFolder(RunPaths):
 
     def read_config(self) -> RunConfig:
         """The config of the run. Raises: UserError if it is missing or damaged."""
+        if self.path.is_file():
+            raise UserError(f"{self} is a file; give the folder of a run, or a ticket as --ticket={self}")
         try:
             config = json_object(self.config_file)
         except FileNotFoundError:

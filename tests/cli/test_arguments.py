@@ -55,7 +55,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
         ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
         ([TOY, "--config.train.zzqx=1"], "unknown config key 'zzqx'; configs/common.py declares all keys"),
-        ([TOY, "--config.train.updates=many"], "--config.train.updates=many: invalid literal for int()"),
+        ([TOY, "--config.train.updates=many"], "--config.train.updates=many: it takes a whole number"),
+        ([TOY, "--config.train.updates=2.5"], "--config.train.updates=2.5: it takes a whole number"),
+        ([TOY, "--config.optim.lr=fast"], "--config.optim.lr=fast: it takes a number"),
+        ([TOY, "--config.data.lowercase=yes"], "--config.data.lowercase=yes: it takes True or False"),
         (
             [TOY, "--config.model.keep=0"],
             "model.keep is 0.0; it must lie in (0, 1]",

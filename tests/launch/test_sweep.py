@@ -186,6 +186,12 @@ def test_the_folder_of_a_run_is_refused(planned, tmp_path):
         run(planned())
 
 
+def test_a_file_is_no_folder_for_a_sweep(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file; give the name of a folder"):
+        sweep.main(["--config=configs/toy.py", "--sweep=figures", f"--workdir={tmp_path / 'file'}"])
+
+
 def test_only_one_process_runs_a_sweep(planned, tmp_path):
     with (
         locked(tmp_path / "runs", "runs this sweep"),

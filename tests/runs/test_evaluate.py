@@ -163,11 +163,13 @@ def test_a_ticket_is_a_ticket_whatever_its_name_and_a_checkpoint_is_none(workdir
         assert "file_bytes" not in evaluate(restore_run(workdir, name), "test", None)["test"]
 
 
-def test_tickets_of_other_checkpoints_precisions_and_layers_are_the_run_s_own(workdir, tmp_path):
+def test_tickets_of_other_checkpoints_precisions_and_layers_are_the_run_s_own(workdir, tmp_path, caplog):
     shutil.copytree(workdir, tmp_path / "run")
     before = tiny.contents(tmp_path / "run")
+    caplog.set_level(logging.INFO)
     tickets.export(restore_run(workdir, "last"), tmp_path / "own", "int4")
     evaluate(tickets.restore_ticket(tmp_path / "own"), "test", RunFolder(tmp_path / "run"))
+    assert f"itself has {(tmp_path / 'own').stat().st_size:,} bytes" in caplog.text
     assert len(tiny.contents(tmp_path / "run")) > len(before)
 
 

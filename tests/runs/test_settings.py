@@ -266,6 +266,8 @@ def test_folders_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="is a file; give the name of a folder"):
         RunFolder(tmp_path / "file").claim(tiny.run())
+    with pytest.raises(UserError, match=r"file is a file; give the folder of a run, or a ticket as --ticket=.*file$"):
+        RunFolder(tmp_path / "file").read_config()
     with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
         RunFolder(tmp_path / "nowhere").read_config()
 
