@@ -106,7 +106,7 @@ def measure(job: Job, clock: Clock, out: Path, about: dict[str, Any]) -> bool:
             return not failed
         if code:
             failed.append({"command": shlex.join(step.words), "exit": code})
-    found = {step.name: step.read() for step in job.steps if step.done()}
+    found = {step.name: step.found() for step in job.steps if step.done()}
     if not found:
         log.warning("%s: no command succeeded", job.name)
         return False

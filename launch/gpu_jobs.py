@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from one_layer.errors import UserError
+
 _SEEDS = (1, 2, 3)
 _VARIED = ("seed", "model__keep", "model__embedding")
 _TESTS = (
@@ -34,8 +36,20 @@ class Step:
         """Whether the command has succeeded before."""
         return self.file.exists()
 
+    def found(self) -> Any:
+        """What the command found. Raises: UserError for a damaged file."""
+        try:
+            return self.read()
+        except (
+            ValueError,
+            SyntaxError,
+            AttributeError,
+        ) as error:  # SyntaxError is that of XML; AttributeError, of no object
+            reason = " ".join(str(error).split())
+            raise UserError(f"{self.file} is damaged ({reason}); delete it, and its command runs again") from None
+
     def read(self) -> Any:
-        """What the command found."""
+        """Reads the file that the command has left behind."""
         text = self.file.read_text("utf-8")
         if self.file.suffix == ".jsonl":
             return [json.loads(line) for line in text.splitlines()]
@@ -64,10 +78,13 @@ class Sweep(Step):
     """A sweep, whose table of results says for every run whether it has finished."""
 
     def done(self) -> bool:
-        return self.file.exists() and {row["state"] for row in self.read()} <= {"finished"}
+        return self.file.exists() and {row["state"] for row in self.found()} <= {"finished"}
 
     def read(self) -> Any:
-        return list(csv.DictReader(self.file.read_text("utf-8").splitlines()))
+        rows = list(csv.DictReader(self.file.read_text("utf-8").splitlines()))
+        if not all("state" in row for row in rows):
+            raise ValueError("it has no column called state")
+        return rows
 
 
 class Result(Step):

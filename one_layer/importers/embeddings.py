@@ -18,6 +18,7 @@ from jaxtyping import Float32
 from one_layer.data.config import NO_LANGUAGE
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
+from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.importers.fairseq import StateDict
@@ -237,7 +238,8 @@ def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> i
     """The index of the table for a side, among tables for the languages `theirs`: that of its language, or 0 for a shared table."""
     if shared:
         return 0
-    missing = [language for language in side.languages if language not in theirs]
+    codes = [*map(code, theirs)]
+    missing = [language for language in side.languages if code(language) not in codes]
     if missing:
         raise UserError(
             f"{where} has tables for {' and '.join(theirs)}, but none for {missing[0]}; give a model of that language, or set "
@@ -248,7 +250,7 @@ def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> i
             f"{where} has a table for each of its languages, but model.shared_embedding is one for both; turn that off, or give a "
             "model with one table"
         )
-    return theirs.index(side.languages[0])
+    return codes.index(code(side.languages[0]))
 
 
 def _places(vocabulary: Vocabulary) -> dict[str, int]:

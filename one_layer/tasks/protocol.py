@@ -12,6 +12,7 @@ from one_layer.data.batches import TrainingBatches, Updates
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.languages import code
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.tasks.losses import Smoothing
@@ -61,7 +62,7 @@ class Task(ABC):
             raise UserError(
                 f"train.init_from is the run of a {source.task.name} model, but task is {self.name}; give the run of a {self.name} model"
             )
-        if source.assets.languages != data.languages:
+        if [*map(code, source.assets.languages)] != [*map(code, data.languages)]:
             raise UserError(
                 f"data.source_language and data.target_language are {' and '.join(data.languages)}, but the run of train.init_from has "
                 f"{' and '.join(source.assets.languages)}; give a run of the same languages"

@@ -12,6 +12,7 @@ from safetensors.numpy import save_file
 
 from one_layer import tickets
 from one_layer.data.text.assets import load_text_assets
+from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.importers.embeddings import embedding_rows, run_tables, table_sides
@@ -51,16 +52,18 @@ def test_a_run_s_tables_are_those_that_its_model_uses(dense, tmp_path_factory):
         assert (rows == 0).mean() == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.mark.parametrize("pair", [("de", "en"), ("en", "de")])
+@pytest.mark.parametrize("pair", [("de", "en"), ("en", "de"), ("eng", "de-AT")])
 def test_a_run_s_tables_are_chosen_by_language_not_by_direction(dense, pair):
     restored = restore_run(dense, "best")
     both = zip(restored.assets.vocabularies, run_tables(restored), strict=True)
     theirs = dict(zip(restored.assets.languages, both, strict=True))
-    new = {language: Vocabulary.build([" ".join((*theirs[language][0].tokens[9:3:-1], "zzz"))]) for language in pair}
+    new = {
+        language: Vocabulary.build([" ".join((*theirs[code(language)][0].tokens[9:3:-1], "zzz"))]) for language in pair
+    }
     text = assets(*pair, new)
     found = rows_from("run", dense, text=text, d_model=16)
     for name, language in zip(("source_embedding", "target_embedding"), pair, strict=True):
-        vocabulary, table = theirs[language]
+        vocabulary, table = theirs[code(language)]
         for row, token in zip(found[name], new[language].tokens, strict=True):
             if token == "zzz":
                 assert np.isnan(row).all()

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from launch import gpu
-from launch.gpu_jobs import JOBS, Job, Result, Step
+from launch import gpu, gpu_jobs
+from launch.gpu_jobs import JOBS, Job, Result, Step, Sweep
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
 from tests import ROOT
@@ -132,6 +132,24 @@ def test_a_damaged_file_of_results_is_named(monkeypatch, tmp_path, text):
     monkeypatch.setattr(sys, "argv", ["gpu.py", f"--data={tmp_path}", f"--out={tmp_path}", "--list"])
     with pytest.raises(gpu.UserError, match=r"qqp\.json is damaged \(.+\); delete it, and its job writes it again"):
         gpu.main()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text"),
+    [
+        (Step, "a.json", "{"),
+        (Step, "a.jsonl", "{}\n{"),
+        (Result, "result.json", "[1]"),
+        (Sweep, "results.csv", "name\nfirst\n"),
+        (gpu_jobs.Tests, "tests.xml", "<testsuite>"),
+    ],
+)
+def test_a_damaged_file_of_one_command_is_named(tmp_path, kind, name, text):
+    (tmp_path / name).write_text(text, "utf-8")
+    job = Job("job", "", [kind("step", ["false"], tmp_path / name)])
+    with pytest.raises(gpu.UserError, match=rf"{name} is damaged \(.+\); delete it, and its command runs again"):
+        gpu.measure(job, gpu.Clock(1), tmp_path, ABOUT)
+    assert not (tmp_path / "job.json").exists()
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf", "nine"])

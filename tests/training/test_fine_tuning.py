@@ -70,6 +70,19 @@ def test_the_same_model_takes_everything_over(source):
     assert found.report[1] == "new: nothing" and not found.fixed
 
 
+def test_a_language_may_be_written_in_another_way(source):
+    model = source_of(tuned(source))
+    source_side, target_side = model.assets.source_preprocessing, model.assets.target_preprocessing
+    assets = dataclasses.replace(
+        model.assets,
+        source_preprocessing=dataclasses.replace(source_side, language="deu"),
+        target_preprocessing=dataclasses.replace(target_side, language="en-US"),
+    )
+    written = dataclasses.replace(model, assets=assets)
+    run = tuned(source)
+    assert run.task.corpus_in_vocabularies_of(written, run.data).vocabularies == model.assets.vocabularies
+
+
 def test_a_classifier_takes_over_encoder_and_embeddings(source, text):
     model, corpus, found = begun(classifier(source, text))
     assert corpus.source_vocabulary == model.assets.source_vocabulary
