@@ -40,11 +40,7 @@ class Step:
         """What the command found. Raises: UserError for a damaged file."""
         try:
             return self.read()
-        except (
-            ValueError,
-            SyntaxError,
-            AttributeError,
-        ) as error:  # SyntaxError is that of XML; AttributeError, of no object
+        except (ValueError, SyntaxError, AttributeError) as error:  # damaged XML is a SyntaxError
             reason = " ".join(str(error).split())
             raise UserError(f"{self.file} is damaged ({reason}); delete it, and its command runs again") from None
 
