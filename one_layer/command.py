@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import _thread
-import errno
 import logging
 import os
 import re
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from absl import logging as absl_logging
 
-from one_layer.errors import UserError
+from one_layer.errors import UserError, of_a_file
 from one_layer.heap import keep_freed_memory
 from one_layer.program_cache import keep_programs
 
@@ -38,10 +38,13 @@ def set_up() -> None:
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
     """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it.
 
-    A Ctrl-C that came while JAX was collecting garbage is raised again, where it can end the program.
+    A Ctrl-C that came while JAX was collecting garbage, or in a finaliser, is raised again where it can end the program: a moment later,
+    because Python ignores what this function raises too.
     """
     if issubclass(problem.exc_type, KeyboardInterrupt):
-        _thread.interrupt_main()
+        again = threading.Timer(0.05, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
         return
     if str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
@@ -73,10 +76,9 @@ def ended(command: Callable[[], None]) -> None:
     except BrokenPipeError:
         exit_unread()
     except OSError as error:
-        if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
-            raise  # the error is not about a file, so another path would not help
-        where = f"{error.filename}: " if error.filename else ""
-        sys.exit(say(UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")))
+        if (mistake := of_a_file(error)) is None:
+            raise
+        sys.exit(say(mistake))
 
 
 def exit_unread() -> NoReturn:

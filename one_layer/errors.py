@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 
@@ -16,6 +17,14 @@ class UserError(ValueError):
 def counted(number: int, noun: str) -> str:
     """A number of things, for people: `1 column`, `2,000 columns`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def of_a_file(error: OSError) -> UserError | None:
+    """The mistake behind an error of the system about a file, or about a full disk; None for other errors: another path would not help."""
+    if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")
 
 
 def not_in_utf8(path: str | Path) -> UserError:

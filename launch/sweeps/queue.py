@@ -43,6 +43,9 @@ class Queue:
                     time.sleep(_PAUSE)
             except KeyboardInterrupt:  # a second Ctrl-C: the runs get a second one too, which ends them at once
                 self._stop(2)
+                stopped = [run for run in self.plan.runs if run.name in self._jobs and not self._launcher.detached]
+                self.states |= {run.name: INTERRUPTED for run in stopped}
+                changed(stopped)
                 raise
         return interruption.signal
 

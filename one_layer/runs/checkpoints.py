@@ -64,12 +64,8 @@ class Checkpoints:
                 )
                 self._manager = ocp.CheckpointManager(self.folder, options=options)
             self.ranked()
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            RecursionError,
-        ) as error:  # Orbax reads all scores here, to find the best
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            # Orbax reads all scores here, to find the best.
             raise UserError(
                 f"a file metrics/metrics in {self.folder} is damaged ({type(error).__name__}: {error}); remove the folder of that "
                 "checkpoint"
@@ -84,9 +80,9 @@ class Checkpoints:
         one before it, cannot be written.
         """
         digests = {"params": digest(params), "optimizer": digest(optimizer), "progress": digest_of_text(progress)}
+        self.wait()
         with self._writing():
             if step in self.steps():
-                self._manager.wait_until_finished()
                 _by_one_process(lambda: self._rename(step, f"unscored-{step}"))
                 self._manager.reload()
             saved = self._manager.save(
@@ -148,13 +144,19 @@ class Checkpoints:
         (self.folder / str(step)).rename(self.folder / name)
 
     def _finish_replacing(self) -> None:
-        """Removes the checkpoints that have been replaced by one with a score, and takes the others back: a killed process left them."""
+        """Removes the checkpoints that have been replaced by one with a score, and takes the others back: a killed process left them.
+
+        Where a newer one exists, it was replaced too, and the one with a score was superfluous by then.
+        """
+        steps = [
+            int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()
+        ]  # Orbax names a folder when it is complete
         for aside in self.folder.glob("unscored-*"):
-            step = self.folder / aside.name.removeprefix("unscored-")
-            if step.exists():  # Orbax gives a folder its name when it is complete
+            step = int(aside.name.removeprefix("unscored-"))
+            if steps and max(steps) >= step:
                 shutil.rmtree(aside)
             else:
-                aside.rename(step)
+                aside.rename(self.folder / str(step))
 
     def _set_aside_damaged_scores(self) -> None:
         """Sets checkpoints aside whose score cannot be read, unless no other is left. Orbax reads all scores before anything else."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Sequence
-from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import jax
 
-from one_layer.errors import UserError
+from one_layer.errors import UserError, of_a_file
 from one_layer.models.sharding import Devices
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.model import prepared
@@ -155,10 +154,13 @@ class _Population:
             member.clock, member.members = self._clock, self._size
             self._check_text(entry.name, member)
             self._members[entry.name] = member
-            with closing(member.checkpoints):
+            try:
                 member.restore()
                 yield from course(member, self._interruption)
                 member.stop_if_asked(self._interruption)
+            finally:
+                with self._clock.stopped():  # closing waits until all is written, which is no time of the others
+                    member.checkpoints.close()
             with self._clock.stopped():
                 member.write_results(entry.overrides)
 
@@ -177,9 +179,12 @@ class _Population:
             self._finished.add(name)
         except Interrupted as interrupted:
             self._interrupted = interrupted
-        except UserError as error:
-            self._failed[name] = str(error)
-            log.error("error: %s", error)
+        except (UserError, OSError) as error:
+            mistake = of_a_file(error) if isinstance(error, OSError) else error
+            if mistake is None:
+                raise
+            self._failed[name] = str(mistake)
+            log.error("error: %s", mistake)
         finally:
             SPEAKER.reset(token)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
 import signal
 import sys
-from types import SimpleNamespace
+import time
 
 import jax
 import jax.numpy as jnp
@@ -212,18 +213,32 @@ def test_a_setting_that_a_ticket_could_not_hold_is_refused_before_training(refus
     assert "copy it again" not in said
 
 
-def test_ctrl_c_during_a_garbage_collection_is_not_lost():
-    """Python only reports what a callback of the collection raises."""
+class _Finalised:
+    """Ctrl-C comes while it is finalised."""
 
-    def report_and_go_on():
-        _unraisable(SimpleNamespace(exc_type=KeyboardInterrupt, exc_value=KeyboardInterrupt()))
-        for _ in range(10**6):  # the interrupt comes between two instructions
-            pass
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
 
+
+def _collecting(*_):
+    """A callback of the garbage collection in which Ctrl-C comes."""
+    gc.callbacks.remove(_collecting)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _go_on_after(begin):
+    begin()
+    time.sleep(60)  # the interrupt ends it at once
+
+
+@pytest.mark.parametrize("begin", [_Finalised, lambda: gc.callbacks.append(_collecting) or gc.collect()])
+def test_ctrl_c_during_a_garbage_collection_is_not_lost(monkeypatch, begin):
+    """Python only reports what a finaliser, or a callback of the collection, raises."""
+    monkeypatch.setattr(sys, "unraisablehook", _unraisable)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            report_and_go_on()
+            _go_on_after(begin)
     finally:
         signal.signal(signal.SIGINT, before)
 

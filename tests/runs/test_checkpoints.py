@@ -117,6 +117,17 @@ def test_one_without_a_score_is_replaced_by_the_same_step_with_one(tmp_path):
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["1", "2"]
 
 
+def test_a_replaced_one_without_a_score_does_not_come_back(tmp_path):
+    """Not even when the one with the score has been removed, because better ones are kept."""
+    save(tmp_path, {1: 0.9, 2: None})
+    folder = tmp_path / "checkpoints"
+    save(tmp_path, {2: 0.1, 3: 0.2, 4: 0.3})
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "4"]
+    shutil.copytree(folder / "1", folder / "unscored-2")  # as versions before this one left it
+    Checkpoints(folder).close()
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "4"]
+
+
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_process_that_is_killed_while_it_replaces_a_checkpoint_loses_nothing(tmp_path, complete):
     """The old one stays until the new one is complete."""

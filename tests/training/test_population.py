@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from one_layer.errors import UserError
+from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
 from one_layer.training import population, programs
@@ -258,6 +259,7 @@ def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
     monkeypatch.setattr(Stack, "update", taking(1, Stack.update))
     monkeypatch.setattr(Member, "begun", taking(1000, Member.begun))
     monkeypatch.setattr(Member, "write_results", taking(1000, Member.write_results))
+    monkeypatch.setattr(Checkpoints, "close", taking(1000, Checkpoints.close))
     monkeypatch.setattr(_Course, "evaluate_and_save", taking(1000, _Course.evaluate_and_save))
     assert not train_together(entries(tmp_path, "one", "still"), Interruption())
     one, still = (result(tmp_path / name) for name in ("one", "still"))
@@ -265,6 +267,14 @@ def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
     for ended in (one, still):
         assert ended["train_seconds"] == ended["steps"]
         assert ended["tokens_per_second"] == ended["train_tokens"] / ended["steps"]
+
+
+@pytest.mark.slow
+def test_a_member_whose_file_cannot_be_written_stops_nobody_else(tmp_path):
+    (tmp_path / "one" / "metrics.jsonl").mkdir(parents=True)
+    failed = train_together(entries(tmp_path, "one", "still"), Interruption())
+    assert failed.keys() == {"one"} and failed["one"].startswith(f"{tmp_path}/one/metrics.jsonl: Is a directory; ")
+    assert result(tmp_path / "still")["steps"]
 
 
 def mark(changes):
