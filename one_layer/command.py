@@ -46,7 +46,8 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
         again.daemon = True
         again.start()
         return
-    if str(problem.exc_value) != "Event loop is closed":
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(problem.exc_traceback)]
+    if not any(module.startswith("orbax.") for module in modules) and str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
 
 

@@ -213,6 +213,17 @@ def test_a_setting_that_a_ticket_could_not_hold_is_refused_before_training(refus
     assert "copy it again" not in said
 
 
+@pytest.mark.parametrize("module", ["orbax.checkpoint", "own"])
+def test_only_readers_that_orbax_leaves_open_end_in_silence(monkeypatch, capsys, module):
+    monkeypatch.setattr(sys, "unraisablehook", _unraisable)
+    names = {"__name__": module}
+    exec("def reader():\n try: yield\n except BaseException: raise Exception('not read')", names)
+    reader = names["reader"]()
+    next(reader)
+    del reader
+    assert ("not read" in capsys.readouterr().err) == (module == "own")
+
+
 class _Finalised:
     """Ctrl-C comes while it is finalised."""
 
