@@ -1,16 +1,12 @@
-"""Convergence, and score against bytes."""
+"""Convergence: validation nll in training."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
 from one_layer.report import naming
-from one_layer.report.drawing import COLOURS, legend, look, new_axes
+from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 
@@ -76,52 +72,3 @@ def _central(points: list[Point]) -> list[Point]:
             if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
                 best[key] = point
     return list(best.values())
-
-
-def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
-    """Score against the bytes of a model, on a log axis; no picture for fewer than two models with bytes."""
-    sized = [(point, size) for point in points if point.mean is not None and (size := point.bytes)]
-    if len(sized) < 2:
-        return []
-    bench = points[0].bench
-    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
-    _log_of_bytes(axes, [size for _, (size, _) in sized])
-    groups: dict[tuple[str, bool], list[tuple[Point, int]]] = {}
-    for (point, (count, is_file)), name in zip(sized, distinct([point for point, _ in sized]), strict=True):
-        checkpoint = "" if point.whole else f", {point.checkpoint}"
-        groups.setdefault((name + checkpoint, is_file), []).append((point, count))
-    for place, ((name, is_file), members) in enumerate(groups.items()):
-        colour, marker = look(place)
-        axes.errorbar(
-            [size for _, size in members],
-            [point.mean or 0.0 for point, _ in members],
-            yerr=[point.deviation or 0.0 for point, _ in members],
-            fmt=marker,
-            color=colour,
-            markerfacecolor=colour if is_file else "none",
-            capsize=3,
-            label=name,
-        )
-    legend(figure)
-    caption = (
-        "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
-        "vocabularies."
-    )
-    every = tuple(point for point, _ in sized)
-    return [Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, every, figure)]
-
-
-def _log_of_bytes(axes: Axes, sizes: list[int]) -> None:
-    """A log axis that begins at half the smallest size and ends at twice the largest, with marks such as 50 kB."""
-    axes.set_xscale("log")
-    axes.set_xlim(min(sizes) / 2, max(sizes) * 2)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if max(sizes) < 20 * min(sizes) else (1.0,)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: _bytes(size)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _bytes(size: float) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:g} {unit}"
-    return f"{size:g} B"

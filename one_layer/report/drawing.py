@@ -15,16 +15,16 @@ from matplotlib.figure import Figure
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
-_INK = "#123456"  # stands for the colour of the page's text, which an SVG in the page takes over
+INK = "#123456"  # stands for the colour of the page's text, which an SVG in the page takes over
 _HEIGHT = 3.0  # inches, without the names of the lines
 _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "one_layer",
     "font.size": 9,
     "font.family": "sans-serif",
-    **{f"{part}.color": _INK for part in ("text", "xtick", "ytick")},
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
+    **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
 }
 
 
@@ -51,7 +51,7 @@ def legend(figure: Figure) -> None:
     wrapped = [textwrap.fill(name, 62) for name in names]
     lines = sum(name.count("\n") + 1 for name in wrapped)
     figure.set_figheight(_HEIGHT + 0.17 * lines)
-    made = figure.legend(handles, wrapped, loc="outside lower left", fontsize=8, frameon=False, labelcolor=_INK)
+    made = figure.legend(handles, wrapped, loc="outside lower left", fontsize=8, frameon=False, labelcolor=INK)
     for text in made.get_texts():
         text.set_parse_math(False)
 
@@ -62,7 +62,7 @@ def svg(figure: Figure, name: str) -> str:
     with matplotlib.rc_context(_STYLE):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor")
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     return re.sub(r'<svg ([^>]*?)width="[\d.]+pt" height="[\d.]+pt"|<svg ', _sized, text, count=1)
 

@@ -18,13 +18,14 @@ from one_layer.errors import UserError
 from one_layer.files import write_atomically
 from one_layer.report import areas, naming, tables
 from one_layer.report.claims import claims
-from one_layer.report.curves import convergence, score_against_bytes
+from one_layer.report.curves import convergence
 from one_layer.report.drawing import png, svg
 from one_layer.report.figures import Picture, comparisons, draw
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points
 from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
+from one_layer.report.sizes import score_against_bytes
 from one_layer.runs.paths import RunPaths
 
 log = logging.getLogger(__name__)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from one_layer.report import naming
-from one_layer.report.curves import convergence, score_against_bytes
+from one_layer.report.curves import convergence
 from one_layer.report.drawing import png, svg
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
+from one_layer.report.sizes import Mark, frontier, score_against_bytes
 from tests.report.made_runs import KEEPS, found, write_run
 
 
@@ -212,3 +215,72 @@ def test_a_run_with_one_evaluation_is_a_dot_and_one_without_any_is_left_out(tmp_
     (axes,) = picture.figure.axes
     seen = [(len(line.get_xdata()), line.get_linestyle(), line.get_marker()) for line in axes.lines]
     assert seen == [(4, "-", "None"), (1, "None", "o")]
+
+
+def test_the_frontier_is_what_no_smaller_file_equals(tmp_path):
+    """A file of less than 1 % more bytes counts as smaller too, if it is better."""
+    generator = np.random.default_rng(0)
+    write_run(tmp_path / "a", {}, 1.0)
+    (point,) = found(tmp_path)
+    marks = [
+        Mark(dataclasses.replace(point, values=(float(score),)), "", 1000 + 4 * int(size), bool(is_file))
+        for size, score, is_file in zip(*generator.integers(1, 12, (2, 40)), generator.integers(0, 2, 40), strict=True)
+    ]
+    files = {(mark.bytes, mark.point.mean) for mark in marks if mark.is_file}
+    unequalled = [
+        (size, score)
+        for size, score in sorted(files)
+        if not any((b > score and s < 1.01 * size) or (b == score and s < size) for s, b in files)
+    ]
+    assert [(mark.bytes, mark.point.mean) for mark in frontier(marks)] == unequalled and len(unequalled) > 1
+
+
+def test_of_many_models_only_the_frontier_has_names(tmp_path):
+    """And one that is far below the others does not press them together; the CSV file has it."""
+    scores = [30.0 + place % 4 for place in range(15)] + [2.0]
+    for place, score in enumerate(scores):
+        weights = {"model.weights": "multi_layer"} if place % 2 else {}
+        write_run(
+            tmp_path / f"{place}",
+            {"optim.lr": float(place), **weights},
+            score,
+            bytes={"ticket_file": 1000 + 20 * place},
+        )
+    (picture,) = score_against_bytes(found(tmp_path), 1)
+    assert "1 mark far below" in picture.caption and min(point.mean for point in picture.points) == 2.0
+    (axes,) = picture.figure.axes
+    assert sorted((x, y) for xs, ys, *_ in drawn(axes) for x, y in zip(xs, ys, strict=True)) == [
+        (1000 + 20 * place, score) for place, score in enumerate(scores[:-1])
+    ]
+    names = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+    assert (
+        all("keep 0.5" in name for name in names[1:5])
+        and len(names) == 1 + 4 + 2
+        and names[0] == "frontier"
+        and set(names[-2:]) == {"one layer", "L layers"}
+    )
+    letters = [
+        (line.get_marker(), line.get_xdata()[0], line.get_ydata()[0])
+        for line in axes.lines
+        if "$" in str(line.get_marker())
+    ]
+    assert letters == [(f"${'abcd'[place]}$", 1000 + 20 * place, 30.0 + place) for place in range(4)]
+
+
+def test_a_line_joins_the_files_of_one_model_and_no_others(tmp_path):
+    for keep in (0.3, 0.5):
+        folder = write_run(tmp_path / f"{keep}", {"model.keep": keep}, 100 * keep, bytes={"ticket_file": 4000})
+        values = {
+            "split": "test",
+            "checkpoint": "ticket-int4.safetensors",
+            "bleu_tokenized": 50 * keep,
+            "file_bytes": 1000,
+        }
+        values |= {"fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
+        (folder / "evaluation-test.json").write_text(json.dumps(values))
+    (picture,) = score_against_bytes(found(tmp_path), 1)
+    lines = [
+        line for line in picture.figure.axes[0].lines if line.get_linestyle() == "-" and line.get_marker() == "None"
+    ]
+    joined = sorted(list(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in lines)
+    assert joined == [[(1000, 50 * keep), (4000, 100 * keep)] for keep in (0.3, 0.5)]
