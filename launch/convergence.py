@@ -72,14 +72,14 @@ def _short(folders: list[str]) -> list[str]:
 
 def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
     """Draws a line for each run, with its name. Past the number of colours, lines are dashed."""
-    from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone
+    from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone, svg
 
     figure, axes = new_axes(_UNITS[axis], f"validation {score}")
     for place, (name, each) in enumerate(curves.items()):
         style = "-" if place < len(COLOURS) else "--"
         axes.plot(each.x, each.y, style, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=name)
     legend(figure)
-    write_atomically(path, png(figure) if path.suffix == ".png" else standalone(figure, path.stem))
+    write_atomically(path, png(figure) if path.suffix == ".png" else standalone(svg(figure, path.stem)))
 
 
 def _end(text: str) -> float:

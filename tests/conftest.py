@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -28,3 +30,11 @@ def shared() -> Path:
     if not (folder / "golden").is_dir():
         pytest.skip(f"no golden arrays under {folder}; set ONE_LAYER_SHARED to the folder that holds golden/ and data/")
     return folder
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[], None]]:
+    """Does what Ctrl-C does to Python, even where the tests are a background job of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)

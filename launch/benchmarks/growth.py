@@ -69,7 +69,7 @@ def decoding_flops(config: ModelConfig, sentences: int, beam: int, length: int, 
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Draws the seconds against the operations as an SVG file: a line for each quantity that varies."""
-    from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes, standalone
+    from one_layer.report.drawing import COLOURS, MARKERS, legend, new_axes, standalone, svg
 
     figure, axes = new_axes("billions of operations", "seconds")
     axes.set_xscale("log")
@@ -89,7 +89,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
             label=f"{kind}: {varied} {', '.join(str(row[varied]) for row in rows)}",
         )
     legend(figure)
-    write_atomically(path, standalone(figure, path.stem))
+    write_atomically(path, standalone(svg(figure, path.stem)))
 
 
 def _decoded(size: str, varied: str, at: dict[str, int], rounds: int) -> dict[str, Any]:

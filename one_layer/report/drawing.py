@@ -67,10 +67,10 @@ def svg(figure: Figure, name: str) -> str:
     return re.sub(r'<svg ([^>]*?)width="[\d.]+pt" height="[\d.]+pt"|<svg ', _sized, text, count=1)
 
 
-def standalone(figure: Figure, name: str) -> str:
-    """The picture as an SVG file of its own, which follows the light or dark setting of the system."""
+def standalone(drawing: str) -> str:
+    """What `svg` gave, as a file of its own, which follows the light or dark setting of the system."""
     style = "<style>svg { color: #1f2328 } @media (prefers-color-scheme: dark) { svg { color: #e6edf3 } }</style>"
-    return re.sub(r"(<svg [^>]*>)", rf"\g<1>{style}", svg(figure, name), count=1) + "\n"
+    return re.sub(r"(<svg [^>]*>)", rf"\g<1>{style}", drawing, count=1) + "\n"
 
 
 def _sized(found: re.Match[str]) -> str:

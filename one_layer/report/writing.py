@@ -19,7 +19,7 @@ from one_layer.files import write_atomically
 from one_layer.report import areas, naming, tables
 from one_layer.report.claims import claims
 from one_layer.report.curves import convergence
-from one_layer.report.drawing import png, svg
+from one_layer.report.drawing import png, standalone, svg
 from one_layer.report.figures import Picture, comparisons, draw
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points
@@ -48,7 +48,7 @@ def report(pattern: str, out: Path) -> None:
     pictures = _pictures(benches, compared)
     drawn = {picture.name: svg(picture.figure, picture.name) for picture in pictures}
     for picture in pictures:
-        write_atomically(out / f"{picture.name}.svg", drawn[picture.name])
+        write_atomically(out / f"{picture.name}.svg", standalone(drawn[picture.name]))
         write_atomically(out / f"{picture.name}.png", png(picture.figure))
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))

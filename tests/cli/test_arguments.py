@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import re
-import signal
 import sys
 import time
 
@@ -224,34 +223,33 @@ def test_only_readers_that_orbax_leaves_open_end_in_silence(monkeypatch, capsys,
     assert ("not read" in capsys.readouterr().err) == (module == "own")
 
 
-class _Finalised:
-    """Ctrl-C comes while it is finalised."""
-
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
+def _finalised(ctrl_c):
+    """Ctrl-C comes while an object is finalised."""
+    type("Object", (), {"__del__": lambda self: ctrl_c()})()
 
 
-def _collecting(*_):
-    """A callback of the garbage collection in which Ctrl-C comes."""
-    gc.callbacks.remove(_collecting)
-    signal.raise_signal(signal.SIGINT)
+def _collected(ctrl_c):
+    """Ctrl-C comes in a callback of the garbage collection."""
+
+    def callback(*_):
+        gc.callbacks.remove(callback)
+        ctrl_c()
+
+    gc.callbacks.append(callback)
+    gc.collect()
 
 
-def _go_on_after(begin):
-    begin()
+def _go_on_after(begin, ctrl_c):
+    begin(ctrl_c)
     time.sleep(60)  # the interrupt ends it at once
 
 
-@pytest.mark.parametrize("begin", [_Finalised, lambda: gc.callbacks.append(_collecting) or gc.collect()])
-def test_ctrl_c_during_a_garbage_collection_is_not_lost(monkeypatch, begin):
+@pytest.mark.parametrize("begin", [_finalised, _collected])
+def test_ctrl_c_during_a_garbage_collection_is_not_lost(monkeypatch, ctrl_c, begin):
     """Python only reports what a finaliser, or a callback of the collection, raises."""
     monkeypatch.setattr(sys, "unraisablehook", _unraisable)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            _go_on_after(begin)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        _go_on_after(begin, ctrl_c)
 
 
 @pytest.mark.parametrize("size", [np.zeros, lambda shape: jax.jit(lambda x: jnp.zeros(shape) + x)(1.0)])

@@ -251,27 +251,6 @@ def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tm
     assert {row["state"] for row in rows(folder).values()} == {"finished"}
 
 
-def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned):
-    """It does not wait for the runs to save."""
-
-    class Deaf(LocalLauncher):
-        def start(self, runs):
-            return [self for _ in runs]
-
-        def ended(self):
-            return None
-
-        def stop(self, number):
-            told.append(number)
-
-    told, changed = [], []
-    queue = Queue(planned(), Deaf(PROGRAM, 2))
-    with pytest.raises(KeyboardInterrupt):
-        queue.work(changed.extend, lambda: signal.raise_signal(signal.SIGINT))
-    assert told == 4 * [signal.SIGINT] and sorted(queue.states.values()) == 2 * ["interrupted"] + 2 * ["waiting"]
-    assert [queue.states[run.name] for run in changed] == 4 * ["interrupted"]  # two changes of each
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the runs of a program that was killed")
 def test_a_kill_leaves_no_run_behind(config, tmp_path):
     folder = tmp_path / "runs"

@@ -18,6 +18,7 @@ import one_layer.report.writing as writing
 from one_layer.errors import UserError
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
+from one_layer.report.sizes import score_against_bytes
 from one_layer.report.tables import methods
 from tests import ROOT
 from tests.report.made_runs import config, write_run
@@ -89,6 +90,14 @@ def test_the_report_of_the_toy_language_is_what_its_runs_say(monkeypatch):
     every = points(read_runs("results/toy/figures"))
     stored = Path("results/toy/report/points.csv").read_text("utf-8")
     assert writing._csv(map(writing._cells, every)) == stored
+
+
+def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
+    """docs/results.md has it: score against bytes on test2016."""
+    monkeypatch.chdir(ROOT)
+    every = [point for point in points(read_runs("results/multi30k/**/")) if point.bench.test.startswith("test2016")]
+    (picture,) = score_against_bytes(every, 1)
+    assert writing._csv(map(writing._cells, picture.points)) == Path("results/multi30k/bytes.csv").read_text("utf-8")
 
 
 def test_every_picture_is_there_twice_and_in_the_page(written):
