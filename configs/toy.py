@@ -13,6 +13,10 @@ For each dense run, these commands write the file and score it; the report then 
 
 python main.py --mode=export --workdir=RUN --precision=int8
 python main.py --mode=evaluate --workdir=RUN --ticket=RUN/ticket-int8.safetensors
+
+The argument `reservoirs` is a model of paper B (arXiv 2012.15045) as in configs/reservoirs.py: LayerNorm before each block, a decoder of
+one layer, and an encoder of four updatable layers with three reservoirs between them. The sweep of that name has each kind of reservoir,
+and the updatable layers alone.
 """
 
 from ml_collections import ConfigDict
@@ -20,10 +24,10 @@ from ml_collections import ConfigDict
 from configs import common, paper
 from configs.sweeps import Overrides, Sweep, chain, named, product, vary
 
-ARGUMENTS = ("one_layer", "multi_layer", "dense")
+ARGUMENTS = ("one_layer", "multi_layer", "dense", "reservoirs")
 SEEDS = (1, 2, 3)
 
-ONE, MANY, DENSE = vary("config", *ARGUMENTS)
+ONE, MANY, DENSE, _ = vary("config", *ARGUMENTS)
 WIDE: Overrides = {"model.d_model": 256, "model.ffn": 512}
 DEEP: Overrides = {"model.encoder_layers": 4, "model.decoder_layers": 4}
 PRETRAINED: Overrides = {"model.embedding_source": "run", "model.embedding_path": "{sweep}/dense"}
@@ -51,22 +55,29 @@ SWEEPS["table1"] = chain(
         [DENSE, ONE, ONE | PRETRAINED, ONE | PRETRAINED_WIDE | WIDE, ONE | PRETRAINED | DEEP], vary("seed", *SEEDS)
     ),
 )
+RESERVOIRS: Sweep = [
+    *product(vary("model.encoder_layers", 4), [{}, {"model.layerdrop": 0.1}]),  # the updatable layers alone
+    *vary("model.reservoir", "transformer", "ffn", "gru", "conv"),
+    *product(vary("model.reservoir", "ffn"), vary("train.backskip", "identity", "policy")),
+]
+SWEEPS["reservoirs"] = product(vary("config", "reservoirs"), RESERVOIRS, vary("seed", *SEEDS))
 
 
 def get_config(arg: str = "one_layer") -> ConfigDict:
-    """Returns the config. `arg` is the kind of weights: one_layer (default), multi_layer or dense."""
+    """Returns the config. `arg` is the kind of weights, one_layer (default), multi_layer or dense; or reservoirs."""
     if arg not in ARGUMENTS:
         raise ValueError(f"configs/toy.py:{arg} is unknown; give one of {', '.join(ARGUMENTS)}")
     config = common.get_config()
     model = config.model
-    model.weights = arg
+    dense = arg in ("dense", "reservoirs")
+    model.weights = "dense" if dense else arg
     model.d_model, model.ffn, model.heads = 128, 256, 4
     model.encoder_layers = model.decoder_layers = 2
-    model.dropout = 0.1 if arg == "dense" else 0.0
+    model.dropout = 0.1 if dense else 0.0
     # What did best under masks here: 98.5 BLEU. signed_constant for all matrices has 93.1 to 94.3, and 97.2 with Xavier's attention;
     # kaiming_uniform has 90.3 at its best rate, 4e-3. docs/results.md has the reason.
     model.init_scheme = "xavier_uniform"
-    config.data.max_tokens = 2048 if arg == "dense" else 1024
+    config.data.max_tokens = 2048 if dense else 1024
     config.data.buckets = 3
     config.optim.lr = 2e-3
     config.optim.warmup = 200
@@ -75,11 +86,15 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     config.evaluation.buckets = 2
     config.evaluation.valid_beam = 0
     config.train.select = "nll"
+    if arg == "reservoirs":
+        model.encoder_layers, model.decoder_layers, model.norm_position = "4L+3R", 1, "pre"
+        config.evaluation.valid_beam = 1  # paper B's areas are those of validation BLEU
+        config.train.select, config.train.evaluate_every = "bleu", 25
     return config
 
 
 def sweep(name: str = "figure2") -> Sweep:
     """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
     (initialisation) at every keep; figures has those of all four. The sweep controls has random masks, no masks and
-    small dense models; short has twelve runs."""
+    small dense models; reservoirs has updatable layers with and without reservoirs; short has twelve runs."""
     return named(SWEEPS, name, "toy")
