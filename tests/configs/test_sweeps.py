@@ -13,6 +13,7 @@ from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, to
 from configs.sweeps import Overrides, chain, product, vary, zipped
 from launch import sweep as sweeps
 from launch.sweeps import plan as plans
+from one_layer.layers.pattern import expand
 from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.weights import recipes
@@ -195,3 +196,20 @@ def test_the_dense_model_is_in_a_figure_once_for_each_seed():
         {"config": "dense", "seed": 2},
     ]
     assert len(runs) == 2 * (1 + len(paper.KEEPS))
+
+
+def test_the_toy_has_the_reservoirs_of_multi30k_for_each_seed():
+    """Paper B's comparison: all runs update as many layers, and the same kinds of reservoirs are between them on both texts."""
+    texts = {"toy": "reservoirs", "reservoirs": "kinds"}
+    compared = ("model.norm_position", "model.layerdrop", "train.backskip")
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for config, sweep in texts.items():
+        for values in values_of(config, CONFIGS[config].sweep(sweep)):
+            encoder, decoder = (
+                expand(key, values[f"model.{key}"], "L") for key in ("encoder_layers", "decoder_layers")
+            )
+            assert encoder.count("L") == 4 and decoder == "L"
+            kind = values["model.reservoir"] * ("R" in encoder)
+            found.setdefault(config, []).append((encoder, kind, *(str(values[key]) for key in compared)))
+    assert sorted(found["toy"]) == sorted(found["reservoirs"] * len(toy.SEEDS))
+    assert len(set(found["toy"])) == len(found["reservoirs"])
