@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
@@ -51,19 +53,33 @@ def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
     )
 
 
-def table(each: Areas) -> Table:
-    """A table with a row for each run and a column for each axis."""
-    columns = ["run", *(f"by {axis}, T = {until:.4g}" for axis, until in each.until.items())]
-    rows = [
-        [str(record.folder), *(f"{found[place]:.4g}" for found in each.means.values())]
-        for place, record in enumerate(each.records)
-    ]
+def table(each: Areas, points: Iterable[Point]) -> Table:
+    """A table with a row for each model and a column for each axis. A run that is in none of `points` has a row of its own."""
+    models = {record.folder: point for point in points if point.whole for record in point.records}
+    places: dict[object, list[int]] = {}
+    for place, record in enumerate(each.records):
+        point = models.get(record.folder)
+        places.setdefault(point.setting if point else record.folder, []).append(place)
+    rows = []
+    for runs in places.values():
+        folder = each.records[runs[0]].folder
+        point = models.get(folder)
+        name, keep = (point.name, f"{point.keep:g}" if point.masked else "") if point else (str(folder), "")
+        rows.append(
+            [name, keep, *(_mean([found[run] for run in runs]) for found in each.means.values()), str(len(runs))]
+        )
+    columns = ["model", "keep", *(f"by {axis}, T = {until:.4g}" for axis, until in each.until.items()), "runs"]
     less = "Less" if each.score in LESS_IS_BETTER else "More"
     caption = (
-        f"Area under the curve of {each.score} on valid up to T, divided by T. {less} is better. T is the end of the shortest run. "
-        f"What was measured: {', '.join(_short(part) for part in each.of)}."
+        f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
+        f"T is the end of the shortest run. What was measured: {', '.join(_short(part) for part in each.of)}."
     )
     return Table(f"Areas under the convergence curve: {each.score}", caption, columns, rows)
+
+
+def _mean(values: list[float]) -> str:
+    deviation = f" ± {statistics.stdev(values):.2g}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.4g}{deviation}"
 
 
 def _short(part: str) -> str:

@@ -5,26 +5,14 @@ Each claim gets a verdict: it holds, it does not, or it is undecided, because th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from one_layer.report import naming
 from one_layer.report.figures import Comparison, Line
-from one_layer.report.point import Bench, Point
+from one_layer.report.point import Bench
 from one_layer.report.tables import Table
-
-
-class Verdict(Enum):
-    """What our points say of a claim."""
-
-    HOLDS = "holds"
-    FAILS = "does not hold"
-    UNDECIDED = "undecided"
-
-
-Judge = Callable[[Point, Point], Verdict]
-Judged = tuple[str, Verdict, str]  # the claim, the verdict, and what was seen
+from one_layer.report.verdicts import COUNTS, Judge, Judged, Verdict, above, all_of, equal, said, spread
 
 
 class BestKeep(NamedTuple):
@@ -52,30 +40,6 @@ _BEST_KEEPS = {
     "classification": BestKeep("best around keep 0.7", 0.6, 0.8, False),
 }
 _NEAR = 0.2  # keeps up to this one are near 0
-_TOLERANCE = 1.0  # BLEU, or 1 % accuracy: smaller differences than this, or than two standard deviations, count as none
-
-
-def slack(one: Point, other: Point) -> float:
-    """The difference of two points up to which it counts as none, in units of their measure."""
-    unit = _TOLERANCE if one.bench.measure.startswith("bleu") else _TOLERANCE / 100
-    spread = ((one.deviation or 0.0) ** 2 + (other.deviation or 0.0) ** 2) ** 0.5
-    return max(unit, 2 * spread)
-
-
-def lead(one: Point, other: Point) -> float:
-    """By how much `one` is better than `other`. Both have finished runs."""
-    return (one.merit or 0.0) - (other.merit or 0.0)
-
-
-def _equal(one: Point, other: Point) -> Verdict:
-    return Verdict.HOLDS if abs(lead(one, other)) <= slack(one, other) else Verdict.FAILS
-
-
-def above(one: Point, other: Point) -> Verdict:
-    """Whether `one` is better; undecided if the difference counts as none."""
-    if abs(lead(one, other)) <= slack(one, other):
-        return Verdict.UNDECIDED
-    return Verdict.HOLDS if lead(one, other) > 0 else Verdict.FAILS
 
 
 def _named(
@@ -102,7 +66,7 @@ def _kaiming_and_xavier(one: naming.Config, other: naming.Config) -> bool:
 
 
 _PAIRINGS = (
-    Pairing("figure2", "one layer about equals L layers", _named(naming.weights, "one layer", "L layers"), _equal),
+    Pairing("figure2", "one layer about equals L layers", _named(naming.weights, "one layer", "L layers"), equal),
     Pairing(
         "figure3",
         "pre-trained embeddings help",
@@ -126,9 +90,8 @@ def claims(comparisons: dict[Bench, list[Comparison]]) -> Table:
     ]
     caption = (
         "A claim about two models holds here if it holds at every keep that both have, and does not hold if the opposite is seen at one of "
-        "them. A difference counts as none if it is smaller than 1 BLEU (or 1 % accuracy) or than two standard deviations; a claim that "
-        "needs it is undecided then. Around a keep: at most 0.1 from it; near 0 and 1: at most 0.2 from them. With few keeps or seeds, "
-        "this says little."
+        f"them. {COUNTS} Two models are about equal if they differ by at most 1 BLEU (or 1 % accuracy). Around a keep: at most 0.1 from "
+        "it; near 0 and 1: at most 0.2 from them. With few keeps or seeds, this says little."
     )
     return Table("Claim by claim, paper A", caption, ["test set", "claim", "here", "what was seen"], rows)
 
@@ -172,12 +135,7 @@ def _best_keep(line: Line, known: BestKeep) -> tuple[Verdict, str]:
     verdicts = [above(inside[-1], other) for other in outside[-1:]]
     if known.worst_at_ends:
         verdicts += [above(inside[-1], end[-1]) if end else Verdict.UNDECIDED for end in ends]
-    return _all(verdicts), seen
-
-
-def _all(verdicts: Sequence[Verdict]) -> Verdict:
-    """Whether all hold; undecided if some are, and none fails."""
-    return next((each for each in (Verdict.FAILS, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
+    return all_of(verdicts), seen
 
 
 def _pair(pairing: Pairing, one: Line, other: Line, claim: str) -> Iterator[Judged]:
@@ -188,11 +146,11 @@ def _pair(pairing: Pairing, one: Line, other: Line, claim: str) -> Iterator[Judg
         return
     differences = [(a.mean or 0.0) - (b.mean or 0.0) for a, b in pairs]
     verdicts = {a.keep: pairing.judge(a, b) for a, b in pairs}
-    seen = f"difference {differences[0]:+.4g}"
+    seen = said(differences[0], spread(*(point.by_seed for point in pairs[0])))
     if len(pairs) > 1:
         mean = sum(differences) / len(pairs)
         seen = f"mean difference {mean:+.4g} over {len(pairs)} keeps, from {min(differences):+.4g} to {max(differences):+.4g}"
         for verdict, words in ((Verdict.FAILS, "not"), (Verdict.UNDECIDED, "undecided")):
             keeps = [f"{keep:g}" for keep, found in verdicts.items() if found is verdict]
             seen += f"; {words} at keep {', '.join(keeps)}" if keeps else ""
-    yield claim, _all(list(verdicts.values())), seen
+    yield claim, all_of(list(verdicts.values())), seen

@@ -87,6 +87,11 @@ class Point:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
+    def by_seed(self) -> dict[int, float]:
+        """The values by the seeds of their runs."""
+        return {record.seed: value for record, value in zip(self.records, self.values, strict=True)}
+
+    @property
     def whole(self) -> bool:
         """Whether this is the best checkpoint with all its layers, which figures show."""
         return self.scored.whole

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from one_layer.report import naming
-from one_layer.report.claims import Judged, Verdict, above, lead, slack
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
+from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, lead, no_worse, said, spread
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
@@ -32,10 +32,9 @@ def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
         for one, other in _pairs(known):
             areas |= {claim: ["", claim, verdict.value, seen] for claim, verdict, seen in _areas(one, other)}
     caption = (
-        "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. A "
-        "difference of scores counts as none if it is smaller than 1 BLEU (or 0.01) or than two standard deviations, one of areas if it is "
-        "smaller than 1 %; a claim that needs it is undecided then, and a loss that counts as none is little. T of areas is the "
-        "end of the shortest of the runs that are compared."
+        "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. "
+        f"{COUNTS} Of areas, a difference counts as none if it is smaller than 1 % or than two standard deviations. Backskipping costs "
+        "little if it costs at most 1 BLEU (or 1 % accuracy). T of areas is the end of the shortest of the runs that are compared."
     )
     return Table(
         "Claim by claim, paper B", caption, ["test set", "claim", "here", "what was seen"], [*rows, *areas.values()]
@@ -53,13 +52,15 @@ def _pairs(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
 
 def _scores(points: Sequence[Point]) -> Iterator[Judged]:
     for one, other in _pairs(points):
-        seen = f"difference {lead(one, other):+.4g}"
-        yield f"reservoirs improve the test score: {one.name} and {other.name}", above(one, other), seen
+        yield f"reservoirs improve the test score: {one.name} and {other.name}", above(one, other), _lead(one, other)
     for one in filter(_skips, points):
         for other in points:
             if not _skips(other) and one.without(["train.backskip"]) == other.without(["train.backskip"]):
-                verdict = Verdict.HOLDS if lead(one, other) >= -slack(one, other) else Verdict.FAILS
-                yield f"backskipping costs little: {one.name}", verdict, f"difference {lead(one, other):+.4g}"
+                yield f"backskipping costs little: {one.name}", no_worse(one, other), _lead(one, other)
+
+
+def _lead(one: Point, other: Point) -> str:
+    return said(lead(one, other), spread(one.by_seed, other.by_seed))
 
 
 def _skips(point: Point) -> bool:
@@ -81,16 +82,14 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
             continue
         (measure,) = measures
         until, found = means(lines, measure, axis)
-        areas = [-area if measure in LESS_IS_BETTER else area for area in found]
-        ours, theirs = areas[: len(one.records)], areas[len(one.records) :]
-        gain = statistics.fmean(ours) - statistics.fmean(theirs)
-        spread = sum(statistics.variance(each) for each in (ours, theirs) if len(each) > 1) ** 0.5
-        least = max(_LEAST * abs(statistics.fmean(theirs)), 2 * spread)
+        areas = iter([-area if measure in LESS_IS_BETTER else area for area in found])
+        ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))
+        mean, others = statistics.fmean(ours.values()), statistics.fmean(theirs.values())
+        gain, deviation = mean - others, spread(ours, theirs)
+        least = max(_LEAST * abs(others), 2 * deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
-        seen = (
-            f"{abs(statistics.fmean(ours)):.4g} and {abs(statistics.fmean(theirs)):.4g} of {measure}, T = {until:.4g}"
-        )
+        seen = f"{abs(mean):.4g} and {abs(others):.4g} of {measure}, {said(gain, deviation)}, T = {until:.4g}"
         yield (
             f"reservoirs have a better area under the convergence curve by {word}: {one.name} and {other.name}",
             verdict,

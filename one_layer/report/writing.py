@@ -97,7 +97,7 @@ def _tables(
     sections = {
         "papers": [tables.table_1(benches), claims(compared), reservoir_claims(benches), tables.statements()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
-        "areas": [areas.table(each) for each in areas.areas(records)],
+        "areas": [areas.table(each, every) for each in areas.areas(records)],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "examples": [tables.examples(each) for each in benches.values()],
         "methods": [tables.methods(records)],

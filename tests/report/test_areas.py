@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from one_layer.report.areas import areas, cells, table
+from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from tests.report.made_runs import write_run
 
@@ -20,13 +21,10 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found)
-    assert shown.columns == [
-        "run",
-        "by updates, T = 100",
-        "by flops, T = 700",
-    ]  # no seconds: not as many runs at a time
-    assert shown.rows == [[str(tmp_path / "1.0"), "1", "1"], [str(tmp_path / "2.0"), "2", "2"]]
+    shown = table(found, [])
+    # No seconds: not as many runs at a time.
+    assert shown.columns == ["model", "keep", "by updates, T = 100", "by flops, T = 700", "runs"]
+    assert shown.rows == [[str(tmp_path / name), "", name[0], name[0], "1"] for name in ("1.0", "2.0")]
     assert "Less is better" in shown.caption
     values = {
         (Path(row["folder"]).name, row["axis"]): (row["until"], row["mean"], row["area"]) for row in cells([found])
@@ -37,6 +35,19 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
         ("1.0", "flops"): (700.0, 1.0, 700.0),
         ("2.0", "flops"): (700.0, 2.0, 1400.0),
     }
+
+
+def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
+    """Each run has the same nll at all of its evaluations, which is its area divided by T."""
+    nll = {(0.3, 1): 1.0, (0.3, 2): 2.0, (0.3, 3): 3.0, (0.5, 1): 4.0}
+    for (keep, seed), value in nll.items():
+        folder = write_run(tmp_path / f"{keep},{seed}", {"model.keep": keep, "seed": seed}, 90.0)
+        (folder / "metrics.jsonl").write_text(json.dumps({"step": 100, "seconds": 60.0, "valid/nll": value}) + "\n")
+    records = read_runs(str(tmp_path / "*"))
+    (found,) = areas(records)
+    rows = table(found, points(records)).rows
+    assert [row[1:] for row in rows] == [["0.3", "2 ± 1", "2 ± 1", "3"], ["0.5", "4", "4", "1"]]
+    assert {row[0].split(";")[0] for row in rows} == {"one layer"}
 
 
 LANGUAGE = {"task": "causal_lm", "evaluation.stride": 64, "evaluation.valid_tokens": 0}
@@ -65,4 +76,4 @@ def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, ot
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = areas(read_runs(str(tmp_path / "*")))
     assert [len(each.records) for each in found] == ([2] if together else [1, 1])
-    assert len({table(each).caption for each in found}) == len(found)
+    assert len({table(each, []).caption for each in found}) == len(found)

@@ -181,7 +181,8 @@ def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
     assert grey and all(each <= {40.0, 50.0} for each in grey)
 
 
-# What the second of two models has above the first at each of three keeps, the deviation of both, and the verdict on "it is better".
+# What the second of two models has above the first at each of three keeps, the deviation of the difference, and the verdict on "it is
+# better".
 LEADS = [
     ((3.0, 2.0, 4.0), 0.0, "holds"),
     ((3.0, -2.0, 4.0), 0.0, "does not hold"),
@@ -202,10 +203,11 @@ PAIRS = {
 @pytest.mark.parametrize(("leads", "deviation", "verdict"), LEADS)
 def test_a_claim_that_one_is_better_needs_a_clear_difference(tmp_path, claim, leads, deviation, verdict):
     for keep, lead in zip((0.3, 0.5, 0.7), leads, strict=True):
-        for changes, value in zip(PAIRS[claim], (30.0, 30.0 + lead), strict=True):
-            for seed, sign in ((1, -1), (2, 1)):  # two values at d / √2 from their mean have the deviation d
+        for changes, value, share in zip(PAIRS[claim], (30.0, 30.0 + lead), (5.0, 6.0), strict=True):
+            for seed, sign in ((1, -1), (2, 1)):  # two differences at d / √2 from their mean have the deviation d
                 each = {**changes, "model.keep": keep, "seed": seed}
-                write_run(tmp_path / f"{value},{keep},{seed},{len(changes)}", each, value + sign * deviation / 2**0.5)
+                score = value + sign * share * deviation / 2**0.5
+                write_run(tmp_path / f"{value},{keep},{seed},{len(changes)}", each, score)
     assert [found for name, found in judged(tmp_path) if name.startswith(claim)] == [verdict]
 
 

@@ -1,0 +1,64 @@
+"""When two points of a report differ, and when they are about equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from one_layer.report.verdicts import Verdict, above, all_of, equal, no_worse, spread
+from tests.report.made_runs import found, write_run
+
+HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+
+
+def two_points(folder, ours, theirs, measure="bleu_tokenized"):
+    """Two points with these values, by seed."""
+    for rate, values in ((0.1, ours), (0.2, theirs)):
+        for seed, value in values.items():
+            changes = {"optim.lr": rate, "seed": seed}
+            write_run(folder / f"{rate},{seed}", changes, 0.0, test={"test": {measure: value}})
+    one, other = sorted(found(folder), key=lambda point: point.config["optim.lr"])
+    return one, other
+
+
+# What one model has above the other for each of three seeds, and the verdicts on "better", "about equal" and "no worse".
+DIFFERENCES = [
+    ((2.0, 3.0, 4.0), HOLDS, FAILS, HOLDS),
+    ((-2.0, -3.0, -4.0), FAILS, FAILS, FAILS),
+    ((0.5, -0.5, 0.9), UNDECIDED, HOLDS, HOLDS),
+    ((-0.5, 0.5, -0.9), UNDECIDED, HOLDS, HOLDS),
+    ((9.0, 0.0, 3.0), UNDECIDED, UNDECIDED, HOLDS),  # a mean of 4 and a deviation of 4.6: neither clear nor small
+    ((-9.0, 0.0, -3.0), UNDECIDED, UNDECIDED, UNDECIDED),
+]
+
+
+@pytest.mark.parametrize(("differences", "better", "same", "worse_at_most"), DIFFERENCES)
+def test_seeds_that_move_both_models_alike_hide_no_difference(tmp_path, differences, better, same, worse_at_most):
+    shared = dict(enumerate((50.0, 20.0, 80.0), 1))
+    ours = {seed: value + differences[seed - 1] for seed, value in shared.items()}
+    one, other = two_points(tmp_path, ours, shared)
+    assert (above(one, other), equal(one, other), no_worse(one, other)) == (better, same, worse_at_most)
+
+
+@pytest.mark.parametrize("measure", ["bleu_tokenized", "accuracy"])
+def test_single_runs_are_judged_by_the_tolerance_of_their_measure(tmp_path, measure):
+    unit = 1.0 if measure.startswith("bleu") else 0.01
+    for times, better, same in ((0.9, UNDECIDED, HOLDS), (1.1, HOLDS, FAILS)):
+        one, other = two_points(tmp_path / str(times), {1: 40 * unit + times * unit}, {1: 40 * unit}, measure)
+        assert (above(one, other), equal(one, other)) == (better, same)
+        assert above(other, one) is (FAILS if better is HOLDS else UNDECIDED)
+
+
+def test_the_spread_is_of_the_differences_where_the_seeds_are_the_same():
+    ours, theirs = {1: 10.0, 2: 20.0, 3: 30.0}, {1: 9.0, 2: 19.0, 3: 29.0}
+    assert spread(ours, theirs) == 0
+    assert spread(ours, dict(reversed(theirs.items()))) == 0  # seeds are compared, not places
+    others = {seed + 1: value for seed, value in theirs.items()}
+    assert spread(ours, others) == pytest.approx((100 + 100) ** 0.5)
+    assert spread(ours, {1: 9.0}) == pytest.approx(10)
+    assert spread({1: 10.0}, {1: 9.0}) == spread({1: 10.0}, {2: 9.0}) == 0
+
+
+def test_all_hold_only_if_none_fails_or_is_undecided():
+    assert all_of([HOLDS, HOLDS]) is HOLDS
+    assert all_of([HOLDS, UNDECIDED]) is UNDECIDED
+    assert all_of([UNDECIDED, FAILS, HOLDS]) is FAILS
