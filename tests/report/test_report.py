@@ -84,11 +84,12 @@ def test_every_point_of_a_curve_is_in_a_csv_file_whatever_the_axis(tmp_path):
         assert {row["folder"] for row in csv.DictReader(file)} == shown
 
 
-def test_the_report_of_the_toy_language_is_what_its_runs_say(monkeypatch):
+@pytest.mark.parametrize("sweep", ["figures", "table1", "controls", "reservoirs"])
+def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, sweep):
     """The stored points are those that this version makes of the stored runs."""
     monkeypatch.chdir(ROOT)
-    every = points(read_runs("results/toy/figures"))
-    stored = Path("results/toy/report/points.csv").read_text("utf-8")
+    every = points(read_runs(f"results/toy/{sweep}"))
+    stored = Path(f"results/toy/report/{sweep}/points.csv").read_text("utf-8")
     assert writing._csv(map(writing._cells, every)) == stored
 
 
@@ -290,25 +291,45 @@ measure(400); measure(1400);
 </script>"""
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed, so the page is not opened in a browser")
-@pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
-def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrolling(written, tmp_path, scheme):
-    text = json.dumps((written / "index.html").read_text()).replace("</", "<\\/")
-    (tmp_path / "frames.html").write_text(FRAMES.replace("PAGE", text))
+# A line of Chromium's log of the network about a request of the page. Those of the browser itself have "not an origin" there.
+REQUEST = re.compile(r'"initiator":"(?!not an origin)[^\n]*"url":"(https?|wss?)://')
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed, so no page is opened in a browser")
+
+
+def open_page(path, folder, scheme=0):
+    """What Chromium says of a page and makes of it, and whether the page requested something."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
     options += [
         "--disable-background-networking",
         "--disable-component-update",
-        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--user-data-dir={folder / 'profile'}",
     ]
-    options += [f"--blink-settings=preferredColorScheme={scheme}", f"--log-net-log={tmp_path / 'net.json'}"]
+    options += [f"--blink-settings=preferredColorScheme={scheme}", f"--log-net-log={folder / 'net.json'}"]
     options += ["--enable-logging=stderr", "--window-size=1500,1000", "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run([CHROMIUM, *options, path.as_uri()], capture_output=True, text=True, timeout=120)
+    return done, REQUEST.search((folder / "net.json").read_text()) is not None
+
+
+@pytest.mark.slow
+@needs_chromium
+@pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
+def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrolling(written, tmp_path, scheme):
+    text = json.dumps((written / "index.html").read_text()).replace("</", "<\\/")
+    (tmp_path / "frames.html").write_text(FRAMES.replace("PAGE", text))
     for path in (tmp_path / "frames.html", written / "index.html"):
-        done = subprocess.run([CHROMIUM, *options, path.as_uri()], capture_output=True, text=True, timeout=120)
+        done, requests = open_page(path, tmp_path, scheme)
         assert "CONSOLE" not in done.stderr, done.stderr
-        assert not re.search(r'"url":"(https?|wss?)://(?!\w+\.google)', (tmp_path / "net.json").read_text())
+        assert not requests
         if path.name == "frames.html":
             widths = json.loads(re.search(r"measured (\[.*\])", done.stdout)[1])
             assert [width for width, *_ in widths] and all(scroll <= client for _, scroll, client, _ in widths)
             assert all(drawings == 6 for *_, drawings in widths)
+
+
+@pytest.mark.slow
+@needs_chromium
+@pytest.mark.parametrize("asks", [False, True])
+def test_what_a_page_requests_is_noticed(tmp_path, asks):
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><body>" + '<img src="http://localhost:9/picture.png">' * asks)
+    assert open_page(page, tmp_path)[1] is asks
