@@ -35,22 +35,27 @@ def areas(records: Iterable[Record]) -> list[Areas]:
     groups: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
     for record in records:
         score = str(record.result.get("valid", {}).get("select", ""))
-        if any(f"valid/{score}" in line for line in record.metrics):
+        if record.evaluated(score):
             groups.setdefault((score, record.validated(score)), []).append(record)
     return [_areas(score, of, each) for (score, of), each in groups.items()]
 
 
 def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
-    lines = [line for record in records for line in record.metrics if f"valid/{score}" in line]
-    known = [axis for axis, name in AXES.items() if all(name in line for line in lines)]
+    known = [axis for axis in AXES if all(reaches(record.evaluated(score), axis) for record in records)]
     found = {
-        axis: means([record.metrics for record in records], score, axis)
+        axis: means([record.evaluated(score) for record in records], score, axis)
         for axis in known
         if axis != "seconds" or alike_in_time(records)
     }
     return Areas(
         score, of, records, {axis: end for axis, (end, _) in found.items()}, {a: m for a, (_, m) in found.items()}
     )
+
+
+def reaches(lines: list[dict[str, Any]], axis: str) -> bool:
+    """Whether these evaluations recorded an axis, and have gone beyond its beginning."""
+    name = AXES[axis]
+    return bool(lines) and all(name in line for line in lines) and lines[-1][name] > 0
 
 
 def table(each: Areas, points: Iterable[Point]) -> Table:
@@ -72,7 +77,7 @@ def table(each: Areas, points: Iterable[Point]) -> Table:
     less = "Less" if each.score in LESS_IS_BETTER else "More"
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
-        f"T is the end of the shortest run. What was measured: {', '.join(_short(part) for part in each.of)}."
+        f"T is the end of the shortest run. What was measured: {', '.join(short(part) for part in each.of)}."
     )
     return Table(f"Areas under the convergence curve: {each.score}", caption, columns, rows)
 
@@ -82,7 +87,7 @@ def _mean(values: list[float]) -> str:
     return f"{statistics.fmean(values):.4g}{deviation}"
 
 
-def _short(part: str) -> str:
+def short(part: str) -> str:
     """A part of what was measured, for people: of a long fingerprint, the first characters."""
     return " ".join(word[:8] if len(word) >= 32 else word for word in part.split())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from one_layer.report import naming
+from one_layer.report.areas import short
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.point import Point
@@ -24,10 +25,14 @@ def convergence(points: list[Point], number: int) -> list[Picture]:
     for point in _central(points):
         if any(validation(record) for record in point.records):
             groups.setdefault(point.records[0].validated("nll"), []).append(point)
-    return [_convergence(each, number + place) for place, each in enumerate(groups.values())]
+    several = len(groups) > 1
+    return [
+        _convergence(each, number + place, f", validated on {short(of[1])}" if several else "")
+        for place, (of, each) in enumerate(groups.items())
+    ]
 
 
-def _convergence(points: list[Point], number: int) -> Picture:
+def _convergence(points: list[Point], number: int, text: str) -> Picture:
     best = sorted(points, key=lambda point: point.merit or 0.0, reverse=True)[:_MOST]
     shown = [point for point in points if point in best]  # in the order of all pages
     axis = "seconds" if alike_in_time(record for point in shown for record in point.records) else "step"
@@ -48,7 +53,9 @@ def _convergence(points: list[Point], number: int) -> Picture:
     }
     more = f" {len(points) - _MOST} worse models are only in the CSV file." if len(points) > _MOST else ""
     caption = f"Each line is one run. {times[axis]}{more}"
-    return Picture(f"convergence-{number}", f"Convergence: {points[0].bench.title}", caption, tuple(points), figure)
+    return Picture(
+        f"convergence-{number}", f"Convergence: {points[0].bench.title}{text}", caption, tuple(points), figure
+    )
 
 
 def validation(record: Record, axis: str = "seconds") -> list[tuple[float, float]]:

@@ -63,7 +63,7 @@ class Kind:
 
 KINDS = (
     Kind("figure2", naming.WEIGHTS, "One random layer against L random layers (paper A, figure 2)"),
-    Kind("figure3", naming.EMBEDDINGS, "Random against pre-trained embeddings (paper A, figure 3)"),
+    Kind("figure3", naming.EMBEDDINGS, "Embeddings (paper A, figure 3)"),
     Kind("figure4", naming.SHAPE, "Width and depth (paper A, figure 4)"),
     Kind("figure5", naming.INITIALISATION, "Initialisation (paper A, figure 5)"),
 )
@@ -76,19 +76,20 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
     found: list[Comparison] = []
     used: set[Setting] = set()
     for kind in KINDS:
-        groups: dict[tuple[Setting, str], dict[Setting, list[Point]]] = {}
+        groups: dict[tuple[object, ...], dict[Setting, list[Point]]] = {}
         for point in masked:
-            rest = point.without([*kind.dimension.keys, KEEP]), point.scored.search
+            kinds = "".join(sorted(naming.letters(point.config)))  # a hybrid is compared with hybrids
+            rest = point.without([*kind.dimension.keys, KEEP]), point.scored.search, kinds
             groups.setdefault(rest, {}).setdefault(point.without([KEEP]), []).append(point)
         for lines in groups.values():
             if len(lines) > 1:
                 used |= lines.keys()
                 found.append(_comparison(kind.name, lines, kind.dimension, dense))
-    alone: dict[Setting, list[Point]] = {}
+    alone: dict[tuple[Setting, str], list[Point]] = {}
     for point in masked:
         if point.without([KEEP]) not in used:
-            alone.setdefault(point.without([KEEP]), []).append(point)
-    for setting, each in alone.items():
+            alone.setdefault((point.without([KEEP]), point.scored.search), []).append(point)
+    for (setting, _), each in alone.items():
         if len(each) > 1:
             found.append(_comparison("keep", {setting: each}, naming.SHAPE, dense))
     return [each for kind in dict.fromkeys(each.kind for each in found) for each in _told_apart(kind, found)]
@@ -104,8 +105,9 @@ def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimensi
         for name, each in zip(naming.told_apart(models), lines.values(), strict=True)
     ]
     shapes = {naming.shape(line.points[0].config) for line in named}
-    same = [point for point in dense if naming.shape(point.config) in shapes]
-    return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), tuple(same or dense))
+    scored_alike = [point for point in dense if point.scored.search == named[0].points[0].scored.search]
+    same = [point for point in scored_alike if naming.shape(point.config) in shapes]
+    return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), tuple(same or scored_alike))
 
 
 def _told_apart(kind: str, found: list[Comparison]) -> list[Comparison]:
@@ -165,7 +167,7 @@ def _line(axes: Axes, line: Line, colour: str, marker: str) -> None:
 def _level(axes: Axes, point: Point, style: str, with_shape: bool) -> None:
     if point.mean is None:
         return
-    name = f"fully weighted ({naming.shape(point.config)})" if with_shape else "fully weighted"
+    name = f"fully weighted ({point.name.partition('; ')[2]})" if with_shape else "fully weighted"
     axes.axhline(point.mean, linestyle=style, color="grey", label=name)
     if point.deviation:
         axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,9 +124,8 @@ class Point:
     def bytes(self) -> tuple[int, bool] | None:
         """The bytes of the model, and whether a file was measured. Without a file, those of a model without masks are counted."""
         for record in self.records:
-            for values in record.evaluations:
-                same = (values["checkpoint"], layers_that_stay(values)) == (self.scored.checkpoint, self.scored.layers)
-                if "file_bytes" in values and same:
+            for values in self._evaluations(record):
+                if "file_bytes" in values:
                     return int(values["file_bytes"]), True
             if not self.whole:
                 continue
@@ -138,6 +137,19 @@ class Point:
             if not self.masked and key in counted:
                 return int(counted[key]), False
         return None
+
+    @property
+    def updates(self) -> tuple[int | None, ...]:
+        """The update that each run's checkpoint is of; that of the best one where an earlier version did not record it."""
+        best = [record.result.get("valid", {}).get("step") for record in self.records]
+        own = [next(self._evaluations(record), {}) for record in self.records]
+        return tuple(best if self.whole else (each.get("step", step) for each, step in zip(own, best, strict=True)))
+
+    def _evaluations(self, record: Record) -> Iterator[dict[str, Any]]:
+        """What `--mode=evaluate` wrote of this point's checkpoint and layers."""
+        for values in record.evaluations:
+            if (values["checkpoint"], layers_that_stay(values)) == (self.scored.checkpoint, self.scored.layers):
+                yield values
 
 
 def without(setting: Setting, names: Iterable[str]) -> Setting:

@@ -19,6 +19,7 @@ from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_t
 from one_layer.report.reading import Record
 from one_layer.runs.records import changes_scores
 
+_TEXT = ("source", "directory", "tfds_name", "source_language", "target_language", "labels", "lowercase")
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
 
 
@@ -43,11 +44,13 @@ def points(records: list[Record]) -> list[Point]:
     first = {without(settings[record.folder], [KEEP]): record for record in reversed(records)}
     names = _names(keys, first)
     titled = _titled({scored.bench for scored, _ in keys})
+    searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
+    several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
     return [
         _point(
             replace(scored, bench=titled[scored.bench]),
             setting,
-            names[scored.bench, without(setting, [KEEP])],
+            names[scored.bench, without(setting, [KEEP])] + (f"; {scored.search}" if scored.bench in several else ""),
             values,
             lost,
         )
@@ -62,10 +65,14 @@ def _lacks(record: Record, scored: Scored, finished: list[tuple[Record, float]])
     return (
         own
         and scored.bench.test in (record.get("data.tests") or [])
-        and any(
-            other.folder.parent == record.folder.parent and other.get("data.tests") == record.get("data.tests")
-            for other, _ in finished
-        )
+        and any(other.folder.parent == record.folder.parent and _same_tests(record, other) for other, _ in finished)
+    )
+
+
+def _same_tests(one: Record, other: Record) -> bool:
+    """Whether two runs have the same test sets, as far as their configs say."""
+    return one.task == other.task and all(
+        one.get(f"data.{name}") == other.get(f"data.{name}") for name in ("tests", *_TEXT)
     )
 
 
@@ -129,7 +136,9 @@ def _settings(records: list[Record]) -> dict[Path, Setting]:
     for record in records:
         texts.setdefault(_of_data(settings[record.folder]), set()).update({record.text} - {""})
     times: Counter[tuple[Setting, int]] = Counter()
-    for record in records:
+    for record in sorted(
+        records, key=lambda record: not record.result
+    ):  # one that was given up is not the first of its seed
         each = settings[record.folder]
         if len(texts[_of_data(each)]) > 1:
             text = " ".join(part[:8] for part in record.text.split())  # of parallel text, both sides
@@ -201,6 +210,5 @@ def _search(values: dict[str, Any]) -> str:
 
 def _described(record: Record, values: dict[str, Any]) -> str:
     """What is known of a test set without its fingerprint: where it comes from, its languages and its size."""
-    names = ("source", "directory", "tfds_name", "source_language", "target_language", "labels", "lowercase")
     size = values.get("sentences", values.get("texts"))
-    return ", ".join([*(str(record.get(f"data.{name}") or "") for name in names), str(size)])
+    return ", ".join([*(str(record.get(f"data.{name}") or "") for name in _TEXT), str(size)])

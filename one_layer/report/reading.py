@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -60,6 +61,11 @@ class Record:
         """The config's value of a dotted name, or None."""
         return self.config.get(name)
 
+    def evaluated(self, score: str) -> list[dict[str, Any]]:
+        """The lines of the metrics with `score` on the validation text; none if one of the scores is not finite."""
+        lines = [line for line in self.metrics if f"valid/{score}" in line]
+        return lines if all(math.isfinite(line[f"valid/{score}"]) for line in lines) else []
+
     def validated(self, score: str) -> tuple[str, ...]:
         """What `score` on the validation text is of; runs can be compared by it where this is equal.
 
@@ -95,7 +101,7 @@ def read_runs(pattern: str) -> list[Record]:
 
 def alike_in_time(records: Iterable[Record]) -> bool:
     """Whether seconds of runs can be compared: those of one device, and of populations of one size."""
-    return len({(record.result.get("device"), record.result.get("members")) for record in records}) == 1
+    return len({(record.result.get("device"), record.result.get("members", 1)) for record in records}) == 1
 
 
 def _holds_anything(path: Path) -> bool:
@@ -142,7 +148,8 @@ def _metrics(path: Path) -> list[dict[str, Any]]:
     lines = [{name: float(v) if v in strings else v for name, v in line.items()} for line in read_metrics(path)]
     for number, line in enumerate(lines, 1):
         if "valid/nll" in line:
-            shapes.check(f"{path}, line {number}", line, shapes.VALIDATED)
+            scores = {name: shapes.NUMBER for name in line if name.startswith("valid/")}
+            shapes.check(f"{path}, line {number}", line, {**shapes.VALIDATED, **scores})
     return lines
 
 

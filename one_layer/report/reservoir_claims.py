@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from one_layer.report import naming
+from one_layer.report.areas import reaches, short
 from one_layer.report.point import Bench, Point
-from one_layer.report.reading import Record, alike_in_time
+from one_layer.report.reading import alike_in_time
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, lead, no_worse, said, spread
-from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
+from one_layer.runs.convergence import LESS_IS_BETTER, means
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
 _OF_RESERVOIRS = (
@@ -25,16 +25,19 @@ _LEAST = 0.01  # smaller differences of two areas than this share, or than two s
 def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
     """A row for each claim and each model with reservoirs that has a counterpart without, on each test set; areas have one row for all."""
     rows: list[list[str]] = []
-    areas: dict[str, list[str]] = {}  # by their claims: the same models may have been scored on several test sets
+    areas: dict[object, list[str]] = {}  # by runs and axis: the same models may have been scored on several test sets
     for bench, points in benches.items():
         known = [point for point in points if point.whole and point.values]
         rows += [[bench.title, claim, verdict.value, seen] for claim, verdict, seen in _scores(known)]
         for one, other in _pairs(known):
-            areas |= {claim: ["", claim, verdict.value, seen] for claim, verdict, seen in _areas(one, other)}
+            for axis, text, (claim, verdict, seen) in _areas(one, other):
+                folders = tuple(record.folder for record in (*one.records, *other.records))
+                areas[axis, folders] = [text, claim, verdict.value, seen]
     caption = (
         "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. "
         f"{COUNTS} Of areas, a difference counts as none if it is smaller than 1 % or than two standard deviations. Backskipping costs "
-        "little if it costs at most 1 BLEU (or 1 % accuracy). T of areas is the end of the shortest of the runs that are compared."
+        "little if it costs at most 1 BLEU (or 0.01 of another measure). T of areas is the end of the shortest of the runs that are "
+        "compared. Areas by seconds say something only of runs that had the device for themselves."
     )
     return Table(
         "Claim by claim, paper B", caption, ["test set", "claim", "here", "what was seen"], [*rows, *areas.values()]
@@ -46,8 +49,13 @@ def _pairs(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
     for one in points:
         for other in points:
             with_and_without = _has_reservoirs(one) and not _skips(one) and not _has_reservoirs(other)
-            if with_and_without and one.without(_OF_RESERVOIRS) == other.without(_OF_RESERVOIRS):
+            if with_and_without and _alike(one, other, _OF_RESERVOIRS):
                 yield one, other
+
+
+def _alike(one: Point, other: Point, but: Sequence[str]) -> bool:
+    """Whether two models were scored by one search and have one setting but for some keys."""
+    return one.scored.search == other.scored.search and one.without(but) == other.without(but)
 
 
 def _scores(points: Sequence[Point]) -> Iterator[Judged]:
@@ -55,7 +63,7 @@ def _scores(points: Sequence[Point]) -> Iterator[Judged]:
         yield f"reservoirs improve the test score: {one.name} and {other.name}", above(one, other), _lead(one, other)
     for one in filter(_skips, points):
         for other in points:
-            if not _skips(other) and one.without(["train.backskip"]) == other.without(["train.backskip"]):
+            if not _skips(other) and _alike(one, other, ["train.backskip"]):
                 yield f"backskipping costs little: {one.name}", no_worse(one, other), _lead(one, other)
 
 
@@ -71,16 +79,17 @@ def _has_reservoirs(point: Point) -> bool:
     return "R" in naming.letters(point.config)
 
 
-def _areas(one: Point, other: Point) -> Iterator[Judged]:
-    """Judges by the areas over operations, and over seconds where these can be compared."""
+def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
+    """Judges by the areas over operations, and over seconds where these can be compared: the axis, the validation text, and the verdict."""
     runs = (*one.records, *other.records)
     measures = {str(record.result.get("valid", {}).get("select")) for record in runs}
+    measure = min(measures)
+    if len(measures) > 1 or len({record.validated(measure) for record in runs}) > 1:
+        return  # they are not scores of one text by one measure
     for axis in ("flops", "seconds"):
-        lines = [_evaluations(record, measures) for record in runs]
-        known = len(measures) == 1 and all(each and all(AXES[axis] in line for line in each) for each in lines)
-        if not known or (axis == "seconds" and not alike_in_time(runs)):
+        lines = [record.evaluated(measure) for record in runs]
+        if not all(reaches(each, axis) for each in lines) or (axis == "seconds" and not alike_in_time(runs)):
             continue
-        (measure,) = measures
         until, found = means(lines, measure, axis)
         areas = iter([-area if measure in LESS_IS_BETTER else area for area in found])
         ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))
@@ -90,12 +99,5 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
         seen = f"{abs(mean):.4g} and {abs(others):.4g} of {measure}, {said(gain, deviation)}, T = {until:.4g}"
-        yield (
-            f"reservoirs have a better area under the convergence curve by {word}: {one.name} and {other.name}",
-            verdict,
-            seen,
-        )
-
-
-def _evaluations(record: Record, measures: set[str]) -> list[dict[str, Any]]:
-    return [line for line in record.metrics if any(f"valid/{measure}" in line for measure in measures)]
+        claim = f"reservoirs have a better area under the convergence curve by {word}: {one.name} and {other.name}"
+        yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, seen)

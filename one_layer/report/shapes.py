@@ -1,11 +1,12 @@
 """What a report reads of the files of runs, and whether a file has it.
 
-A shape is a type (`float`, `int | None`), a list of one shape, or an object: its keys with a shape for each, of which those that end in
-`?` may be missing, or `EACH` with the shape of all its values. An object may have further keys.
+A shape is a type (`int | None`; a `float` must be finite), a list of one shape, or an object: its keys with a shape for each, of which
+those that end in `?` may be missing, or `EACH` with the shape of all its values. An object may have further keys.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from one_layer.errors import UserError
@@ -13,7 +14,10 @@ from one_layer.report.measures import MEASURES
 from one_layer.runs.records import fits
 
 EACH = ""
-_SCORES = {f"{name}?": float for name in MEASURES}
+NUMBER = int | float  # also one that is not finite
+_SEARCH = {"beam?": int | None, "stride?": int | None}
+_SEARCH |= {f"{name}?": NUMBER | None for name in ("length_penalty", "max_length_a", "max_length_b")}
+_SCORES = {f"{name}?": float for name in MEASURES} | _SEARCH
 CONFIG = {
     "seed?": int,
     "model?": {
@@ -40,9 +44,12 @@ RESULT = {
     "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
     "bytes?": {EACH: int},
     "convergence?": {EACH: {"until": float, "mean": float}},
+    "device?": str | None,
+    "members?": int | str | None,
 }
 EVALUATION = {"split": str, "step?": int, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int, **_SCORES}
-VALIDATED = {"seconds": float, "valid/nll": float}  # a line of metrics with a validation
+# A line of metrics with a validation. Its other scores are numbers too.
+VALIDATED = {"seconds": float, "valid/nll": NUMBER, "train/flops?": float, "mask/flips?": NUMBER}
 IDENTITY = {"text?": {EACH: str}}
 SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}
 
@@ -66,7 +73,10 @@ def check(place: object, value: Any, shape: Any, name: str = "") -> None:
             check(place, each, shape[0], f"{name}[{number}]")
     else:
         words = {int: "a whole number", float: "a number", str: "text", int | str: "a whole number or text"}
-        _expect(fits(value, shape), place, name, value, words.get(shape, "a whole number or null"))
+        words |= {NUMBER: "a number", NUMBER | None: "a number or null", int | None: "a whole number or null"}
+        words |= {str | None: "text or null", int | str | None: "a whole number, text or null"}
+        _expect(fits(value, shape), place, name, value, words[shape])
+        _expect(shape is not float or math.isfinite(value), place, name, value, "a finite number")
 
 
 def _expect(holds: bool, place: object, name: str, value: Any, words: str) -> None:

@@ -34,7 +34,7 @@ class Mark:
 def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     """Score against the bytes of a model, on a log axis; no picture for fewer than two models with bytes.
 
-    The files of one model, in full precision and in fewer bits, are joined by a line. A dashed line joins the frontier: the files than
+    The files of one checkpoint, in full precision and in fewer bits, are joined by a line. A dashed line joins the frontier: the files than
     which no smaller one has a better score. Many models are told apart by the kind of their weights, and only the frontier by name;
     those that are far worse than the others are not shown.
     """
@@ -56,7 +56,7 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     legend(figure)
     caption = (
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
-        "vocabularies. A line joins the files of one model."
+        "vocabularies. A line joins the files of one checkpoint of a model."
     )
     caption += " Dashed: no smaller file has a better score." * (len(best) > 1)
     caption += " The table of points has the names of all models." * many
@@ -106,12 +106,13 @@ def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
     """Each model as a line through its marks, with a colour and a name for it or, where they are many, for its kind of weights."""
     kinds = {mark.name: naming.weights(mark.point.config) if many else mark.name for mark in marks}
     looks = {kind: look(place) for place, kind in enumerate(dict.fromkeys(kinds.values()))}
-    files: dict[tuple[str, float], list[tuple[int, float]]] = {}
+    files: dict[tuple[str, float, tuple[int | None, ...]], list[tuple[int, float]]] = {}
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(marks, key=lambda mark: mark.bytes):
-        files.setdefault((mark.name, mark.point.keep), []).append((mark.bytes, mark.point.mean or 0.0))
+        checkpoint = mark.name, mark.point.keep, mark.point.updates
+        files.setdefault(checkpoint, []).append((mark.bytes, mark.point.mean or 0.0))
         groups.setdefault((kinds[mark.name], mark.is_file), []).append(mark)
-    for (name, _), places in files.items():
+    for (name, *_), places in files.items():
         axes.plot(*zip(*places, strict=True), color=looks[kinds[name]][0], linewidth=0.6, alpha=0.6)
     named: set[str] = set()
     for kind, (colour, marker) in looks.items():

@@ -108,16 +108,13 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
     dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
     if MEASURES[bench.measure].less_is_better:
         dense = []  # a model of which twice as much is worse has no share
-    several = len({point.scored.search for point in points}) > 1
     rows = []
     for point in points:
         size = point.bytes
-        search = point.scored.search
-        scored = ", ".join([point.checkpoint, *[search] * (several and bool(search))])
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
         kept = f"{point.keep:g}" if point.masked else ""
-        rows.append([point.name, kept, scored, score(point), share, weight])
+        rows.append([point.name, kept, point.checkpoint, score(point), share, weight])
     columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
@@ -167,7 +164,8 @@ def examples(points: list[Point]) -> Table:
     columns = ["source", "reference"]
     columns += [f"{kind}{f', keep {point.keep:g}' if point.masked else ''}" for kind, point in best.items()]
     caption = "Lines from the whole length of the test set, chosen by their place; the first run of the best point of each kind."
-    title = f"Examples: {points[0].bench.test}" if points else "Examples"
+    bench = points[0].bench if points else None
+    title = f"Examples: {bench.test}{f' ({bench.more})' if bench.more else ''}" if bench else "Examples"
     return Table(title, caption, columns, [[*key, *cells] for key, cells in rows.items()])
 
 
@@ -189,7 +187,9 @@ def _method(record: Record) -> list[str]:
     valid = result.get("valid", {})
     rule = f"best by {valid.get('select')} on valid: update {valid.get('step')}"
     beam = record.get("evaluation.beam")
-    search = f"beam {beam}, length penalty {record.get('evaluation.length_penalty'):g}" if beam else ""
+    penalty = record.get("evaluation.length_penalty")
+    search = f"beam {beam}" if beam else ""
+    search += f", length penalty {penalty:g}" if beam and penalty is not None else ""
     data = ", ".join(f"{part} {print_[:8]}" for part, print_ in result.get("data", {}).items())
     commit = str(result.get("commit") or "")
     short = commit[:9] + ("+" if commit.endswith("+") else "")

@@ -8,11 +8,12 @@ from enum import Enum
 
 from one_layer.report.point import Point
 
-_TOLERANCE = 1.0  # BLEU, or 1 % accuracy: smaller differences than this count as none
+_TOLERANCE = 1.0  # BLEU, or a hundredth of it in another measure: smaller differences than this count as none
 
 COUNTS = (  # in the captions of tables of claims
-    "A difference counts as none if it is smaller than 1 BLEU (or 1 % accuracy) or than two of its standard deviations; a claim that needs "
-    "it is undecided then. The deviation is that of the differences between runs of one seed, where both models have the same seeds."
+    "A difference counts as none if it is smaller than 1 BLEU (1 % accuracy, or 0.01 of another measure) or than two of its standard "
+    "deviations; a claim that needs it is undecided then. The deviation is that of the differences between runs of one seed, where both "
+    "models have the same seeds. A model with one run is taken to vary as much as the other one."
 )
 
 
@@ -61,11 +62,13 @@ def spread(one: Mapping[int, float], other: Mapping[int, float]) -> float:
     """The standard deviation of the difference between two models, from their values by seed; 0 if both have one value.
 
     Runs of one seed share the order of the data, and what they draw at random. So where both models have the same seeds, it is the
-    deviation of the differences seed by seed; else that of two independent values.
+    deviation of the differences seed by seed; else that of two independent values. A model with one value is taken to vary as the
+    other one does.
     """
     if one.keys() == other.keys() and len(one) > 1:
         return statistics.stdev(value - other[seed] for seed, value in one.items())
-    return sum(statistics.variance(each.values()) for each in (one, other) if len(each) > 1) ** 0.5
+    variances = [statistics.variance(each.values()) for each in (one, other) if len(each) > 1]
+    return (2 * statistics.fmean(variances)) ** 0.5 if variances else 0.0
 
 
 def said(difference: float, its_spread: float) -> str:

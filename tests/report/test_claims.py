@@ -253,7 +253,9 @@ def test_without_keeps_near_0_and_1_nothing_is_said_of_them(tmp_path):
         ((1, 10, 20, 20.5, 2), "undecided"),  # 0.7 is not clearly better than 0.5
         ((1, 10, 20, 19.5, 2), "undecided"),  # nor 0.5 than 0.7
         ((1, 10, 20, 25, 2), "does not hold"),
-        ((1, 10, 20, 12, 19.5), "undecided"),  # 0.9 is not clearly worse
+        ((1, 10, 20, 12, 9.5), "undecided"),  # 0.9 is not clearly worse than all between the ends
+        ((1, 10, 20, 12, 19.5), "does not hold"),
+        ((15, 5, 20, 12, 2), "does not hold"),  # 0.3 is worse than 0.1
         ((30, 10, 20, 12, 2), "does not hold"),
     ],
 )
@@ -261,6 +263,60 @@ def test_the_best_keep_is_judged_with_its_ends(tmp_path, scores, verdict):
     for keep, value in zip(KEEPS, scores, strict=True):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, value)
     assert [found for _, found in judged(tmp_path)] == [verdict]
+
+
+def test_of_keeps_that_are_all_around_the_best_one_nothing_is_said(tmp_path):
+    for keep, value in ((0.6, 0.60), (0.7, 0.50), (0.8, 0.60)):
+        changes = {"task": "classification", "model.keep": keep}
+        write_run(tmp_path / f"{keep}", changes, 0.0, test={"test": {"accuracy": value}})
+    assert [found for _, found in judged(tmp_path)] == ["undecided"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model.encoder_layers": 4, "model.decoder_layers": 4, "model.ffn": 1024},
+        {"model.encoder_layers": "LSSS", "model.decoder_layers": "SSSS"},
+        {"model.d_model": 256, "model.encoder_layers": "LS"},
+    ],
+)
+def test_a_model_that_differs_in_more_than_depth_or_width_is_not_called_deeper_or_wider(tmp_path, other):
+    write_run(tmp_path / "one", {}, 30.0)
+    write_run(tmp_path / "other", other, 40.0)
+    assert judged(tmp_path) == []
+
+
+def test_claims_compare_scores_of_one_search(tmp_path):
+    """Each of two models is scored with beam 5 by its run, and with beam 1 once more, which costs 10 BLEU."""
+    dense = {"model.weights": "dense", "model.encoder_layers": "LL"}
+    for name, changes, score in (("plain", dense, 30.0), ("more", {**dense, "model.encoder_layers": "LRL"}, 35.0)):
+        folder = write_run(tmp_path / name, changes, score)
+        values = {"split": "test", "checkpoint": "best", "beam": 1, "bleu_tokenized": score - 10}
+        values |= {"fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
+        (folder / "evaluation-test-best-beam-1.json").write_text(json.dumps(values))
+    every = found(tmp_path)
+    rows = [row for row in reservoir_claims({every[0].bench: every}).rows if "test score" in row[1]]
+    assert [row[2:] for row in rows] == [["holds", "difference +5"]] * 2
+    assert len({row[1] for row in rows}) == 2  # and say which search
+
+
+def test_areas_on_two_texts_are_two_claims(tmp_path):
+    """On one text reservoirs have the larger area, on the other the smaller one."""
+    dense = {"model.weights": "dense", "model.encoder_layers": "LL", "train.select": "bleu"}
+    for text, gain in (("here", 2.0), ("there", -2.0)):
+        for layers in ("LL", "LRL"):
+            data = {"train": text, "valid": f"valid {text}", "test": f"test {text}"}
+            valid = {"select": "bleu", "score": 1.0, "step": 100}
+            changes = {**dense, "model.encoder_layers": layers, "data.source_language": text}
+            folder = write_run(tmp_path / f"{text} {layers}", changes, 30.0, data=data, valid=valid)
+            score = 10 + gain * (layers == "LRL")
+            line = {"step": 100, "seconds": 60.0, "train/flops": 100, "valid/nll": 1.0, "valid/bleu": score}
+            (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    benches = {}
+    for point in found(tmp_path):
+        benches.setdefault(point.bench, []).append(point)
+    rows = [row for row in reservoir_claims(benches).rows if "operations" in row[1]]
+    assert {row[0].split()[-1]: row[2] for row in rows} == {"here": "holds", "there": "does not hold"}
 
 
 @pytest.mark.parametrize(

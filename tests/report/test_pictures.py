@@ -177,9 +177,25 @@ def test_a_caption_counts_a_run_once_however_often_it_was_scored(tmp_path):
         values = {"split": "test", "checkpoint": "best", "beam": 1, "bleu_tokenized": 29.0, "fingerprint": "cccc3333"}
         values |= {"signature": "tok:13a|version:2.6.0"}
         (folder / "evaluation-test-best-beam-1.json").write_text(json.dumps(values))
+    write_run(tmp_path / "dense", {"model.weights": "dense"}, 40.0)
     every = found(tmp_path)
-    (comparison,) = comparisons(every)
-    assert len(every) == 4 and "2 finished runs" in draw(comparison, 1).caption
+    one, other = comparisons(every)
+    assert len(every) == 5
+    assert {"3 finished runs" in draw(each, 1).caption for each in (one, other)} == {True, False}
+    for each in (one, other):  # what was scored by different searches is not drawn together
+        points = [*each.dense, *(point for line in each.lines for point in line.points)]
+        assert len({point.scored.search for point in points}) == 1
+
+
+def test_dense_models_of_one_shape_have_names_of_their_own(tmp_path):
+    for rate in (0.1, 0.2):
+        write_run(tmp_path / f"{rate}", {"model.weights": "dense", "optim.lr": rate}, 40.0 + rate)
+    for keep in (0.3, 0.5):
+        write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
+    (comparison,) = comparisons(found(tmp_path))
+    names = [line.get_label() for line in draw(comparison, 1).figure.axes[0].lines]
+    dense = [name for name in names if name.startswith("fully weighted")]
+    assert len(dense) == len(set(dense)) == 2
 
 
 def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
@@ -267,12 +283,14 @@ def test_of_many_models_only_the_frontier_has_names(tmp_path):
     assert letters == [(f"${'abcd'[place]}$", 1000 + 20 * place, 30.0 + place) for place in range(4)]
 
 
-def test_a_line_joins_the_files_of_one_model_and_no_others(tmp_path):
-    for keep in (0.3, 0.5):
+def test_a_line_joins_the_files_of_one_checkpoint_and_no_others(tmp_path):
+    """The best one is that of update 100, in two runs. The file of a third is that of an average."""
+    for keep, step in ((0.3, 100), (0.5, 100), (0.7, 400)):
         folder = write_run(tmp_path / f"{keep}", {"model.keep": keep}, 100 * keep, bytes={"ticket_file": 4000})
         values = {
             "split": "test",
             "checkpoint": "ticket-int4.safetensors",
+            "step": step,
             "bleu_tokenized": 50 * keep,
             "file_bytes": 1000,
         }
@@ -283,4 +301,6 @@ def test_a_line_joins_the_files_of_one_model_and_no_others(tmp_path):
         line for line in picture.figure.axes[0].lines if line.get_linestyle() == "-" and line.get_marker() == "None"
     ]
     joined = sorted(list(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in lines)
-    assert joined == [[(1000, 50 * keep), (4000, 100 * keep)] for keep in (0.3, 0.5)]
+    assert [line for line in joined if len(line) > 1] == [
+        [(1000, 50 * keep), (4000, 100 * keep)] for keep in (0.3, 0.5)
+    ]

@@ -314,7 +314,24 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
         write_run(tmp_path / f"{beam}", {"evaluation.beam": beam}, 30.0 + beam)
     every = found(tmp_path)
     rows = all_points(every[0].bench, every).rows
-    assert sorted(("beam 1," in row[2], "beam 5," in row[2]) for row in rows) == [(False, True), (True, False)]
+    assert sorted(("beam 1," in row[0], "beam 5," in row[0]) for row in rows) == [(False, True), (True, False)]
+
+
+def test_a_run_that_was_given_up_takes_no_seed_from_the_finished_ones(tmp_path):
+    (write_run(tmp_path / "a first try", {}, 0.0) / "result.json").unlink()
+    for seed in (1, 2):
+        write_run(tmp_path / f"seed {seed}", {"seed": seed}, 30.0 + seed)
+    whole = [point for point in found(tmp_path) if point.values]
+    assert [sorted(point.values) for point in whole] == [[31.0, 32.0]] and not whole[0].missing
+
+
+def test_a_run_on_another_text_is_not_missed_here(tmp_path):
+    """Both texts have a test set of the same name."""
+    write_run(tmp_path / "here", {}, 30.0)
+    write_run(tmp_path / "there", {"data.source": "text", "data.directory": "text"}, 40.0, data={"test": "dddd4444"})
+    (write_run(tmp_path / "going on", {"optim.lr": 0.5}, 0.0) / "result.json").unlink()
+    missing = {point.bench.content: len(point.missing) for point in found(tmp_path) if point.missing}
+    assert missing == {"cccc3333": 1}
 
 
 @pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])

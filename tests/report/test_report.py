@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shlex
 import shutil
@@ -186,6 +187,26 @@ RUN = {"config": config({})}
             )
         ),
         ("result.json", {**RUN, "overrides": 1}, "overrides is 1, but must be a list"),
+        ("result.json", {**RUN, "device": ["cpu"]}, "device is ['cpu'], but must be text or null"),
+        ("result.json", {**RUN, "members": [1]}, "members is [1], but must be a whole number, text or null"),
+        (
+            "result.json",
+            {**RUN, "test": {"test": {"bleu_tokenized": math.nan}}},
+            "test.test.bleu_tokenized is nan, but must be a finite number",
+        ),
+        (
+            "evaluation-test.json",
+            {"split": "test", "accuracy": 0.5, "beam": "5"},
+            "beam is '5', but must be a whole number or null",
+        ),
+        *(
+            (
+                "metrics.jsonl",
+                {"step": 1, "seconds": 1.0, "valid/nll": 2.0, key: "x"},
+                f"{key} is 'x', but must be a number",
+            )
+            for key in ("train/flops", "valid/bleu", "mask/flips")
+        ),
         ("result.json", {"config": config({"seed": "one"})}, "config.seed is 'one', but must be a whole number"),
         ("config.json", config({"model.keep": None}), "model.keep is None, but must be a number"),
         ("evaluation-test.json", {"split": "test", "accuracy": None}, "accuracy is None, but must be a number"),
@@ -216,6 +237,41 @@ def test_what_older_versions_did_not_write_is_left_out_of_the_page(tmp_path):
     (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "valid/nll": "nan"}\n')
     writing.report(str(folder), tmp_path / "out")
     assert "1 finished runs" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"step": 100, "seconds": 60.0, "valid/nll": "nan"},
+        {"step": 100, "seconds": 60.0, "valid/nll": "inf"},
+        {"step": 0, "seconds": 0.0, "valid/nll": 2.0},
+    ],
+)
+def test_a_curve_without_an_area_is_left_out_of_the_areas(tmp_path, line):
+    """Two seeds have no area, on any axis; a third run has one."""
+    for seed in (1, 2):
+        folder = write_run(tmp_path / "runs" / f"{seed}", {"seed": seed}, 30.0)
+        (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    if line["step"]:
+        write_run(tmp_path / "runs" / "other", {"optim.lr": 0.1}, 40.0)
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    rows = (tmp_path / "out" / "areas.csv").read_text().splitlines()[1:]
+    assert {row.split(",")[0].rsplit("/", 1)[-1] for row in rows} == ({"other"} if line["step"] else set())
+
+
+def test_keys_that_a_config_lacks_are_left_out_of_the_page(tmp_path):
+    values = config({})
+    del values["evaluation"]["length_penalty"], values["model"]["d_model"]
+    for name, layers in (("a", 2), ("b", 4)):
+        values["model"]["encoder_layers"] = layers
+        (write_run(tmp_path / "runs" / name, {}, 30.0) / "result.json").write_text(
+            json.dumps({"config": values, "test": {"test": {"bleu_tokenized": 30.0 + layers}}})
+        )
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert (
+        "2 finished runs" in page and "beam 5" in page and "length penalty" not in page.split("Methods: every run")[1]
+    )
 
 
 def test_unfinished_runs_alone_still_give_a_page(tmp_path):

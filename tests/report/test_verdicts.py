@@ -54,7 +54,7 @@ def test_the_spread_is_of_the_differences_where_the_seeds_are_the_same():
     assert spread(ours, dict(reversed(theirs.items()))) == 0  # seeds are compared, not places
     others = {seed + 1: value for seed, value in theirs.items()}
     assert spread(ours, others) == pytest.approx((100 + 100) ** 0.5)
-    assert spread(ours, {1: 9.0}) == pytest.approx(10)
+    assert spread(ours, {1: 9.0}) == pytest.approx((100 + 100) ** 0.5)  # the one value is taken to vary as the others
     assert spread({1: 10.0}, {1: 9.0}) == spread({1: 10.0}, {2: 9.0}) == 0
 
 
