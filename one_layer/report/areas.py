@@ -27,7 +27,7 @@ class Areas(NamedTuple):
 
 
 def areas(records: Iterable[Record]) -> list[Areas]:
-    """Areas of all runs with an evaluation, by what they can be compared with.
+    """Areas of all runs with a curve, which needs two evaluations, by what they can be compared with.
 
     An axis is left out if one of the runs did not record it. So are seconds if not all runs had the same device and populations of one
     size.
@@ -35,7 +35,7 @@ def areas(records: Iterable[Record]) -> list[Areas]:
     groups: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
     for record in records:
         score = str(record.result.get("valid", {}).get("select", ""))
-        if record.evaluated(score):
+        if len(record.evaluated(score)) > 1:
             groups.setdefault((score, record.validated(score)), []).append(record)
     return [_areas(score, of, each) for (score, of), each in groups.items()]
 

@@ -14,12 +14,14 @@ from tests.report.made_runs import write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
-    """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Of a third there are no metrics."""
+    """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Two others have no curve."""
     for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
         folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
         lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
+    one = write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0)  # a control that is not trained has no curve
+    (one / "metrics.jsonl").write_text(json.dumps({"step": 1, "seconds": 1, "train/flops": 7, "valid/nll": 9.0}) + "\n")
     (found,) = areas(read_runs(str(tmp_path / "*")))
     shown = table(found, [])
     # No seconds: not as many runs at a time.
@@ -42,7 +44,8 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     nll = {(0.3, 1): 1.0, (0.3, 2): 2.0, (0.3, 3): 3.0, (0.5, 1): 4.0}
     for (keep, seed), value in nll.items():
         folder = write_run(tmp_path / f"{keep},{seed}", {"model.keep": keep, "seed": seed}, 90.0)
-        (folder / "metrics.jsonl").write_text(json.dumps({"step": 100, "seconds": 60.0, "valid/nll": value}) + "\n")
+        lines = [{"step": step, "seconds": 0.6 * step, "valid/nll": value} for step in (50, 100)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
     rows = table(found, points(records)).rows

@@ -251,7 +251,7 @@ def test_a_curve_without_an_area_is_left_out_of_the_areas(tmp_path, line):
     """Two seeds have no area, on any axis; a third run has one."""
     for seed in (1, 2):
         folder = write_run(tmp_path / "runs" / f"{seed}", {"seed": seed}, 30.0)
-        (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+        (folder / "metrics.jsonl").write_text((json.dumps(line) + "\n") * 2)
     if line["step"]:
         write_run(tmp_path / "runs" / "other", {"optim.lr": 0.1}, 40.0)
     writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
