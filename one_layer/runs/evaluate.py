@@ -12,7 +12,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
-from one_layer.models.accounting import account, describe
+from one_layer.models.accounting import Account, account, describe
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
@@ -38,8 +38,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
         ) from None
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
-        stored = account(model.config, model.variables)
-        log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
+        log.info("parameters and bytes:\n%s", describe({model.config.weights: _account(model)}))
     if model.file_bytes is not None:
         log.info("%s itself has %s bytes", model.source, f"{model.file_bytes:,}")
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
@@ -62,6 +61,13 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
     return found
+
+
+def _account(model: TrainedModel) -> Account:
+    """The count of parameters and bytes. A ticket's model does not know what was frozen; its settings of training may."""
+    optim = model.trained_with.get("optim", {})
+    frozen = {name: optim[name] for name in ("train_only", "freeze") if name in optim}
+    return account(model.config.replace(**frozen), model.variables, optim.get("freeze_scores", False))
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
