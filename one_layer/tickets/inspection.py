@@ -21,7 +21,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Ticket
-from one_layer.tickets.ticket import read
+from one_layer.tickets.ticket import describe_checkpoint, read
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text."""
+    """The matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text.
+
+    `checkpoint` is the name of the checkpoint of update `step`; empty where the ticket does not say it.
+    """
 
     config: ModelConfig
     seed: int
@@ -59,6 +62,7 @@ class Inspection:
     total: int
     arrays: int
     text: int
+    checkpoint: str = ""
 
 
 def inspect(ticket: Ticket | str | Path) -> Inspection:
@@ -83,12 +87,14 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
-    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), file.total, arrays, text)
+    sizes_of = (file.total, arrays, text)
+    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), *sizes_of, ticket.checkpoint)
 
 
 def describe(inspection: Inspection) -> str:
     """A table for people: one row per matrix, the sums, and an explanation of both."""
     config = inspection.config
+    checkpoint = describe_checkpoint(inspection.step, inspection.checkpoint)
     head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
     rows = [head]
     for matrix in inspection.matrices:
@@ -113,7 +119,7 @@ def describe(inspection: Inspection) -> str:
     return "\n".join(
         [
             f"{config.weights} {config.network_family.describe(config)}, d_model {config.d_model}, ffn "
-            f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, update {inspection.step}",
+            f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, {checkpoint}",
             f"masks by {config.selection}, keep {config.keep:g}; embedding {config.embedding}",
             "",
             *_aligned(rows),
