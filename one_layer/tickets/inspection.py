@@ -23,6 +23,12 @@ from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Ticket
 from one_layer.tickets.ticket import describe_checkpoint, read
 
+_EXPLAINED = (
+    "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
+    "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
+    "independent masks.",
+)
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -92,8 +98,8 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
 
 
 def describe(inspection: Inspection) -> str:
-    """A table for people: one row per matrix, the sums, and an explanation of both."""
-    config = inspection.config
+    """A table for people: one row per matrix, the sums, and an explanation of both. A dense model has the sums alone."""
+    config, masked = inspection.config, any(matrix.density for matrix in inspection.matrices)
     checkpoint = describe_checkpoint(inspection.step, inspection.checkpoint)
     head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
     rows = [head]
@@ -116,19 +122,18 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
+    selected = f"masks by {config.selection}, keep {config.keep:g}; " if masked else ""
+    of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [
             f"{config.weights} {config.network_family.describe(config)}, d_model {config.d_model}, ffn "
             f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, {checkpoint}",
-            f"masks by {config.selection}, keep {config.keep:g}; embedding {config.embedding}",
+            f"{selected}embedding {config.embedding}",
             "",
-            *_aligned(rows),
-            "",
-            f"{inspection.total:,} bytes: masks {masks:,} (bound {bound:,.0f}), other arrays {inspection.arrays:,}, vocabularies and "
+            *([*_aligned(rows), ""] if inspection.matrices else []),
+            f"{inspection.total:,} bytes: {of_masks}other arrays {inspection.arrays:,}, vocabularies and "
             f"codes {inspection.text:,}, header {rest:,}",
-            "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
-            "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
-            "independent masks.",
+            *(_EXPLAINED if masked else ()),
         ]
     )
 

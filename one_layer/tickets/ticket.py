@@ -67,7 +67,15 @@ def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
 
     Returns its size in bytes, and logs it with the checkpoint. Raises: UserError as `save` does.
     """
-    sizes = save(path, from_run(model), precision)
+    ticket = from_run(model)
+    sizes = save(path, ticket, precision)
+    if precision != "float32" and not any(
+        path[-1] == "kernel" and each.ndim > 1 for path, each in ticket.arrays.items()
+    ):
+        log.info(
+            "nothing is stored in %s: the model has masks, which take a bit for each weight, and no other matrices",
+            precision,
+        )
     masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
     bits = f", {8 * sizes['total'] / masked:.3f} bits per masked weight" if masked else ""
     held = describe_checkpoint(model.step, model.source)
