@@ -3,7 +3,8 @@
     python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--picture=FILE.svg] [--axis=updates]
 
 --updates, --flops and --seconds give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
-one_layer/runs/convergence.py.
+one_layer/runs/convergence.py. Runs whose score is of another text than the baseline's, or is measured otherwise, are left out. So is an
+axis that one of the runs did not record.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ import math
 import sys
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
 from one_layer.errors import UserError
 from one_layer.files import write_atomically
-from one_layer.runs.convergence import AXES, Curve, compare, curve
-from one_layer.runs.paths import read_metrics
+from one_layer.report.reading import Record, read_runs
+from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete
+from one_layer.runs.paths import RunPaths, read_metrics
 
 _UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
+# Keys of the text that say nothing about what the validation set is: places of files, the test sets, and the batches of training.
+_NOT_OF_VALIDATION = {"directory", "store", "bpe_codes", "vocabulary", "tests", "toy_test", "max_tokens", "buckets"}
 
 
 def main() -> None:
@@ -41,26 +46,74 @@ def main() -> None:
         "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
     )
     arguments = parser.parse_args()
-    others = [Path(name) for name in sorted(glob(arguments.runs)) if (Path(name) / "metrics.jsonl").is_file()]
-    if not others:
+    runs = _comparable(arguments.baseline, arguments.runs, arguments.score)
+    without = incomplete(runs, arguments.score)
+    if arguments.picture and arguments.axis in without:
         raise UserError(
-            f"--runs={arguments.runs} matches no folder with a metrics.jsonl; give a pattern such as 'runs/*'"
+            f"--axis={arguments.axis} cannot be drawn, because {without[arguments.axis]} did not record it; give another --axis"
         )
-    runs = {}
-    for folder in dict.fromkeys((arguments.baseline, *others)):
-        path = folder / "metrics.jsonl"
-        if not path.is_file():
-            raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
-        lines = read_metrics(path)
-        if folder != arguments.baseline and not any(f"valid/{arguments.score}" in line for line in lines):
-            print(f"{folder} is left out: it has no validation score {arguments.score!r} yet", file=sys.stderr)
-            continue
-        runs[str(folder)] = lines
+    for axis, name in without.items():
+        print(f"the axis of {_UNITS[axis]} is left out, because {name} did not record it", file=sys.stderr)
     until = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
     print(compare(runs, str(arguments.baseline), arguments.score, until))
     if arguments.picture:
         curves = [curve(lines, arguments.score, arguments.axis) for lines in runs.values()]
         _draw(dict(zip(_short(list(runs)), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
+
+
+def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, list[dict[str, Any]]]:
+    """The metrics of the baseline and of the runs that can be compared with it, by folder. Says on stderr which runs are left out.
+
+    Raises: UserError for a pattern without runs, and for files that are missing or damaged.
+    """
+    others = [Path(name) for name in sorted(glob(pattern)) if (Path(name) / "metrics.jsonl").is_file()]
+    if not others:
+        raise UserError(f"--runs={pattern} matches no folder with a metrics.jsonl; give a pattern such as 'runs/*'")
+    folders: dict[Path, Path] = {}
+    for folder in (baseline, *others):
+        folders.setdefault(folder.resolve(), folder)  # one folder may be given by two paths
+    runs, of_baseline = {}, _record(baseline)
+    for folder in folders.values():
+        path = folder / "metrics.jsonl"
+        if not path.is_file():
+            raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
+        lines = read_metrics(path)
+        if folder != baseline and not any(f"valid/{score}" in line for line in lines):
+            print(f"{folder} is left out: it has no validation score {score!r} yet", file=sys.stderr)
+        elif other := _otherwise(_record(folder), of_baseline, score):
+            print(f"{folder} is left out: its validation {score} is {other}", file=sys.stderr)
+        else:
+            runs[str(folder)] = lines
+    return runs
+
+
+def _record(folder: Path) -> Record:
+    """What the folder says of its run; a folder with metrics alone says nothing."""
+    paths = RunPaths(folder)
+    if not (paths.config_file.is_file() or paths.result_file.is_file()):
+        return Record(folder, {})
+    return next(record for record in read_runs(str(folder)) if record.folder == folder)
+
+
+def _otherwise(run: Record, baseline: Record, score: str) -> str:
+    """Why the score of `run` cannot be compared with the baseline's, in words; empty if it can be.
+
+    Runs that have not ended, and those of earlier versions, have no fingerprint of their text. There, the keys of both configs decide.
+    """
+    if not run.config or not baseline.config:
+        return ""
+    (task, text, *how), (own_task, own_text, *own_how) = baseline.validated(score), run.validated(score)
+    if all(each.startswith("ids ") for each in (text, own_text)):
+        same = text == own_text
+    else:
+        names = {name for name in baseline.config.keys() & run.config.keys() if name.startswith("data.")}
+        names -= {f"data.{name}" for name in _NOT_OF_VALIDATION}
+        same = all(baseline.get(name) == run.get(name) for name in names)
+    if task != own_task or not same:
+        return "of another text, or of other tokens, than the baseline's"
+    if how != own_how:
+        return f"measured with {', '.join(own_how) or 'none'}, and the baseline's with {', '.join(how) or 'none'}"
+    return ""
 
 
 def _short(folders: list[str]) -> list[str]:

@@ -100,7 +100,8 @@ def _folder() -> RunFolder:
     from one_layer.runs.folder import RunFolder
 
     if not options.WORKDIR.value:
-        raise UserError("--workdir is missing; give the folder of the run")
+        ticket = ", or a ticket as --ticket=FILE" if options.takes_ticket(options.MODE.value) else ""
+        raise UserError(f"--workdir is missing; give the folder of the run{ticket}")
     return RunFolder(options.WORKDIR.value)
 
 

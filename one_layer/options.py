@@ -66,6 +66,11 @@ def given() -> list[str]:
     return [name for name in NAMES if flags.FLAGS[name].present]
 
 
+def takes_ticket(mode: str) -> bool:
+    """Whether the mode can use a ticket in place of a run's folder."""
+    return "ticket" in _MODES.get(mode, _OF_LINES)
+
+
 def check(mode: str, given: Sequence[str]) -> None:
     """Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others."""
     if mode not in _MODES:

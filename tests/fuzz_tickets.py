@@ -45,6 +45,10 @@ MOST_MEMORY = (
     5 * 2**30
 )  # bytes of address space, beside what Python and JAX have taken before: a line may take 2^31, twice
 MOST_SECONDS = 60  # of a processor, for one mutant
+MADE_OF: dict[str, Any] = {
+    "checkpoint": "average:3",
+    "training": {"optim": {"lr": 0.1, "freeze": "norms"}, "train": {"updates": 9}},
+}
 CODES = "#version: 0.2\na b</w>\nc d\n"
 ODD: tuple[Any, ...] = (
     0,
@@ -88,7 +92,7 @@ def good_ticket() -> bytes:
     )
     variables = initialize(config, 7)
     variables["random"]["source_embedding"]["kernel"] += 1.0
-    return ticket_content.to_bytes(tickets.make(config, 7, variables, assets(config)))[0]
+    return ticket_content.to_bytes(tickets.make(config, 7, variables, assets(config), **MADE_OF))[0]
 
 
 def good_classifier() -> bytes:
@@ -117,7 +121,7 @@ def good_classifier() -> bytes:
         target_preprocessing=Preprocessing(LABEL),
     )
     data = DataConfig(source="labelled", labels="mnli", directory="x", max_length=9)
-    return ticket_content.to_bytes(tickets.make(config, 7, variables, labels, data=data))[0]
+    return ticket_content.to_bytes(tickets.make(config, 7, variables, labels, data=data, **MADE_OF))[0]
 
 
 def damaged(good: bytes, dice: random.Random) -> bytes:
@@ -157,7 +161,7 @@ def forged(good: bytes, dice: random.Random) -> bytes:
             ('{"a":1}', "[" * 10**5, "NaN", '{"a":1,"a":2}', '"\\ud800"', "7", "")
         )
     elif kind == 2:
-        key = dice.choice(("model", "data", "evaluation", "text"))
+        key = dice.choice(("model", "data", "evaluation", "text", "training"))
         metadata[key] = json.dumps(_changed(json.loads(metadata[key]), dice))
     elif kind == 3:
         key = dice.choice(("random", "codecs"))

@@ -46,4 +46,5 @@ def ticket_of(config: ModelConfig = CONFIG, stored: str = "encoder/ffn/in") -> T
         else:
             arrays[path] = DICE.normal(size=shape).astype(np.float32)
     settings = (TASKS["translation"], config, 1, 9, DataConfig(), TASKS["translation"].settings())
-    return Ticket(*settings, assets=ASSETS, masks=masks, drawn=drawn, arrays=arrays)
+    made_of = {"checkpoint": "average:3", "training": {"optim": {"lr": 0.1}, "train": {"updates": 9}}}
+    return Ticket(*settings, **made_of, assets=ASSETS, masks=masks, drawn=drawn, arrays=arrays)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
+from one_layer.models.trained import count_trained
 from one_layer.supermask import Supermask, kept_count
 
 Shape = tuple[int, ...]
@@ -41,11 +42,12 @@ _TITLES = {
 }
 
 
-def account(config: ModelConfig, variables: Variables | None = None) -> Account:
+def account(config: ModelConfig, variables: Variables | None = None, freeze_scores: bool = False) -> Account:
     """Counts a model's `parameters` and `bytes`. No weights are drawn, so the count is cheap for models of any size.
 
     `parameters` has:
-    - `trained`: the entries of `params`, scores or weights.
+    - `trained`: the scores or weights that training changes: without those that `optim.train_only`, `optim.freeze` and
+      `optim.freeze_scores` (here `freeze_scores`) leave as they are.
     - `random`: the weights drawn from the seed; a matrix that layers share counts once.
     - `kept`: the nonzero entries of all masks.
     - `frozen`: the fixed weights that do not come from the seed.
@@ -55,7 +57,7 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     - `shared`, `shared_used`: the fixed weights under several masks, and those of them that are used.
 
     `bytes` leaves out vocabularies and headers. It has:
-    - `ticket`: the packed masks (two bits per weight if they have signs), and the other trained or frozen arrays in float32.
+    - `ticket`: the packed masks (two bits per weight if they have signs), and all other arrays that no seed gives in float32.
     - `ticket_with_weights`: the same and the random weights, for readers that cannot draw them from the seed.
     - `dense_float32`: the dense model.
 
@@ -66,9 +68,9 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     params, random, frozen = (own.get(name, {}) for name in ("params", "random", "frozen"))
     masks = {path[:-1]: shape for path, shape in params.items() if path[-1] == "scores"}
     kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
-    others = _size(params) - _size(masks)  # trained directly, not through scores
+    others = _size(params) - _size(masks)  # weights that the ticket stores, not scores
     parameters = {
-        "trained": _size(params),
+        "trained": count_trained(config, freeze_scores),
         "random": _size(random),
         "kept": round(sum(math.prod(masks[path][-2:]) * sum(fractions) for path, fractions in kept.items())),
         "frozen": _size(frozen),

@@ -6,6 +6,7 @@ are trained, the rows of these are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
 
 Path = tuple[str, ...]
+Shape = tuple[int, ...]
 Tree = dict[str, Any]
 
 
@@ -30,31 +32,23 @@ class TrainedParts:
     """
 
     rows: dict[Path, list[int] | None]
-    shapes: dict[Path, tuple[int, ...]]
+    shapes: dict[Path, Shape]
     everything: bool
 
     @classmethod
     def of(cls, config: ModelConfig) -> TrainedParts:
         """The trained parts of a model. Raises: UserError for a name that no part has, and if nothing is trained."""
-        every = {path[1:]: shape for path, shape in shapes(config).items() if path[0] == "params"}
+        every = _params(config)
         if not config.train_only and not config.freeze:
             return cls(dict.fromkeys(every), every, True)
         _check_names(config, every)
-        rows: dict[Path, list[int] | None] = {}
-        for path, shape in every.items():
-            trained = [config.freezing.trains(words(path, number)) for number in _numbers(config, path, shape)]
-            if any(trained):
-                rows[path] = None if all(trained) else [place for place, each in enumerate(trained) if each]
+        rows = _trained_rows(config, every)
         if every and not rows:
             raise UserError(
                 f"optim.train_only is {config.train_only!r:.200} and optim.freeze is {config.freeze!r:.200}, which leave nothing to "
                 "train; freeze fewer parts"
             )
-        kept = {
-            path: shape if (r := rows[path]) is None else (len(r), *shape[1:])
-            for path, shape in every.items()
-            if path in rows
-        }
+        kept = {path: _of_rows(every[path], places) for path, places in rows.items()}
         return cls(rows, kept, kept == every)
 
     def pick(self, params: Tree) -> Tree:
@@ -99,7 +93,38 @@ class TrainedParts:
         return (*path[1:-1], "scores") if path[0] == "materialized" else path[1:]
 
 
-def _numbers(config: ModelConfig, path: Path, shape: tuple[int, ...]) -> list[int] | list[None]:
+def count_trained(config: ModelConfig, freeze_scores: bool = False) -> int:
+    """How many parameters training changes; `freeze_scores` is `optim.freeze_scores`.
+
+    A name may mean a layer that was left out of the model, so names are not checked.
+    """
+    every = _params(config)
+    return sum(
+        math.prod(_of_rows(every[path], places))
+        for path, places in _trained_rows(config, every).items()
+        if not (freeze_scores and path[-1] == "scores")
+    )
+
+
+def _params(config: ModelConfig) -> dict[Path, Shape]:
+    return {path[1:]: shape for path, shape in shapes(config).items() if path[0] == "params"}
+
+
+def _trained_rows(config: ModelConfig, every: dict[Path, Shape]) -> dict[Path, list[int] | None]:
+    """The trained arrays: None for all of an array, or the places of its trained layers."""
+    rows: dict[Path, list[int] | None] = {}
+    for path, shape in every.items():
+        trained = [config.freezing.trains(words(path, number)) for number in _numbers(config, path, shape)]
+        if any(trained):
+            rows[path] = None if all(trained) else [place for place, each in enumerate(trained) if each]
+    return rows
+
+
+def _of_rows(shape: Shape, places: list[int] | None) -> Shape:
+    return shape if places is None else (len(places), *shape[1:])
+
+
+def _numbers(config: ModelConfig, path: Path, shape: Shape) -> list[int] | list[None]:
     """The numbers, from 1, of the layers that an array holds; [None] if it belongs to no single layer."""
     axes = 2 if path[-1] in ("scores", "kernel") else 1  # of one layer
     if path[0] not in STACKS or len(shape) == axes:
@@ -108,7 +133,7 @@ def _numbers(config: ModelConfig, path: Path, shape: tuple[int, ...]) -> list[in
     return [place for place, each in enumerate(config.layers.strings[path[0]], 1) if each == letter]
 
 
-def _check_names(config: ModelConfig, every: dict[Path, tuple[int, ...]]) -> None:
+def _check_names(config: ModelConfig, every: dict[Path, Shape]) -> None:
     known = {words(path, number) for path, shape in every.items() for number in _numbers(config, path, shape)}
     for key in ("train_only", "freeze"):
         for name in getattr(config, key).split(","):

@@ -79,10 +79,21 @@ def curve(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
     if not lines:
         known = sorted({name.removeprefix("valid/") for line in metrics for name in line if name.startswith("valid/")})
         raise UserError(f"the run has no validation score {score!r}; it has {', '.join(known) or 'none'}")
-    if any(AXES[axis] not in line for line in lines):
+    if _lacks(metrics, score, axis):
         raise UserError(f"the metrics of the run do not have {AXES[axis]!r}; it was trained with an earlier version")
     x = tuple(float(line[AXES[axis]]) for line in lines)
     return Curve(x, tuple(float(line[f"valid/{score}"]) for line in lines), score in LESS_IS_BETTER)
+
+
+def _lacks(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> bool:
+    """Whether a line of the metrics has the score but not its place on the axis."""
+    return any(AXES[axis] not in line for line in metrics if f"valid/{score}" in line)
+
+
+def incomplete(runs: Mapping[str, Sequence[Mapping[str, Any]]], score: str) -> dict[str, str]:
+    """The axes on which the runs cannot be compared, each with the name of the first run that did not record it."""
+    lacking = {axis: [name for name, metrics in runs.items() if _lacks(metrics, score, axis)] for axis in AXES}
+    return {axis: names[0] for axis, names in lacking.items() if names}
 
 
 def means(runs: Sequence[Sequence[Mapping[str, Any]]], score: str, axis: str) -> tuple[float, list[float]]:
@@ -103,9 +114,8 @@ def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[
     An axis that an earlier version did not record is left out.
     """
     found = {}
-    evaluations = [line for line in metrics if f"valid/{score}" in line]
-    for axis, name in AXES.items():
-        if not evaluations or any(name not in line for line in evaluations):
+    for axis in AXES:
+        if not any(f"valid/{score}" in line for line in metrics) or _lacks(metrics, score, axis):
             continue
         each = curve(metrics, score, axis)
         until = each.x[-1]
@@ -119,7 +129,7 @@ def compare(
     """A table of runs for people: for each axis, the mean score up to T, and what is saved until the baseline's best score is reached.
 
     T is `until` on every axis that it names, else the end of the shortest run. A saving is 1 - x / x(baseline), with x the place of the
-    first evaluation that is at least as good as the baseline's best one.
+    first evaluation that is at least as good as the baseline's best one. Axes that are `incomplete` are left out.
 
     Raises: UserError for a baseline that is not among the runs, and as `curve` does.
     """
@@ -127,7 +137,7 @@ def compare(
         raise UserError(f"the baseline {baseline!r} is none of the runs; give one of {', '.join(runs)}")
     rows = [["run", f"best {score}"]]
     rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
-    for axis in AXES:
+    for axis in (axis for axis in AXES if axis not in incomplete(runs, score)):
         curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
         end = (until or {}).get(axis) or min(each.x[-1] for each in curves.values())
         goal = curves[baseline].best()

@@ -12,10 +12,11 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
 from one_layer.errors import UserError
 from one_layer.models import ModelConfig
-from one_layer.models.accounting import account, describe
+from one_layer.models.accounting import Account, account, describe
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
+from one_layer.runs.settings import may_change, of_training
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -38,8 +39,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
         ) from None
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
-        stored = account(model.config, model.variables)
-        log.info("parameters and bytes:\n%s", describe({model.config.weights: stored}))
+        log.info("parameters and bytes:\n%s", describe({model.config.weights: _account(model)}))
     if model.file_bytes is not None:
         log.info("%s itself has %s bytes", model.source, f"{model.file_bytes:,}")
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
@@ -56,12 +56,20 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
         scores = {**said, **vars(model.settings), **scores}
         if model.file_bytes is not None:
             scores["file_bytes"] = model.file_bytes
+            scores |= {"ticket_checkpoint": model.ticket_checkpoint} if model.ticket_checkpoint else {}
         if folder:
             _compare(model, name, scores, folder)
             folder.write_scores(name, _scored(model), scores)
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
     return found
+
+
+def _account(model: TrainedModel) -> Account:
+    """The count of parameters and bytes. A ticket's model does not know what was frozen; its settings of training may."""
+    optim = model.trained_with.get("optim", {})
+    frozen = {name: optim[name] for name in ("train_only", "freeze") if name in optim}
+    return account(model.config.replace(**frozen), model.variables, optim.get("freeze_scores", False))
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
@@ -83,20 +91,29 @@ def _check_same_model(ticket: TrainedModel, folder: RunFolder) -> None:
     config = run.model_config(*map(len, assets.vocabularies))
     there = _identity(run.raw, config, assets)
     here = _identity(ticket.trained_with, ticket.config, ticket.assets)
-    if differing := [f"{name}: {there[name]} there, {here[name]} here" for name in there if there[name] != here[name]]:
+    both = {name: (there[name], here[name]) for name in there if name in here}
+    if differing := [
+        f"{name}: {values[0]!r:.100} there, {values[1]!r:.100} here"
+        for name, values in both.items()
+        if values[0] != values[1] and not may_change(name, values, run)
+    ]:
         raise UserError(
-            f"{folder} holds a run of another model than the ticket {ticket.source} ({'; '.join(differing)}); give the folder of the "
+            f"{folder} holds another run than that of the ticket {ticket.source} ({'; '.join(differing)}); give the folder of the "
             "ticket's own run, or a new --workdir"
         )
 
 
 def _identity(trained_with: dict[str, Any], config: ModelConfig, assets: TextAssets) -> dict[str, Any]:
-    """What is the same in a run and all its tickets, whatever their checkpoints, their precisions and the layers that they leave out."""
+    """What is the same in a run and all its tickets, whatever their checkpoints, their precisions and the layers that they leave out.
+
+    Tickets of earlier versions lack the sections `optim` and `train`.
+    """
     layers = {f"{stack}_layers": string.upper() for stack, string in config.layers.strings.items()}
     prints = (vocabulary.fingerprint for vocabulary in assets.vocabularies)
+    data = {name: value for name, value in trained_with["data"].items() if name not in ("valid", "tests")}
     return {
         "seed": trained_with["seed"],
-        **flatten({"model": {**trained_with["model"], **layers}}),
+        **flatten({"model": {**trained_with["model"], **layers}, "data": data, **of_training(trained_with)}),
         **dict(zip(("source vocabulary", "target vocabulary"), prints, strict=True)),
     }
 

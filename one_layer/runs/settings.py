@@ -100,6 +100,13 @@ class TrainConfig:
                 raise UserError(f"train.{name} is {value}; it must be at most {MOST_UPDATES:,}; 0 stands for no limit")
 
 
+# The keys of `optim` and `train` that decide the arrays of a checkpoint, but for places of files.
+OF_TRAINING = {
+    "optim": {each.name for each in dataclasses.fields(OptimConfig)},
+    "train": {"updates", "epochs", "backskip"},
+}
+
+
 @dataclass(frozen=True)
 class MeshConfig:
     """The devices along each axis of the mesh (`one_layer.models.sharding`); -1 stands for as many as there are."""
@@ -225,6 +232,12 @@ def _check_together(run: RunConfig) -> None:
             f"train.select is {run.train.select!r:.200}, but the validation set is measured by {' and '.join(known)}; give one of "
             f"these{hint}"
         )
+
+
+def of_training(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a ticket says of the training of a run with this resolved `config`, as far as the config has it."""
+    sections = {name: config[name] for name in OF_TRAINING if config.get(name)}
+    return {name: {key: each[key] for key in each if key in OF_TRAINING[name]} for name, each in sections.items()}
 
 
 def everywhere_alike(run: RunConfig) -> dict[str, Any]:

@@ -31,7 +31,8 @@ class TrainedModel(ABC):
 
     `variables` are the network's own, or those that `materialize` or a ticket gives. `step` is the update that they belong to; for an
     average, the last of its updates. `source` says where they come from: for instance `best`, `last` or the path of a ticket.
-    `file_bytes` is the size of the ticket; None for a checkpoint. `trained_with` is the resolved config of the run, as far as it is known.
+    `file_bytes` is the size of the ticket, and `ticket_checkpoint` the name of the checkpoint that it was made of, empty where it is not
+    known; of a checkpoint, the size is None. `trained_with` is the resolved config of the run, as far as it is known.
     """
 
     task: Task
@@ -45,6 +46,7 @@ class TrainedModel(ABC):
     source: str
     trained_with: dict[str, Any]
     file_bytes: int | None = None
+    ticket_checkpoint: str = ""
 
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
 

@@ -25,12 +25,12 @@ from one_layer.supermask import kept_count
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
 from one_layer.tickets.limits import check_drawing, check_work
-from one_layer.tickets.settings import Settings, read_json, read_settings, read_text, write_settings, write_text
+from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
 
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
-METADATA = {"format", "version", "codecs", "task", "seed", "step", "model", "data", "evaluation", "text", "random"}
+METADATA = {*NAMES, "format", "version", "codecs", "text", "random", "training"}
 
 _FEW = 2**27  # weights that even the smallest file may describe: 512 MiB
 _MOST = 2**33  # the most weights that any file may describe

@@ -21,7 +21,13 @@ from one_layer.models.config import ModelConfig
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Ticket
-from one_layer.tickets.ticket import read
+from one_layer.tickets.ticket import describe_checkpoint, read
+
+_EXPLAINED = (
+    "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
+    "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
+    "independent masks.",
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text."""
+    """The matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text.
+
+    `checkpoint` is the name of the checkpoint of update `step`; empty where the ticket does not say it.
+    """
 
     config: ModelConfig
     seed: int
@@ -59,6 +68,7 @@ class Inspection:
     total: int
     arrays: int
     text: int
+    checkpoint: str = ""
 
 
 def inspect(ticket: Ticket | str | Path) -> Inspection:
@@ -83,12 +93,14 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
-    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), file.total, arrays, text)
+    sizes_of = (file.total, arrays, text)
+    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), *sizes_of, ticket.checkpoint)
 
 
 def describe(inspection: Inspection) -> str:
-    """A table for people: one row per matrix, the sums, and an explanation of both."""
-    config = inspection.config
+    """A table for people: one row per matrix, the sums, and an explanation of both. A dense model has the sums alone."""
+    config, masked = inspection.config, any(matrix.density for matrix in inspection.matrices)
+    checkpoint = describe_checkpoint(inspection.step, inspection.checkpoint)
     head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
     rows = [head]
     for matrix in inspection.matrices:
@@ -110,19 +122,18 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
+    selected = f"masks by {config.selection}, keep {config.keep:g}; " if masked else ""
+    of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [
             f"{config.weights} {config.network_family.describe(config)}, d_model {config.d_model}, ffn "
-            f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, update {inspection.step}",
-            f"masks by {config.selection}, keep {config.keep:g}; embedding {config.embedding}",
+            f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, {checkpoint}",
+            f"{selected}embedding {config.embedding}",
             "",
-            *_aligned(rows),
-            "",
-            f"{inspection.total:,} bytes: masks {masks:,} (bound {bound:,.0f}), other arrays {inspection.arrays:,}, vocabularies and "
+            *([*_aligned(rows), ""] if inspection.matrices else []),
+            f"{inspection.total:,} bytes: {of_masks}other arrays {inspection.arrays:,}, vocabularies and "
             f"codes {inspection.text:,}, header {rest:,}",
-            "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
-            "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
-            "independent masks.",
+            *(_EXPLAINED if masked else ()),
         ]
     )
 

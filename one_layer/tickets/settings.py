@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
 from one_layer.models.config import ModelConfig
 from one_layer.models.families import default_family
-from one_layer.runs.settings import RunConfig, resolve
+from one_layer.runs.records import record
+from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.tasks import task_named, task_of_family
 from one_layer.tasks.protocol import Task
 from one_layer.tickets.file import TicketFile, damaged, parse
@@ -32,7 +34,8 @@ _DECIDED = {"source_vocab", "target_vocab", "family", *_FOR_TRAINING}  # not key
 _MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - _DECIDED
 _LONGEST_TEXT = 2**24  # bytes
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
-_LONGEST_LABELS = 2**16  # characters of data.labels, which may list a thousand names
+_LONGEST_LABELS = 2**16  # characters of data.labels and optim.freeze, which may list a thousand names
+CHECKPOINT = re.compile(r"best|last|(average(-best)?:)?\d{1,16}")  # the names of `--checkpoint`
 _KEY = re.compile("[a-z0-9_]{1,40}")
 _LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
 # Upper limits of the data settings that decide the memory and time of an evaluation; a task has limits for its own settings.
@@ -43,7 +46,8 @@ _DATA_LIMITS = {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6, "bloc
 class Settings:
     """The task and its model, the seed of the random weights, the update (`step`) of the masks, and the settings of text and scoring.
 
-    `evaluation` is the task's record of settings.
+    `evaluation` is the task's record of settings. `checkpoint` is the name of the checkpoint that the masks come from, and `training` has
+    keys of the run's sections `optim` and `train`; both are empty in tickets of earlier versions.
     """
 
     task: Task
@@ -52,6 +56,8 @@ class Settings:
     step: int
     data: DataConfig
     evaluation: Any
+    checkpoint: str = field(default="", kw_only=True)
+    training: dict[str, dict[str, Any]] = field(default_factory=dict, kw_only=True, hash=False)
 
 
 def write_settings(settings: Settings) -> dict[str, str]:
@@ -61,7 +67,14 @@ def write_settings(settings: Settings) -> dict[str, str]:
     for name in ("family", *_FOR_TRAINING):  # the task decides the family
         del model[name]
     values = {"task": settings.task.name, "seed": settings.seed, "step": settings.step, "model": model, **sections}
-    return {name: json.dumps(values[name]) for name in NAMES}
+    training = {**({"checkpoint": settings.checkpoint} if settings.checkpoint else {}), **settings.training}
+    return {name: json.dumps(values[name]) for name in NAMES} | ({"training": json.dumps(training)} if training else {})
+
+
+def trained_with(settings: Settings) -> dict[str, Any]:
+    """The resolved config of the run, as far as the ticket knows it: of `optim` and `train` it may know nothing."""
+    known = settings_as_run(settings).raw
+    return {name: value for name, value in known.items() if name not in OF_TRAINING} | settings.training
 
 
 def settings_as_run(settings: Settings) -> RunConfig:
@@ -79,14 +92,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     """Reads what `write_settings` wrote. Raises: UserError for a value that is missing, of another type or out of range."""
     sections = {name: read_json(metadata, name) for name in ("model", "data", "evaluation")}
     for name, section in sections.items():
-        if not isinstance(section, dict) or not all(_KEY.fullmatch(key) for key in section):
-            raise damaged(f"its metadata {name!r} is not a JSON object with short keys")
-        for key, value in section.items():
-            if not _plain(value, _LONGEST_LABELS if (name, key) == ("data", "labels") else _LONGEST_STRING):
-                raise UserError(
-                    f"{name}.{key} is {_described(value)}; a ticket's settings are numbers up to 2**40, texts of at most "
-                    f"{_LONGEST_STRING:,} characters ({_LONGEST_LABELS:,} for data.labels) and lists of at most {_LONGEST_LIST} texts"
-                )
+        _check_section(name, section)
     sizes = [sections["model"].pop(f"{side}_vocab", None) for side in ("source", "target")]
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
@@ -98,7 +104,40 @@ def read_settings(metadata: dict[str, str]) -> Settings:
             if (value := getattr(getattr(run, name), key)) > most:
                 raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
     _check_names(run.data)
-    return Settings(task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
+    checkpoint, training = _read_training(metadata)
+    given = (task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
+    return Settings(*given, checkpoint=checkpoint, training=training)
+
+
+def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, largest: float = _LARGEST_NUMBER) -> None:
+    """Raises: UserError for anything but an object with short keys, and for values that are too long, too large or of another type."""
+    if not isinstance(section, dict) or not all(_KEY.fullmatch(key) for key in section):
+        raise damaged(f"its metadata {name!r} is not a JSON object with short keys")
+    for key, value in section.items():
+        if not _plain(value, _LONGEST_LABELS if (name, key) == ("data", "labels") else longest, largest):
+            raise UserError(
+                f"{name}.{key} is {_described(value)}; a ticket's settings are numbers up to 2**40, texts of at most {_LONGEST_STRING:,} "
+                f"characters ({_LONGEST_LABELS:,} for data.labels and optim) and lists of at most {_LONGEST_LIST} texts"
+            )
+
+
+def _read_training(metadata: dict[str, str]) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The name of the checkpoint, and keys of `optim` and `train`; empty where the ticket does not have them.
+
+    Unknown keys are left out, so that later versions may add some.
+    """
+    found = read_json(metadata, "training") if "training" in metadata else {}
+    if not isinstance(found, dict):
+        raise damaged("its metadata 'training' is not a JSON object")
+    checkpoint = found.get("checkpoint", "")
+    if checkpoint != "" and not (isinstance(checkpoint, str) and CHECKPOINT.fullmatch(checkpoint)):
+        raise damaged(f"its checkpoint is {checkpoint!r:.120}, which is no name of a checkpoint")
+    for name in OF_TRAINING.keys() & found.keys():
+        _check_section(name, found[name], _LONGEST_LABELS, math.inf)  # the records limit numbers
+    training = of_training(found)
+    record(OptimConfig, "optim", training.get("optim", {}))
+    record(TrainConfig, "train", {"epochs": 1, **training.get("train", {})})
+    return checkpoint, training
 
 
 def _read_task(metadata: dict[str, str], model: dict[str, Any]) -> Task:
@@ -176,13 +215,13 @@ def _text(file: TicketFile, name: Any) -> str:
         raise damaged(f"{name} is not UTF-8") from None
 
 
-def _plain(value: Any, longest: int = _LONGEST_STRING) -> bool:
+def _plain(value: Any, longest: int = _LONGEST_STRING, largest: float = _LARGEST_NUMBER) -> bool:
     """Whether this is a value that sections may have, with at most `longest` characters if it is a text."""
     if isinstance(value, list):
         return len(value) <= _LONGEST_LIST and all(isinstance(each, str) and _plain(each) for each in value)
     if isinstance(value, str):
         return len(value) <= longest
-    return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= _LARGEST_NUMBER)
+    return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= largest)
 
 
 def _described(value: Any) -> str:

@@ -28,6 +28,7 @@ from one_layer.initializers import Recipe
 from one_layer.models import recipes, shapes
 from one_layer.models.config import ModelConfig
 from one_layer.models.trees import flatten_dict, unflatten_dict
+from one_layer.runs.settings import of_training
 from one_layer.supermask import Supermask, unpack
 from one_layer.tasks import task_of_family
 from one_layer.tasks.model import TrainedModel
@@ -36,7 +37,7 @@ from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Drawn, Ticket, checksum
 from one_layer.tickets.file import TicketFile
-from one_layer.tickets.settings import settings_as_run
+from one_layer.tickets.settings import CHECKPOINT, trained_with
 
 __all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
 
@@ -50,7 +51,15 @@ Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by "mask" 
 def from_run(model: TrainedModel) -> Ticket:
     """The ticket of a checkpoint. Raises: UserError for scores that are NaN."""
     arguments = (model.config, model.seed, model.variables, model.assets)
-    return make(*arguments, task=model.task, data=model.data, evaluation=model.settings, step=model.step)
+    settings: dict[str, Any] = {
+        "task": model.task,
+        "data": model.data,
+        "evaluation": model.settings,
+        "step": model.step,
+    }
+    name = model.source if model.file_bytes is None else model.ticket_checkpoint
+    checkpoint = name if CHECKPOINT.fullmatch(name) else ""
+    return make(*arguments, **settings, checkpoint=checkpoint, training=of_training(model.trained_with))
 
 
 def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
@@ -58,18 +67,27 @@ def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
 
     Returns its size in bytes, and logs it with the checkpoint. Raises: UserError as `save` does.
     """
-    sizes = save(path, from_run(model), precision)
+    ticket = from_run(model)
+    sizes = save(path, ticket, precision)
+    if precision != "float32" and not any(
+        path[-1] == "kernel" and each.ndim > 1 for path, each in ticket.arrays.items()
+    ):
+        log.info(
+            "nothing is stored in %s: the model has masks, which take a bit for each weight, and no other matrices",
+            precision,
+        )
     masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
     bits = f", {8 * sizes['total'] / masked:.3f} bits per masked weight" if masked else ""
-    log.info("%s: %s bytes%s; it holds %s", path, f"{sizes['total']:,}", bits, _checkpoint(model))
+    held = describe_checkpoint(model.step, model.source)
+    log.info("%s: %s bytes%s; it holds %s", path, f"{sizes['total']:,}", bits, held)
     return sizes["total"]
 
 
-def _checkpoint(model: TrainedModel) -> str:
+def describe_checkpoint(step: int, name: str) -> str:
     """Which checkpoint a model is from, for people."""
-    if model.source.startswith("average"):
-        return f"the average of checkpoints up to update {model.step} ({model.source})"
-    return f"update {model.step}" if model.source.isdecimal() else f"update {model.step} ({model.source})"
+    if name.startswith("average"):
+        return f"the average of checkpoints up to update {step} ({name})"
+    return f"update {step}" if not name or name.isdecimal() else f"update {step} ({name})"
 
 
 def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
@@ -85,8 +103,9 @@ def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
         assets=ticket.assets,
         variables=variables(ticket, packed),
         source=str(path),
-        trained_with=settings_as_run(ticket).raw,
+        trained_with=trained_with(ticket),
         file_bytes=Path(path).stat().st_size,
+        ticket_checkpoint=ticket.checkpoint,
     )
 
 
@@ -100,6 +119,8 @@ def make(
     data: DataConfig | None = None,
     evaluation: Any = None,
     step: int = 0,
+    checkpoint: str = "",
+    training: dict[str, dict[str, Any]] | None = None,
 ) -> Ticket:
     """The ticket of a model's variables as training leaves them, with scores.
 
@@ -123,7 +144,8 @@ def make(
             arrays[path] = np.asarray(leaf)
     task = task or task_of_family(str(config.family))
     settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
-    return Ticket(*settings, assets=assets, masks=masks, drawn=drawn, arrays=arrays)
+    made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}}
+    return Ticket(*settings, **made_of, assets=assets, masks=masks, drawn=drawn, arrays=arrays)
 
 
 def variables(ticket: Ticket, packed: bool = False) -> Variables:

@@ -16,7 +16,7 @@ from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import RunConfig, everywhere_alike
+from one_layer.runs.settings import RunConfig, everywhere_alike, of_training
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings, read_settings, write_settings
@@ -103,7 +103,7 @@ def _warn_of_work(run: RunConfig, model: ModelConfig) -> None:
 
 
 def _settings(run: RunConfig, model: ModelConfig) -> Settings:
-    return Settings(run.task, model, run.seed, 0, run.data, run.evaluation)
+    return Settings(run.task, model, run.seed, 0, run.data, run.evaluation, training=of_training(run.raw))
 
 
 def _made_with(corpus: Corpus, assets: TextAssets) -> bool:

@@ -59,7 +59,7 @@ def write(
         return {}
     if not processes.alone():
         best = dataclasses.replace(best, variables=fetch(best.variables))
-    counted = account(best.config, best.variables)
+    counted = account(best.config, best.variables, run.optim.freeze_scores)
     if any(path[0] == "random" for path in shapes(best.config)):
         try:
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)

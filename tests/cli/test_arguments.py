@@ -298,7 +298,10 @@ def test_an_argument_of_load_without_effect_is_refused(tmp_path, name, arguments
 
 
 def test_a_folder_is_needed(refused, tmp_path):
-    assert "--workdir is missing" in refused(TOY)
+    for mode in ("train", "export"):
+        assert "--workdir is missing; give the folder of the run\n" in refused(f"--mode={mode}", TOY) + "\n"
+    for mode in ("inspect", "translate", "evaluate"):
+        assert "give the folder of the run, or a ticket as --ticket=FILE" in refused(f"--mode={mode}")
     (tmp_path / "file").write_text("")
     assert "is a file" in refused(TOY, f"--workdir={tmp_path / 'file'}")
     for place, reason in (("file/sub", "Not a directory"), ("x" * 300, "File name too long")):

@@ -79,6 +79,58 @@ def test_the_picture_names_every_run_whatever_its_folder_is_called(runs, tmp_pat
     assert [word for word in words if word in expected] == expected
 
 
+def finished(folder: Path, runs: Path, ids: str = "", flops: bool = True, **config: object) -> None:
+    """A run with the metrics of `plain` and a config. Without `ids`, it is of an earlier version: no fingerprint of its text."""
+    folder.mkdir(parents=True)
+    lines = [json.loads(line) for line in (runs / "plain" / "metrics.jsonl").read_text().splitlines()]
+    kept = [{name: value for name, value in line.items() if flops or name != "train/flops"} for line in lines]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    result = {"config": {"data": {"source_language": "en"}, **config}, **({"data": {"valid": ids}} if ids else {})}
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+def rows_of(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return [Path(row.split()[0]).name for row in done.stdout.splitlines()[1:]]
+
+
+def test_scores_of_another_text_and_scores_that_are_measured_otherwise_are_left_out_and_named(runs, tmp_path):
+    finished(tmp_path / "base", runs, "1")
+    finished(tmp_path / "same", runs, "1", seed=2)
+    finished(tmp_path / "other", runs, "2")
+    finished(tmp_path / "early", runs, data={"source_language": "en", "max_tokens": 9, "directory": "x"})
+    finished(tmp_path / "early_other", runs, data={"source_language": "de"})
+    finished(tmp_path / "wider", runs, "1", evaluation={"valid_beam": 4})
+    done = compare(runs, f"--baseline={tmp_path / 'base'}", f"--runs={tmp_path}/*")
+    assert rows_of(done) == ["base", "early", "same"]
+    said = {Path(line.split(" is left out: ")[0]).name: line for line in done.stderr.splitlines()}
+    assert said.keys() == {"other", "early_other", "wider"}
+    assert all("its validation bleu is of another text" in said[name] for name in ("other", "early_other"))
+    assert "measured with valid_beam 4, and the baseline's with none" in said["wider"]
+    done = compare(runs, f"--baseline={tmp_path / 'base'}", f"--runs={tmp_path}/*", "--score=nll")
+    assert rows_of(done) == ["base", "early", "same", "wider"], "the beam decides BLEU alone"
+
+
+def test_an_axis_that_a_run_did_not_record_is_left_out_and_the_run_is_named(runs, tmp_path):
+    finished(tmp_path / "base", runs, flops=False)
+    finished(tmp_path / "new", runs)
+    folders = (f"--baseline={tmp_path / 'new'}", f"--runs={tmp_path}/*")
+    done = compare(runs, *folders, f"--picture={tmp_path}/x.svg")
+    assert rows_of(done) == ["new", "base"] and "flops" not in done.stdout and "by updates" in done.stdout
+    (sentence,) = done.stderr.splitlines()
+    assert "operations (FLOPs)" in sentence and f"{tmp_path / 'base'} did not record it" in sentence
+    done = compare(runs, *folders, f"--picture={tmp_path}/y.svg", "--axis=flops")
+    assert done.returncode == 2 and f"{tmp_path / 'base'} did not record it" in done.stderr
+    assert not (tmp_path / "y.svg").exists()
+
+
+def test_a_run_that_is_named_by_two_paths_is_listed_once(runs, tmp_path):
+    finished(tmp_path / "base", runs, "1")
+    (tmp_path / "link").symlink_to(tmp_path / "base")
+    done = compare(runs, f"--baseline={tmp_path}/link/../base", f"--runs={tmp_path}/*")
+    assert rows_of(done) == ["base"]
+
+
 @pytest.mark.parametrize(
     ("more", "said"), [(["--updates=20"], "updates (T 20)"), (["--flops=2.5e6"], "flops (T 2.5e+06)")]
 )

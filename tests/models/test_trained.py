@@ -15,7 +15,9 @@ from jax.interpreters import partial_eval as pe
 from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
+from one_layer.models.accounting import account
 from one_layer.models.flops import update_flops
+from one_layer.models.pruning import pruned
 from one_layer.models.trained import TrainedParts
 from one_layer.tasks import TASKS
 from one_layer.training.optimizer import OptimConfig, optimizer
@@ -124,6 +126,29 @@ def test_frozen_parts_keep_their_bits_and_the_others_move_as_if_nothing_were_fro
         np.testing.assert_allclose(after[path][moved], free[path][moved], rtol=1e-4, atol=1e-5, err_msg=str(path))
     changed = [path for path in rows if not np.array_equal(after[path], before[path])]
     assert len(changed) > len(rows) / 2
+
+
+@pytest.mark.parametrize("freeze_scores", [False, True])
+@pytest.mark.parametrize("changes", [{}, {"weights": "one_layer", "freeze": "masks", "bias": True}, *CASES.values()])
+def test_what_is_counted_as_trained_is_what_the_optimiser_changes(changes, freeze_scores):
+    config = model(**changes)
+    picked = TrainedParts.of(config).pick(initialize(config, 1)["params"])
+    descent = optimizer(OptimConfig(lr=0.1, warmup=0, freeze_scores=freeze_scores), 10)
+    updates, _ = descent.update(jax.tree.map(jnp.ones_like, picked), descent.init(picked), picked)
+    changed = sum(int(jnp.count_nonzero(leaf)) for leaf in jax.tree.leaves(updates))
+    assert account(config, None, freeze_scores)["parameters"]["trained"] == changed
+    everything = account(config.replace(freeze="", train_only=""))
+    for part in ("parameters", "bytes"):
+        for name, number in account(config, None, freeze_scores)[part].items():
+            assert name == "trained" or number == everything[part][name], "the rest is as large as ever"
+
+
+def test_a_layer_that_is_left_out_may_be_named_as_frozen():
+    whole = model(freeze="encoder.2,encoder.3")
+    config, variables = pruned(whole, initialize(whole, 1), encoder_layers="LlL")
+    every = sum(leaf.size for leaf in jax.tree.leaves(variables["params"]))
+    of_a_layer = sum(leaf[0].size for leaf in jax.tree.leaves(variables["params"]["encoder"]["layers"]))
+    assert account(config)["parameters"]["trained"] == every - of_a_layer
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)

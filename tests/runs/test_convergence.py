@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from one_layer.data.text.units import Unit
 from one_layer.errors import UserError
 from one_layer.report.measures import MEASURES
-from one_layer.runs.convergence import Curve, compare, curve, summary
+from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete, summary
 from one_layer.tasks.classification.measures import SCORES
 from tests import ROOT
 
@@ -125,6 +125,17 @@ def test_t_can_be_given_on_every_axis(axis, end, area):
     assert all(f"by {each} (T {end if each == axis else ends[each]:.4g})" in header for each in ends)
     found = dict(zip(("seconds", "updates", "flops"), row.split()[2::2], strict=True))
     assert found == {each: f"{area if each == axis else 2.0:.4g}" for each in ends}
+
+
+@pytest.mark.parametrize("axis", ["seconds", "flops"])
+@pytest.mark.parametrize("first", ["new", "old"])
+def test_an_axis_that_one_run_did_not_record_is_left_out_and_the_others_are_not(axis, first):
+    whole = {"new": lines(1.0, 2.0), "old": lines(2.0, 3.0)}
+    without = {**whole, "old": [{k: v for k, v in line.items() if k != AXES[axis]} for line in whole["old"]]}
+    assert incomplete(whole, "bleu") == {} and incomplete(without, "bleu") == {axis: "old"}
+    header, *rows = compare(without, first, "bleu").splitlines()
+    assert {each for each in AXES if f"by {each}" in header} == AXES.keys() - {axis}
+    assert all(len(row.split()) == 2 + 2 * 2 for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ from one_layer.runs.restore import restore_run
 from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.tickets.inspection import describe as describe_ticket
+from one_layer.tickets.inspection import inspect
+from one_layer.training.train import train
 from tests import tiny
 from tests.tiny_tickets import TINY, ticket_of
 
@@ -185,6 +188,11 @@ def test_a_ticket_without_some_of_the_run_s_layers_is_its_own(last, tmp_path):
     assert scores["test"]["layers"] == {"encoder": "1"}
 
 
+def trained_otherwise(section, **values):
+    raw = tiny.run().raw
+    return {"trained_with": {**raw, section: {**raw[section], **values}}}
+
+
 def other_word(assets):
     words = assets.source_vocabulary.text.replace(assets.source_vocabulary.tokens[-1], "qwertz")
     return dataclasses.replace(assets, source_vocabulary=Vocabulary.parse(words.splitlines(), "words"))
@@ -195,7 +203,11 @@ def other_word(assets):
     [
         (lambda run: {"seed": 2}, r"seed: 1 there, 2 here"),
         (lambda run: {"config": run.config.replace(keep=0.25)}, r"model\.keep: 0\.5 there, 0\.25 here"),
-        (lambda run: {"assets": other_word(run.assets)}, r"source vocabulary: \w+ there, \w+ here"),
+        (lambda run: {"data": dataclasses.replace(run.data, min_count=2)}, r"data\.min_count: 1 there, 2 here"),
+        (lambda run: trained_otherwise("optim", freeze_scores=True), r"optim\.freeze_scores: False there, True here"),
+        (lambda run: trained_otherwise("optim", freeze="norms"), r"optim\.freeze: '' there, 'norms' here"),
+        (lambda run: trained_otherwise("train", backskip="identity"), r"train\.backskip: 'off' there, 'identity' here"),
+        (lambda run: {"assets": other_word(run.assets)}, r"source vocabulary: '\w+' there, '\w+' here"),
     ],
 )
 def test_a_ticket_of_another_model_is_scored_in_a_folder_of_its_own(workdir, tmp_path, change, message):
@@ -203,11 +215,49 @@ def test_a_ticket_of_another_model_is_scored_in_a_folder_of_its_own(workdir, tmp
     run = restore_run(workdir)
     tickets.export(dataclasses.replace(run, **change(run)), tmp_path / "other")
     other, before = tickets.restore_ticket(tmp_path / "other"), tiny.contents(workdir)
-    with pytest.raises(UserError, match=rf"{workdir} holds a run of another model than the ticket .* \({message}\)"):
+    with pytest.raises(UserError, match=rf"{workdir} holds another run than that of the ticket .* \({message}\)"):
         evaluate(other, "test", RunFolder(workdir))
     assert tiny.contents(workdir) == before
     evaluate(other, "test", RunFolder(tmp_path / "new"))
     assert (tmp_path / "new" / "evaluation-test.json").exists()
+
+
+def test_a_ticket_of_a_trained_run_is_not_scored_in_the_folder_of_its_control(workdir, tmp_path):
+    control = tiny.run({"optim.freeze_scores": True, "train.updates": 4})
+    result = train(control, tmp_path / "control", [])
+    assert result["parameters"]["trained"] == 0, "all that it could train is scores"
+    for ticket, folder in ((workdir, tmp_path / "control"), (tmp_path / "control", workdir)):
+        with pytest.raises(UserError, match=r"optim\.freeze_scores: (True|False) there"):
+            evaluate(tickets.restore_ticket(ticket / "ticket.safetensors"), "test", RunFolder(folder))
+        evaluate(tickets.restore_ticket(ticket / "ticket.safetensors"), "test", RunFolder(ticket))
+
+
+def test_what_may_change_when_a_run_goes_on_makes_no_other_run(workdir, tmp_path):
+    run = restore_run(workdir)
+    longer = {**run.trained_with, "train": {**run.trained_with["train"], "updates": 9 * tiny.UPDATES}}
+    longer["data"] = {**longer["data"], "directory": "x", "valid": "x", "store": "x"}
+    longer["evaluation"] = {**longer["evaluation"], "beam": 7}
+    evaluate(dataclasses.replace(run, trained_with=longer, file_bytes=1), "test", RunFolder(workdir))
+
+
+def test_a_ticket_of_an_earlier_version_is_scored_in_its_own_run(workdir, tmp_path):
+    ticket = tickets.load(workdir / "ticket.safetensors")
+    assert ticket.training["optim"]["lr"] == tiny.CHANGES["optim.lr"]
+    tickets.save(tmp_path / "old", dataclasses.replace(ticket, checkpoint="", training={}))
+    old = tickets.restore_ticket(tmp_path / "old")
+    assert "optim" not in old.trained_with
+    assert "ticket_checkpoint" not in evaluate(old, "test", RunFolder(workdir))["test"]
+
+
+@pytest.mark.parametrize("checkpoint", ["best", "last", "average:2", str(tiny.EVERY)])
+def test_the_scores_of_a_ticket_say_which_checkpoint_it_is_of(workdir, tmp_path, checkpoint):
+    tickets.export(restore_run(workdir, checkpoint), tmp_path / "t", "int8")
+    scores = evaluate(tickets.restore_ticket(tmp_path / "t"), "test", None)["test"]
+    assert (scores["checkpoint"], scores["ticket_checkpoint"]) == (str(tmp_path / "t"), checkpoint)
+    held = {"average:2": f"the average of checkpoints up to update {tiny.UPDATES} (average:2)"}
+    said = held.get(checkpoint) or f"update {scores['step']}{'' if checkpoint.isdecimal() else f' ({checkpoint})'}"
+    assert describe_ticket(inspect(tmp_path / "t")).split("\n")[0].endswith(f"; seed 1, {said}")
+    assert "ticket_checkpoint" not in evaluate(restore_run(workdir, checkpoint), "test", None)["test"]
 
 
 def test_names_with_folders_make_files_in_the_folder_of_the_run(tmp_path):

@@ -35,7 +35,7 @@ def test_a_ticket_is_read_as_it_was_written(changes):
     file = ticket_file.from_bytes(content)
     assert sizes == {name: tensor.nbytes for name, tensor in file.tensors.items()}
     found = from_file(file, {(1, drawn.recipe): drawn for drawn in ticket.drawn.values()})
-    for name in ("task", "config", "seed", "step", "data", "evaluation", "assets"):
+    for name in ("task", "config", "seed", "step", "data", "evaluation", "assets", "checkpoint", "training"):
         assert getattr(found, name) == getattr(ticket, name)
     assert found.drawn.keys() == ticket.drawn.keys()
     assert all(found.drawn[module] is ticket.drawn[module] for module in ticket.drawn)

@@ -185,3 +185,33 @@ def test_the_table_has_every_matrix_and_adds_up():
         assert f"{matrix.stored:,}" in row and f"{matrix.bound:,.0f}" in row
     assert f"{found.total:,} bytes: masks {sum(matrix.stored for matrix in found.matrices):,}" in text
     assert len([matrix for matrix in found.matrices if not matrix.density]) == 2, "fixed tables have no masks"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "said"),
+    [
+        ("", "update 40"),
+        ("400", "update 40"),
+        ("best", "update 40 (best)"),
+        ("average:3", "the average of checkpoints up to update 40 (average:3)"),
+    ],
+)
+def test_the_first_line_says_which_checkpoint_it_is_of_as_far_as_the_ticket_knows(checkpoint, said):
+    found = describe(inspect(dataclasses.replace(ticket_of(CONFIG), checkpoint=checkpoint)))
+    assert found.split("\n")[0].endswith(f"; seed 1, {said}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "masks", "table"),
+    [
+        ({}, True, True),
+        ({"keep": 1.0, "norm": "affine"}, False, True),
+        ({"weights": "dense"}, False, False),
+        ({"weights": "dense", "encoder_layers": "LR"}, False, True),
+    ],
+)
+def test_only_a_model_with_masks_has_words_of_masks_and_only_one_with_random_weights_a_table(changes, masks, table):
+    text = describe(inspect(ticket_of(CONFIG.replace(**changes))))
+    assert ("masks by magnitude" in text) == ("Jaccard: of the" in text) == ("masks" in text) == masks
+    assert ("kept by layer  " in text) == ("role " in text) == table
+    assert " bytes: " in text and "other arrays" in text and "\n\n\n" not in text

@@ -18,7 +18,15 @@ from one_layer.models.config import ModelConfig
 from one_layer.tasks import TASKS
 from one_layer.tickets import settings as ticket_settings
 from one_layer.tickets.file import TicketFile
-from one_layer.tickets.settings import Settings, read_settings, read_text, settings_as_run, write_settings, write_text
+from one_layer.tickets.settings import (
+    Settings,
+    read_settings,
+    read_text,
+    settings_as_run,
+    trained_with,
+    write_settings,
+    write_text,
+)
 from tests import ROOT
 
 SIZES = {"d_model": 6, "ffn": 12, "heads": 2, "encoder_layers": 2}
@@ -39,6 +47,14 @@ CASES = {
         DataConfig(source="labelled", labels="mnli", directory="x"),
     ),
 }
+
+
+TRAINING = {
+    "optim": {"lr": 0.002, "freeze": "masks", "freeze_scores": True},
+    "train": {"updates": 9, "backskip": "off"},
+}
+CASES["made of"] = dataclasses.replace(CASES["translation"], checkpoint="average:3", training=TRAINING)
+CASES["made of a step"] = dataclasses.replace(CASES["translation"], checkpoint="400")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -66,6 +82,67 @@ def test_a_ticket_of_an_earlier_version_does_not_name_its_task(name):
     metadata = write_settings(CASES[name])
     del metadata["task"]
     assert read_settings(metadata) == CASES[name]
+
+
+def test_a_ticket_of_an_earlier_version_does_not_say_how_it_was_trained():
+    metadata = write_settings(CASES["made of"])
+    del metadata["training"]
+    assert read_settings(metadata) == CASES["translation"] and "training" not in write_settings(CASES["translation"])
+    assert trained_with(read_settings(metadata)).keys() & {"optim", "train"} == set()
+    assert trained_with(CASES["made of"])["optim"] == TRAINING["optim"]
+
+
+def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
+    more = {"later": [{}], "optim": {**TRAINING["optim"], "later": 1}, "train": {**TRAINING["train"], "patience": 1}}
+    assert read_settings(changed(CASES["made of"], training=more)) == CASES["made of"]
+
+
+def test_what_a_run_may_be_trained_with_fits_into_its_ticket():
+    largest = {"optim": {"clip": 10**18, "lr": None, "freeze": "a" * 2**16}, "train": {"updates": 2**31 - 1}}
+    settings = dataclasses.replace(CASES["translation"], training=largest)
+    assert read_settings(write_settings(settings)) == settings
+
+
+@pytest.mark.parametrize("name", ["best", "last", "0", "12345", "average:3", "average-best:10"])
+def test_a_checkpoint_has_one_of_its_names(name):
+    assert read_settings(changed(CASES["made of"], training={"checkpoint": name})).checkpoint == name
+
+
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        *[
+            ({"checkpoint": name}, "its checkpoint is .*, which is no name of a checkpoint")
+            for name in (
+                "newest",
+                "best\n",
+                "average:",
+                "average:x",
+                "../best",
+                "9" * 17,
+                "a" * 10**5,
+                3,
+                None,
+                ["best"],
+                {},
+            )
+        ],
+        ([], "its metadata 'training' is not a JSON object"),
+        ("best", "its metadata 'training' is not a JSON object"),
+        ({"optim": []}, "its metadata 'optim' is not a JSON object with short keys"),
+        ({"train": {"A": 1}}, "its metadata 'train' is not a JSON object with short keys"),
+        ({"optim": {"freeze": "a" * 65537}}, r"optim\.freeze is a text of 65,537 characters"),
+        ({"optim": {"clip": 10**19}}, r"optim\.clip is a number of more than 18 digits"),
+        ({"optim": {"lr": {}}}, r"optim\.lr is a list or an object"),
+        ({"optim": {"lr": "high"}}, r"optim\.lr is 'high'; it takes a value of type"),
+        ({"optim": {"freeze_scores": 1}}, r"optim\.freeze_scores is 1; it takes a value of type bool"),
+        ({"train": {"updates": -1}}, r"train\.updates is -1; it must be at least 0"),
+    ],
+)
+def test_what_a_ticket_says_of_its_training_is_checked(training, message):
+    with pytest.raises(UserError, match=message) as caught:
+        read_settings({**write_settings(CASES["translation"]), "training": json.dumps(training)})
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 1000
 
 
 def changed(settings: Settings = CASES["translation"], /, **sections: object) -> dict[str, str]:

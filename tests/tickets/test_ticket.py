@@ -184,3 +184,34 @@ def test_the_log_says_which_checkpoint_the_file_holds(source, held, tmp_path, ca
     caplog.set_level(logging.INFO)
     tickets.export(dataclasses.replace(model_of(CONFIG, VARIABLES), source=source), tmp_path / "t")
     assert caplog.text.rstrip().endswith(f"; it holds {held}")
+
+
+@pytest.mark.parametrize(
+    ("source", "known"), [("best", "best"), ("average:3", "average:3"), ("9", "9"), ("some/file", "")]
+)
+def test_a_ticket_knows_its_checkpoint_and_its_training(source, known, tmp_path):
+    trained_with = {"optim": {"lr": 0.1}, "train": {"updates": 9, "init_from": "/home/x", "patience": 3}}
+    model = dataclasses.replace(model_of(CONFIG, VARIABLES), source=source, trained_with=trained_with)
+    tickets.export(model, tmp_path / "t")
+    restored = tickets.restore_ticket(tmp_path / "t")
+    assert restored.ticket_checkpoint == known and b"/home/x" not in (tmp_path / "t").read_bytes()
+    assert restored.trained_with["optim"] == {"lr": 0.1} and restored.trained_with["train"] == {"updates": 9}
+
+
+@pytest.mark.parametrize(
+    ("changes", "precision", "said"),
+    [({}, "int8", True), ({}, "float32", False), ({"embedding": "trained"}, "int8", False)],
+)
+def test_a_precision_that_no_matrix_is_stored_in_is_said(changes, precision, said, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    config = CONFIG.replace(**changes)
+    variables = unflatten_dict({**flatten_dict(variables_of(config)), **_as_drawn(config)})
+    tickets.export(model_of(config, variables), tmp_path / "t", precision)
+    assert ("nothing is stored in int8" in caplog.text) == said
+    tickets.export(model_of(config, variables), tmp_path / "plain")
+    assert ((tmp_path / "t").read_bytes() == (tmp_path / "plain").read_bytes()) == (said or precision == "float32")
+
+
+def _as_drawn(config: ModelConfig) -> dict:
+    made = recipes(config)
+    return {path: made[path[1:-1]].draw(1) for path in shapes(config) if path[0] == "random"}
