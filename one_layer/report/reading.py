@@ -168,6 +168,8 @@ def _evaluation(path: Path) -> dict[str, Any]:
             values["fingerprint"] = f"another text: {text[0]}"
     if "file_bytes" in values and not checkpoint.endswith(".safetensors"):
         checkpoint = f"ticket-{checkpoint}"  # a file may have the name of a checkpoint
+    if (source := values.get("ticket_checkpoint", "best")) != "best":
+        checkpoint += f" ({source})"
     return {**values, "checkpoint": checkpoint}
 
 

@@ -47,7 +47,8 @@ RESULT = {
     "device?": str | None,
     "members?": int | str | None,
 }
-EVALUATION = {"split": str, "step?": int, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int, **_SCORES}
+EVALUATION = {"split": str, "step?": int, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int}
+EVALUATION |= {"ticket_checkpoint?": str, **_SCORES}
 # A line of metrics with a validation. Its other scores are numbers too.
 VALIDATED = {"seconds": float, "valid/nll": NUMBER, "train/flops?": float, "mask/flips?": NUMBER}
 IDENTITY = {"text?": {EACH: str}}

@@ -317,6 +317,17 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
     assert sorted(("beam 1," in row[0], "beam 5," in row[0]) for row in rows) == [(False, True), (True, False)]
 
 
+@pytest.mark.parametrize(
+    ("source", "name"), [("best", "ticket.safetensors"), ("average:10", "ticket.safetensors (average:10)")]
+)
+def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source, name):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    values = {"split": "test", "checkpoint": "ticket.safetensors", "ticket_checkpoint": source, "step": 100}
+    values |= {"bleu_tokenized": 29.0, "file_bytes": 9, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
+    (folder / "evaluation-test.json").write_text(json.dumps(values))
+    assert {point.checkpoint for point in found(tmp_path)} == {"best", name}
+
+
 def test_a_run_that_was_given_up_takes_no_seed_from_the_finished_ones(tmp_path):
     (write_run(tmp_path / "a first try", {}, 0.0) / "result.json").unlink()
     for seed in (1, 2):
