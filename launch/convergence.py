@@ -109,6 +109,8 @@ def _otherwise(run: Record, baseline: Record, score: str) -> str:
         names = {name for name in baseline.config.keys() & run.config.keys() if name.startswith("data.")}
         names -= {f"data.{name}" for name in _NOT_OF_VALIDATION}
         same = all(baseline.get(name) == run.get(name) for name in names)
+        if not any(each.startswith("ids ") for each in (text, own_text)):
+            same = same and text == own_text
     if task != own_task or not same:
         return "of another text, or of other tokens, than the baseline's"
     if how != own_how:

@@ -35,13 +35,13 @@ def areas(records: Iterable[Record]) -> list[Areas]:
     groups: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
     for record in records:
         score = str(record.result.get("valid", {}).get("select", ""))
-        if len(record.evaluated(score)) > 1:
+        if is_curve(record.evaluated(score)):
             groups.setdefault((score, record.validated(score)), []).append(record)
     return [_areas(score, of, each) for (score, of), each in groups.items()]
 
 
 def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
-    known = [axis for axis in AXES if all(reaches(record.evaluated(score), axis) for record in records)]
+    known = [axis for axis in AXES if all(recorded(record.evaluated(score), axis) for record in records)]
     found = {
         axis: means([record.evaluated(score) for record in records], score, axis)
         for axis in known
@@ -52,10 +52,15 @@ def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
     )
 
 
-def reaches(lines: list[dict[str, Any]], axis: str) -> bool:
-    """Whether these evaluations recorded an axis, and have gone beyond its beginning."""
+def is_curve(evaluations: list[dict[str, Any]]) -> bool:
+    """Whether these are enough evaluations for a curve."""
+    return len(evaluations) > 1
+
+
+def recorded(evaluations: list[dict[str, Any]], axis: str) -> bool:
+    """Whether all of these evaluations have their places on an axis, and the last is beyond its beginning."""
     name = AXES[axis]
-    return bool(lines) and all(name in line for line in lines) and lines[-1][name] > 0
+    return all(name in line for line in evaluations) and evaluations[-1][name] > 0
 
 
 def table(each: Areas, points: Iterable[Point]) -> Table:

@@ -1,6 +1,7 @@
 """Paper A's claims about its figures, compared with our points.
 
-Each claim gets a verdict: it holds, it does not, or it is undecided, because the difference is too small to count.
+Each claim gets a verdict: it holds, it does not, or it is undecided, because the difference is too small, or too different
+between seeds, to count.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from one_layer.report import naming
@@ -37,12 +38,16 @@ class Bench:
 
 @dataclass(frozen=True, order=True)
 class Scored:
-    """What was scored and how: the bench, the checkpoint, which layers stay if some were left out, and the search."""
+    """What was scored and how: the bench, the checkpoint, which layers stay if some were left out, and the search.
+
+    `more` is the search where other scores of the bench have another one; empty if there are none.
+    """
 
     bench: Bench
     checkpoint: str
     layers: str
     search: str
+    more: str = field(default="", compare=False)
 
     @property
     def whole(self) -> bool:
@@ -70,6 +75,11 @@ class Point:
     def bench(self) -> Bench:
         """What makes the scores comparable."""
         return self.scored.bench
+
+    @property
+    def title(self) -> str:
+        """The model in words, and the search where other scores of the bench have another one."""
+        return "; ".join(filter(None, [self.name, self.scored.more]))
 
     @property
     def mean(self) -> float | None:
@@ -139,11 +149,11 @@ class Point:
         return None
 
     @property
-    def updates(self) -> tuple[int | None, ...]:
+    def updates(self) -> dict[Path, int | None]:
         """The update that each run's checkpoint is of; that of the best one where an earlier version did not record it."""
-        best = [record.result.get("valid", {}).get("step") for record in self.records]
-        own = [next(self._evaluations(record), {}) for record in self.records]
-        return tuple(best if self.whole else (each.get("step", step) for each, step in zip(own, best, strict=True)))
+        best = {record.folder: record.result.get("valid", {}).get("step") for record in self.records}
+        own = {record.folder: next(self._evaluations(record), {}) for record in self.records}
+        return best if self.whole else {folder: each.get("step", best[folder]) for folder, each in own.items()}
 
     def _evaluations(self, record: Record) -> Iterator[dict[str, Any]]:
         """What `--mode=evaluate` wrote of this point's checkpoint and layers."""

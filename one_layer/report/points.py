@@ -48,9 +48,9 @@ def points(records: list[Record]) -> list[Point]:
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
     return [
         _point(
-            replace(scored, bench=titled[scored.bench]),
+            replace(scored, bench=titled[scored.bench], more=scored.search if scored.bench in several else ""),
             setting,
-            names[scored.bench, without(setting, [KEEP])] + (f"; {scored.search}" if scored.bench in several else ""),
+            names[scored.bench, without(setting, [KEEP])],
             values,
             lost,
         )
@@ -136,9 +136,8 @@ def _settings(records: list[Record]) -> dict[Path, Setting]:
     for record in records:
         texts.setdefault(_of_data(settings[record.folder]), set()).update({record.text} - {""})
     times: Counter[tuple[Setting, int]] = Counter()
-    for record in sorted(
-        records, key=lambda record: not record.result
-    ):  # one that was given up is not the first of its seed
+    # Finished runs come first, so that none that was given up is the first of its seed.
+    for record in sorted(records, key=lambda record: not record.result):
         each = settings[record.folder]
         if len(texts[_of_data(each)]) > 1:
             text = " ".join(part[:8] for part in record.text.split())  # of parallel text, both sides

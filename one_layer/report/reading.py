@@ -168,7 +168,7 @@ def _evaluation(path: Path) -> dict[str, Any]:
             values["fingerprint"] = f"another text: {text[0]}"
     if "file_bytes" in values and not checkpoint.endswith(".safetensors"):
         checkpoint = f"ticket-{checkpoint}"  # a file may have the name of a checkpoint
-    if (source := values.get("ticket_checkpoint", "best")) != "best":
+    if (source := values.get("ticket_checkpoint") or "best") != "best":
         checkpoint += f" ({source})"
     return {**values, "checkpoint": checkpoint}
 
@@ -178,12 +178,12 @@ def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: st
 
     And if it soon will, because the run has not finished. An imported run has no metrics, and nothing to go on with.
     """
-    name, step = evaluation["checkpoint"], evaluation.get("step")
+    name, step = evaluation.get("ticket_checkpoint") or evaluation["checkpoint"], evaluation.get("step")
     stays = finished or not metrics
     meant = _updates_of(name, metrics, select)
     if step is None or name.isdecimal() or (stays and (not meant or step in meant)):
         return evaluation
-    return {**evaluation, "checkpoint": f"{name}, update {step}"}
+    return {**evaluation, "checkpoint": f"{evaluation['checkpoint']}, update {step}"}
 
 
 def _updates_of(checkpoint: str, metrics: list[dict[str, Any]], select: str) -> set[int]:

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from one_layer.report import naming
-from one_layer.report.areas import reaches, short
+from one_layer.report.areas import is_curve, recorded, short
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import alike_in_time
 from one_layer.report.tables import Table
-from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, lead, no_worse, said, spread
+from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, no_worse, said, spread
 from one_layer.runs.convergence import LESS_IS_BETTER, means
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
@@ -60,15 +60,15 @@ def _alike(one: Point, other: Point, but: Sequence[str]) -> bool:
 
 def _scores(points: Sequence[Point]) -> Iterator[Judged]:
     for one, other in _pairs(points):
-        yield f"reservoirs improve the test score: {one.name} and {other.name}", above(one, other), _lead(one, other)
+        yield f"reservoirs improve the test score: {one.title} and {other.title}", above(one, other), _lead(one, other)
     for one in filter(_skips, points):
         for other in points:
             if not _skips(other) and _alike(one, other, ["train.backskip"]):
-                yield f"backskipping costs little: {one.name}", no_worse(one, other), _lead(one, other)
+                yield f"backskipping costs little: {one.title}", no_worse(one, other), _lead(one, other)
 
 
 def _lead(one: Point, other: Point) -> str:
-    return said(lead(one, other), spread(one.by_seed, other.by_seed))
+    return said((one.mean or 0.0) - (other.mean or 0.0), spread(one.by_seed, other.by_seed))
 
 
 def _skips(point: Point) -> bool:
@@ -88,7 +88,9 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         return  # they are not scores of one text by one measure
     for axis in ("flops", "seconds"):
         lines = [record.evaluated(measure) for record in runs]
-        if not all(reaches(each, axis) for each in lines) or (axis == "seconds" and not alike_in_time(runs)):
+        if not all(is_curve(each) and recorded(each, axis) for each in lines) or (
+            axis == "seconds" and not alike_in_time(runs)
+        ):
             continue
         until, found = means(lines, measure, axis)
         areas = iter([-area if measure in LESS_IS_BETTER else area for area in found])
@@ -98,6 +100,6 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         least = max(_LEAST * abs(others), 2 * deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
-        seen = f"{abs(mean):.4g} and {abs(others):.4g} of {measure}, {said(gain, deviation)}, T = {until:.4g}"
-        claim = f"reservoirs have a better area under the convergence curve by {word}: {one.name} and {other.name}"
+        seen = f"{abs(mean):.4g} and {abs(others):.4g} of {measure}, {said(abs(mean) - abs(others), deviation)}, T = {until:.4g}"
+        claim = f"reservoirs have a better area under the convergence curve by {word}: {one.title} and {other.title}"
         yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, seen)

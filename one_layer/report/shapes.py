@@ -77,7 +77,9 @@ def check(place: object, value: Any, shape: Any, name: str = "") -> None:
         words |= {NUMBER: "a number", NUMBER | None: "a number or null", int | None: "a whole number or null"}
         words |= {str | None: "text or null", int | str | None: "a whole number, text or null"}
         _expect(fits(value, shape), place, name, value, words[shape])
-        _expect(shape is not float or math.isfinite(value), place, name, value, "a finite number")
+        _expect(
+            shape is not float or isinstance(value, int) or math.isfinite(value), place, name, value, "a finite number"
+        )
 
 
 def _expect(holds: bool, place: object, name: str, value: Any, words: str) -> None:

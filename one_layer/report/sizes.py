@@ -91,7 +91,7 @@ def _marks(points: list[Point]) -> list[Mark]:
     sized = [(point, size) for point in points if point.mean is not None and (size := point.bytes)]
     names = distinct([point for point, _ in sized])
     return [
-        Mark(point, ", ".join(filter(None, [name, point.scored.layers])), count, is_file)
+        Mark(point, ", ".join(filter(None, [name, point.scored.layers, point.scored.more])), count, is_file)
         for (point, (count, is_file)), name in zip(sized, names, strict=True)
     ]
 
@@ -106,14 +106,16 @@ def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
     """Each model as a line through its marks, with a colour and a name for it or, where they are many, for its kind of weights."""
     kinds = {mark.name: naming.weights(mark.point.config) if many else mark.name for mark in marks}
     looks = {kind: look(place) for place, kind in enumerate(dict.fromkeys(kinds.values()))}
-    files: dict[tuple[str, float, tuple[int | None, ...]], list[tuple[int, float]]] = {}
+    lines: list[list[Mark]] = []
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(marks, key=lambda mark: mark.bytes):
-        checkpoint = mark.name, mark.point.keep, mark.point.updates
-        files.setdefault(checkpoint, []).append((mark.bytes, mark.point.mean or 0.0))
+        line = next((line for line in lines if _of_one_checkpoint(line[0], mark)), [])
+        lines += [] if line else [line]
+        line.append(mark)
         groups.setdefault((kinds[mark.name], mark.is_file), []).append(mark)
-    for (name, *_), places in files.items():
-        axes.plot(*zip(*places, strict=True), color=looks[kinds[name]][0], linewidth=0.6, alpha=0.6)
+    for line in lines:
+        places = [(mark.bytes, mark.point.mean or 0.0) for mark in line]
+        axes.plot(*zip(*places, strict=True), color=looks[kinds[line[0].name]][0], linewidth=0.6, alpha=0.6)
     named: set[str] = set()
     for kind, (colour, marker) in looks.items():
         for is_file in (True, False):
@@ -131,6 +133,14 @@ def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
                 label=None if kind in named else kind,
             )
             named.add(kind)
+
+
+def _of_one_checkpoint(one: Mark, other: Mark) -> bool:
+    """Whether two files are of one model, and of the same updates of the runs that both have."""
+    here, there = one.point.updates, other.point.updates
+    both = here.keys() & there.keys()
+    alike = (one.name, one.point.keep) == (other.name, other.point.keep)
+    return alike and bool(both) and all(here[folder] == there[folder] for folder in both)
 
 
 def _name(axes: Axes, marks: list[Mark]) -> None:

@@ -62,7 +62,7 @@ def _matching(kind: str, points: list[Point]) -> list[str]:
         return []
     base = next(p for p in plain or one if naming.shape(p.config) == shapes.most_common(1)[0][0])
     fits = _fits(base)[kind]
-    return [f"{score(point)}: {point.name}" for point in half if fits(point)]
+    return [f"{score(point)}: {point.title}" for point in half if fits(point)]
 
 
 def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
@@ -114,7 +114,7 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
         kept = f"{point.keep:g}" if point.masked else ""
-        rows.append([point.name, kept, point.checkpoint, score(point), share, weight])
+        rows.append([point.title, kept, point.checkpoint, score(point), share, weight])
     columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""

@@ -61,7 +61,7 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 def spread(one: Mapping[int, float], other: Mapping[int, float]) -> float:
     """The standard deviation of the difference between two models, from their values by seed; 0 if both have one value.
 
-    Runs of one seed share the order of the data, and what they draw at random. So where both models have the same seeds, it is the
+    Runs of one seed share what they draw, as far as their shapes and batches agree. So where both models have the same seeds, it is the
     deviation of the differences seed by seed; else that of two independent values. A model with one value is taken to vary as the
     other one does.
     """

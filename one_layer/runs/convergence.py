@@ -137,7 +137,8 @@ def compare(
         raise UserError(f"the baseline {baseline!r} is none of the runs; give one of {', '.join(runs)}")
     rows = [["run", f"best {score}"]]
     rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
-    for axis in (axis for axis in AXES if axis not in incomplete(runs, score)):
+    without = incomplete(runs, score)
+    for axis in (axis for axis in AXES if axis not in without):
         curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
         end = (until or {}).get(axis) or min(each.x[-1] for each in curves.values())
         goal = curves[baseline].best()

@@ -103,7 +103,7 @@ class TrainConfig:
 # The keys of `optim` and `train` that decide the arrays of a checkpoint, but for places of files.
 OF_TRAINING = {
     "optim": {each.name for each in dataclasses.fields(OptimConfig)},
-    "train": {"updates", "epochs", "backskip"},
+    "train": {"updates", "epochs", "backskip", "select"},
 }
 
 

@@ -75,6 +75,11 @@ def damaged(problem: str) -> UserError:
     return UserError(f"{problem}; the file is damaged or not a ticket: copy it again, or export it again from its run")
 
 
+def has_precision(name: str, array: np.ndarray) -> bool:
+    """Whether an array of numbers, by the last part of its name, is a matrix, which `precision` is about."""
+    return name.rsplit("/", 1)[-1] == "kernel" and array.ndim > 1
+
+
 def coded(tensors: Tensors, levels: Mapping[str, int], precision: str = "float32") -> tuple[dict[str, np.ndarray], str]:
     """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
@@ -85,7 +90,7 @@ def coded(tensors: Tensors, levels: Mapping[str, int], precision: str = "float32
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
         codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
-        if precision != "float32" and tensor.dtype != np.uint8 and name.endswith("/kernel") and tensor.ndim > 1:
+        if precision != "float32" and tensor.dtype != np.uint8 and has_precision(name, tensor):
             codec, code = precision, codecs.encode_values(stored[name], precision)
         if codec:
             stored[name] = np.frombuffer(code, np.uint8)

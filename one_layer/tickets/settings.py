@@ -117,7 +117,7 @@ def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, larg
         if not _plain(value, _LONGEST_LABELS if (name, key) == ("data", "labels") else longest, largest):
             raise UserError(
                 f"{name}.{key} is {_described(value)}; a ticket's settings are numbers up to 2**40, texts of at most {_LONGEST_STRING:,} "
-                f"characters ({_LONGEST_LABELS:,} for data.labels and optim) and lists of at most {_LONGEST_LIST} texts"
+                f"characters ({_LONGEST_LABELS:,} for data.labels, optim and train) and lists of at most {_LONGEST_LIST} texts"
             )
 
 
@@ -132,9 +132,11 @@ def _read_training(metadata: dict[str, str]) -> tuple[str, dict[str, dict[str, A
     checkpoint = found.get("checkpoint", "")
     if checkpoint != "" and not (isinstance(checkpoint, str) and CHECKPOINT.fullmatch(checkpoint)):
         raise damaged(f"its checkpoint is {checkpoint!r:.120}, which is no name of a checkpoint")
-    for name in OF_TRAINING.keys() & found.keys():
-        _check_section(name, found[name], _LONGEST_LABELS, math.inf)  # the records limit numbers
+    if not all(isinstance(found.get(name, {}), dict) for name in OF_TRAINING):
+        raise damaged("a section of its metadata 'training' is not a JSON object")
     training = of_training(found)
+    for name, section in training.items():
+        _check_section(name, section, _LONGEST_LABELS, math.inf)  # the records limit numbers
     record(OptimConfig, "optim", training.get("optim", {}))
     record(TrainConfig, "train", {"epochs": 1, **training.get("train", {})})
     return checkpoint, training

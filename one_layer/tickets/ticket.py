@@ -36,7 +36,7 @@ from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Drawn, Ticket, checksum
-from one_layer.tickets.file import TicketFile
+from one_layer.tickets.file import TicketFile, has_precision
 from one_layer.tickets.settings import CHECKPOINT, trained_with
 
 __all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
@@ -69,9 +69,7 @@ def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
     """
     ticket = from_run(model)
     sizes = save(path, ticket, precision)
-    if precision != "float32" and not any(
-        path[-1] == "kernel" and each.ndim > 1 for path, each in ticket.arrays.items()
-    ):
+    if precision != "float32" and not any(has_precision(path[-1], each) for path, each in ticket.arrays.items()):
         log.info(
             "nothing is stored in %s: the model has masks, which take a bit for each weight, and no other matrices",
             precision,

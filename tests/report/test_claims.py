@@ -300,6 +300,19 @@ def test_claims_compare_scores_of_one_search(tmp_path):
     assert len({row[1] for row in rows}) == 2  # and say which search
 
 
+def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
+    """Less is better, and the model with reservoirs has less: 1 where the other one has 2."""
+    dense = {"task": "causal_lm", "model.weights": "dense", "model.encoder_layers": "LL"}
+    for layers, nll in (("LL", 2.0), ("LRL", 1.0)):
+        changes = {**dense, "model.encoder_layers": layers}
+        folder = write_run(tmp_path / layers, changes, 0.0, test={"test": {"nll": nll}})
+        lines = [{"step": step, "seconds": step, "train/flops": step, "valid/nll": nll} for step in (50, 100)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    every = found(tmp_path)
+    rows = reservoir_claims({every[0].bench: every}).rows
+    assert len(rows) == 3 and all(row[2] == "holds" and "difference -1" in row[3] for row in rows)
+
+
 def test_areas_on_two_texts_are_two_claims(tmp_path):
     """On one text reservoirs have the larger area, on the other the smaller one."""
     dense = {"model.weights": "dense", "model.encoder_layers": "LL", "train.select": "bleu"}
@@ -310,8 +323,11 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
             changes = {**dense, "model.encoder_layers": layers, "data.source_language": text}
             folder = write_run(tmp_path / f"{text} {layers}", changes, 30.0, data=data, valid=valid)
             score = 10 + gain * (layers == "LRL")
-            line = {"step": 100, "seconds": 60.0, "train/flops": 100, "valid/nll": 1.0, "valid/bleu": score}
-            (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+            lines = [
+                {"step": step, "seconds": step, "train/flops": step, "valid/nll": 1.0, "valid/bleu": score}
+                for step in (50, 100)
+            ]
+            (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)

@@ -284,7 +284,8 @@ def test_of_many_models_only_the_frontier_has_names(tmp_path):
 
 
 def test_a_line_joins_the_files_of_one_checkpoint_and_no_others(tmp_path):
-    """The best one is that of update 100, in two runs. The file of a third is that of an average."""
+    """The best one is that of update 100, in two models, of which one has a second seed without a file. The third model's is an average."""
+    write_run(tmp_path / "seed 2", {"model.keep": 0.5, "seed": 2}, 50.0, bytes={"ticket_file": 4000})
     for keep, step in ((0.3, 100), (0.5, 100), (0.7, 400)):
         folder = write_run(tmp_path / f"{keep}", {"model.keep": keep}, 100 * keep, bytes={"ticket_file": 4000})
         values = {

@@ -315,6 +315,7 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
     every = found(tmp_path)
     rows = all_points(every[0].bench, every).rows
     assert sorted(("beam 1," in row[0], "beam 5," in row[0]) for row in rows) == [(False, True), (True, False)]
+    assert not any("beam" in point.name for point in every)  # areas and curves have nothing to do with the search
 
 
 @pytest.mark.parametrize(
@@ -326,6 +327,19 @@ def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source,
     values |= {"bleu_tokenized": 29.0, "file_bytes": 9, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
     (folder / "evaluation-test.json").write_text(json.dumps(values))
     assert {point.checkpoint for point in found(tmp_path)} == {"best", name}
+
+
+@pytest.mark.parametrize(("source", "dated"), [("last", True), ("400", False), ("best", False), ("average:3", True)])
+def test_a_file_of_a_checkpoint_that_means_another_one_now_has_its_update(tmp_path, source, dated):
+    """The run went on from update 400, which is still the best, to 800."""
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    lines = [{"step": step, "seconds": step, "valid/nll": nll} for step, nll in ((400, 1.0), (800, 2.0))]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    values = {"split": "test", "checkpoint": "ticket.safetensors", "ticket_checkpoint": source, "step": 400}
+    values |= {"bleu_tokenized": 29.0, "file_bytes": 9, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
+    (folder / "evaluation-test.json").write_text(json.dumps(values))
+    (checkpoint,) = {point.checkpoint for point in found(tmp_path)} - {"best"}
+    assert checkpoint.endswith(", update 400") is dated
 
 
 def test_a_run_that_was_given_up_takes_no_seed_from_the_finished_ones(tmp_path):

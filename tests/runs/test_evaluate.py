@@ -207,6 +207,7 @@ def other_word(assets):
         (lambda run: trained_otherwise("optim", freeze_scores=True), r"optim\.freeze_scores: False there, True here"),
         (lambda run: trained_otherwise("optim", freeze="norms"), r"optim\.freeze: '' there, 'norms' here"),
         (lambda run: trained_otherwise("train", backskip="identity"), r"train\.backskip: 'off' there, 'identity' here"),
+        (lambda run: trained_otherwise("train", select="bleu"), r"train\.select: 'nll' there, 'bleu' here"),
         (lambda run: {"assets": other_word(run.assets)}, r"source vocabulary: '\w+' there, '\w+' here"),
     ],
 )

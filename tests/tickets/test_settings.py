@@ -93,7 +93,11 @@ def test_a_ticket_of_an_earlier_version_does_not_say_how_it_was_trained():
 
 
 def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
-    more = {"later": [{}], "optim": {**TRAINING["optim"], "later": 1}, "train": {**TRAINING["train"], "patience": 1}}
+    more = {
+        "later": [{}],
+        "optim": {**TRAINING["optim"], "later": {"a": 1}},
+        "train": {**TRAINING["train"], "Later": [1, 2], "patience": 1},
+    }
     assert read_settings(changed(CASES["made of"], training=more)) == CASES["made of"]
 
 
@@ -129,8 +133,7 @@ def test_a_checkpoint_has_one_of_its_names(name):
         ],
         ([], "its metadata 'training' is not a JSON object"),
         ("best", "its metadata 'training' is not a JSON object"),
-        ({"optim": []}, "its metadata 'optim' is not a JSON object with short keys"),
-        ({"train": {"A": 1}}, "its metadata 'train' is not a JSON object with short keys"),
+        ({"optim": []}, "a section of its metadata .training. is not a JSON object"),
         ({"optim": {"freeze": "a" * 65537}}, r"optim\.freeze is a text of 65,537 characters"),
         ({"optim": {"clip": 10**19}}, r"optim\.clip is a number of more than 18 digits"),
         ({"optim": {"lr": {}}}, r"optim\.lr is a list or an object"),
