@@ -23,6 +23,7 @@ BASE = {
     "train": {"select": "nll", "log_every": 50},
     "evaluation": {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10},
 }
+SEARCH: dict[str, float] = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
 KEEPS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MODELS: dict[str, tuple[dict[str, Any], float]] = {
     "one": ({}, 90.0),

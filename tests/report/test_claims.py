@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from one_layer.report.claims import claims
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.report.tables import all_points, examples, table_1
 from tests.report.made_runs import KEEPS, found, write_run
 
@@ -284,94 +281,3 @@ def test_a_model_that_differs_in_more_than_depth_or_width_is_not_called_deeper_o
     write_run(tmp_path / "one", {}, 30.0)
     write_run(tmp_path / "other", other, 40.0)
     assert judged(tmp_path) == []
-
-
-def test_claims_compare_scores_of_one_search(tmp_path):
-    """Each of two models is scored with beam 5 by its run, and with beam 1 once more, which costs 10 BLEU."""
-    dense = {"model.weights": "dense", "model.encoder_layers": "LL"}
-    for name, changes, score in (("plain", dense, 30.0), ("more", {**dense, "model.encoder_layers": "LRL"}, 35.0)):
-        folder = write_run(tmp_path / name, changes, score)
-        values = {"split": "test", "checkpoint": "best", "beam": 1, "bleu_tokenized": score - 10}
-        values |= {"fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
-        (folder / "evaluation-test-best-beam-1.json").write_text(json.dumps(values))
-    every = found(tmp_path)
-    rows = [row for row in reservoir_claims({every[0].bench: every}).rows if "test score" in row[1]]
-    assert [row[2:] for row in rows] == [["holds", "difference +5"]] * 2
-    assert len({row[1] for row in rows}) == 2  # and say which search
-
-
-def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
-    """Less is better, and the model with reservoirs has less: 1 where the other one has 2."""
-    dense = {"task": "causal_lm", "model.weights": "dense", "model.encoder_layers": "LL"}
-    for layers, nll in (("LL", 2.0), ("LRL", 1.0)):
-        changes = {**dense, "model.encoder_layers": layers}
-        folder = write_run(tmp_path / layers, changes, 0.0, test={"test": {"nll": nll}})
-        lines = [{"step": step, "seconds": step, "train/flops": step, "valid/nll": nll} for step in (50, 100)]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    every = found(tmp_path)
-    rows = reservoir_claims({every[0].bench: every}).rows
-    assert len(rows) == 3 and all(row[2] == "holds" and "difference -1" in row[3] for row in rows)
-
-
-def test_areas_on_two_texts_are_two_claims(tmp_path):
-    """On one text reservoirs have the larger area, on the other the smaller one."""
-    dense = {"model.weights": "dense", "model.encoder_layers": "LL", "train.select": "bleu"}
-    for text, gain in (("here", 2.0), ("there", -2.0)):
-        for layers in ("LL", "LRL"):
-            data = {"train": text, "valid": f"valid {text}", "test": f"test {text}"}
-            valid = {"select": "bleu", "score": 1.0, "step": 100}
-            changes = {**dense, "model.encoder_layers": layers, "data.source_language": text}
-            folder = write_run(tmp_path / f"{text} {layers}", changes, 30.0, data=data, valid=valid)
-            score = 10 + gain * (layers == "LRL")
-            lines = [
-                {"step": step, "seconds": step, "train/flops": step, "valid/nll": 1.0, "valid/bleu": score}
-                for step in (50, 100)
-            ]
-            (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    benches = {}
-    for point in found(tmp_path):
-        benches.setdefault(point.bench, []).append(point)
-    rows = [row for row in reservoir_claims(benches).rows if "operations" in row[1]]
-    assert {row[0].split()[-1]: row[2] for row in rows} == {"here": "holds", "there": "does not hold"}
-
-
-@pytest.mark.parametrize(
-    ("lead", "gain", "better", "area", "cheap"),
-    [
-        (3.0, 0.2, "holds", "holds", "holds"),
-        (0.2, 0.001, "undecided", "undecided", "holds"),
-        (-3.0, -0.2, "does not hold", "does not hold", "does not hold"),
-    ],
-)
-def test_paper_b_s_claims_follow_the_points(tmp_path, lead, gain, better, area, cheap):
-    """A model with reservoirs beside one without, and with backskipping beside the reservoirs. More layers are no other model."""
-    dense = {"model.weights": "dense", "model.encoder_layers": "LL", "train.select": "bleu", "train.backskip": "off"}
-    reservoirs = {**dense, "model.encoder_layers": "LRL", "model.reservoir": "ffn"}
-    models = {
-        "plain": (dense, 0),
-        "reservoirs": (reservoirs, 1),
-        "skipped": ({**reservoirs, "train.backskip": "identity"}, 2),
-    }
-    for name, (changes, times) in models.items():
-        valid = {"select": "bleu", "score": 1.0, "step": 100}
-        folder = write_run(tmp_path / name, changes, 30.0 + times * lead, valid=valid)
-        lines = [
-            {
-                "step": step,
-                "seconds": step,
-                "train/flops": step,
-                "valid/nll": 1.0,
-                "valid/bleu": 10 * (1 + times * gain),
-            }
-            for step in (50, 100)
-        ]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    write_run(tmp_path / "other rate", {**dense, "optim.lr": 0.1}, 90.0)
-    every = found(tmp_path)
-    verdicts = {row[1].partition(":")[0]: row[2] for row in reservoir_claims({every[0].bench: every}).rows}
-    assert verdicts == {
-        "reservoirs improve the test score": better,
-        "reservoirs have a better area under the convergence curve by operations": area,
-        "reservoirs have a better area under the convergence curve by seconds": area,
-        "backskipping costs little": cheap,
-    }

@@ -12,7 +12,7 @@ from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points
 from tests import ROOT
-from tests.report.made_runs import found, score, write_run
+from tests.report.made_runs import SEARCH, found, score, write_run
 
 
 def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
@@ -91,25 +91,6 @@ def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, 
         assert [point.checkpoint for point in found(tmp_path)] == [expected]
 
 
-SEARCH = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
-
-
-@pytest.mark.parametrize("imported", [False, True])
-def test_a_run_that_has_not_finished_has_a_score_or_is_missing_but_never_both(tmp_path, imported):
-    """An imported run has no result either, but it is whole."""
-    write_run(tmp_path / "1", {}, 30.0)
-    folder = write_run(tmp_path / "2", {"seed": 2}, 20.0)
-    (folder / "result.json").unlink()
-    if imported:
-        (folder / "metrics.jsonl").unlink()
-    values = {"split": "test", "checkpoint": "best", "step": 100, **SEARCH, "bleu_tokenized": 20.0}
-    values |= {"signature": "tok:13a|version:2.6.0", "fingerprint": "cccc3333"}
-    (folder / "evaluation-test.json").write_text(json.dumps(values))
-    shown = {(point.checkpoint, point.values, len(point.missing)) for point in found(tmp_path)}
-    early = {("best", (30.0,), 1), ("best, update 100", (20.0,), 0)}
-    assert shown == ({("best", (30.0, 20.0), 0)} if imported else early)
-
-
 @pytest.mark.parametrize("older", [False, True], ids=["recorded", "in the names of files alone"])
 def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path, older):
     """The test set of the run is `cccc3333`."""
@@ -174,22 +155,6 @@ def test_bytes_of_the_recorded_runs_are_those_of_their_files():
         assert files[0] is None or point.bytes == (files[0], True)
 
 
-def test_missing_runs_of_a_sweep_are_missing_points(runs):
-    every = points(read_runs(str(runs)))
-    lost = [point for point in every if point.missing]
-    assert sorted((len(point.values), len(point.missing), point.keep) for point in lost) == [(0, 3, 0.7), (2, 1, 0.3)]
-
-
-def test_a_missing_seed_is_missing_from_the_mean_of_the_others(tmp_path):
-    """Also of a text in a folder: a run that has not finished has no fingerprint of it."""
-    text = {"data.source": "text", "data.directory": "there"}
-    for seed in (1, 2):
-        write_run(tmp_path / f"{seed}", text | {"seed": seed}, 30.0)
-    (tmp_path / "2" / "result.json").unlink()
-    (point,) = found(tmp_path)
-    assert point.values == (30.0,) and [record.seed for record in point.missing] == [2]
-
-
 def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_path):
     """Runs alike but for the text, which lies in folders of two names: two seeds of each, of which one has not finished."""
     for seed, text in ((1, "small"), (2, "small"), (3, "large"), (4, "large")):
@@ -251,24 +216,6 @@ def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
         changes = {"task": "masked_lm", "data.mask_share": share}
         write_run(tmp_path / f"{share}", changes, 0.0, test={"test": {"nll": 3.0}})
     assert len({point.bench for point in found(tmp_path)}) == len({point.bench.title for point in found(tmp_path)}) == 2
-
-
-def test_a_run_is_not_missed_where_another_was_only_scored_once_more(tmp_path):
-    folder = write_run(tmp_path / "1", {}, 30.0)
-    write_run(tmp_path / "2", {"seed": 2}, 30.0)
-    (tmp_path / "2" / "result.json").unlink()
-    values = {
-        "split": "test",
-        "checkpoint": "best",
-        **SEARCH,
-        "beam": 1,
-        "bleu_tokenized": 29.0,
-        "fingerprint": "cccc3333",
-    }
-    (folder / "evaluation-test-best-beam-1.json").write_text(
-        json.dumps({**values, "signature": "tok:13a|version:2.6.0"})
-    )
-    assert sorted((point.values, len(point.missing)) for point in found(tmp_path)) == [((29.0,), 0), ((30.0,), 1)]
 
 
 @pytest.mark.parametrize(
@@ -340,26 +287,3 @@ def test_a_file_of_a_checkpoint_that_means_another_one_now_has_its_update(tmp_pa
     (folder / "evaluation-test.json").write_text(json.dumps(values))
     (checkpoint,) = {point.checkpoint for point in found(tmp_path)} - {"best"}
     assert checkpoint.endswith(", update 400") is dated
-
-
-def test_a_run_that_was_given_up_takes_no_seed_from_the_finished_ones(tmp_path):
-    (write_run(tmp_path / "a first try", {}, 0.0) / "result.json").unlink()
-    for seed in (1, 2):
-        write_run(tmp_path / f"seed {seed}", {"seed": seed}, 30.0 + seed)
-    whole = [point for point in found(tmp_path) if point.values]
-    assert [sorted(point.values) for point in whole] == [[31.0, 32.0]] and not whole[0].missing
-
-
-def test_a_run_on_another_text_is_not_missed_here(tmp_path):
-    """Both texts have a test set of the same name."""
-    write_run(tmp_path / "here", {}, 30.0)
-    write_run(tmp_path / "there", {"data.source": "text", "data.directory": "text"}, 40.0, data={"test": "dddd4444"})
-    (write_run(tmp_path / "going on", {"optim.lr": 0.5}, 0.0) / "result.json").unlink()
-    missing = {point.bench.content: len(point.missing) for point in found(tmp_path) if point.missing}
-    assert missing == {"cccc3333": 1}
-
-
-@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
-def test_missing_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
-    monkeypatch.chdir(runs.parent)
-    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))

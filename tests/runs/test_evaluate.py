@@ -238,7 +238,7 @@ def test_what_may_change_when_a_run_goes_on_makes_no_other_run(workdir, tmp_path
     longer = {**run.trained_with, "train": {**run.trained_with["train"], "updates": 9 * tiny.UPDATES}}
     longer["data"] = {**longer["data"], "directory": "x", "valid": "x", "store": "x"}
     longer["evaluation"] = {**longer["evaluation"], "beam": 7}
-    evaluate(dataclasses.replace(run, trained_with=longer, file_bytes=1), "test", RunFolder(workdir))
+    assert "test" in evaluate(dataclasses.replace(run, trained_with=longer, file_bytes=1), "test", RunFolder(workdir))
 
 
 def test_a_ticket_of_an_earlier_version_is_scored_in_its_own_run(workdir, tmp_path):
