@@ -6,6 +6,7 @@ between seeds, to count.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from one_layer.report import naming
 from one_layer.report.figures import Comparison, Line
 from one_layer.report.point import Bench
 from one_layer.report.tables import Table
-from one_layer.report.verdicts import COUNTS, Judge, Judged, Verdict, above, all_of, equal, said, spread
+from one_layer.report.verdicts import COUNTS, Judge, Judged, Verdict, above, all_of, difference, equal
 
 
 class BestKeep(NamedTuple):
@@ -147,12 +148,13 @@ def _pair(pairing: Pairing, one: Line, other: Line, claim: str) -> Iterator[Judg
     pairs = [(a, b) for a, b in pairs if not pairing.keeps or a.keep in pairing.keeps]
     if not pairs:
         return
-    differences = [(a.mean or 0.0) - (b.mean or 0.0) for a, b in pairs]
+    differences = [difference(a.by_seed, b.by_seed) for a, b in pairs]
     verdicts = {a.keep: pairing.judge(a, b) for a, b in pairs}
-    seen = said(differences[0], spread(*(point.by_seed for point in pairs[0])))
+    seen = str(differences[0])
     if len(pairs) > 1:
-        mean = sum(differences) / len(pairs)
-        seen = f"mean difference {mean:+.4g} over {len(pairs)} keeps, from {min(differences):+.4g} to {max(differences):+.4g}"
+        means = [each.mean for each in differences]
+        mean = statistics.fmean(means)
+        seen = f"mean difference {mean:+.4g} over {len(pairs)} keeps, from {min(means):+.4g} to {max(means):+.4g}"
         for verdict, words in ((Verdict.FAILS, "not"), (Verdict.UNDECIDED, "undecided")):
             keeps = [f"{keep:g}" for keep, found in verdicts.items() if found is verdict]
             seen += f"; {words} at keep {', '.join(keeps)}" if keeps else ""

@@ -10,7 +10,7 @@ from one_layer.report.areas import is_curve, recorded, short
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import alike_in_time
 from one_layer.report.tables import Table
-from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, no_worse, said, spread
+from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, difference, no_worse
 from one_layer.runs.convergence import LESS_IS_BETTER, means
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
@@ -60,15 +60,15 @@ def _alike(one: Point, other: Point, but: Sequence[str]) -> bool:
 
 def _scores(points: Sequence[Point]) -> Iterator[Judged]:
     for one, other in _pairs(points):
-        yield f"reservoirs improve the test score: {one.title} and {other.title}", above(one, other), _lead(one, other)
+        yield f"reservoirs improve the test score: {one.title} and {other.title}", above(one, other), _seen(one, other)
     for one in filter(_skips, points):
         for other in points:
             if not _skips(other) and _alike(one, other, ["train.backskip"]):
-                yield f"backskipping costs little: {one.title}", no_worse(one, other), _lead(one, other)
+                yield f"backskipping costs little: {one.title}", no_worse(one, other), _seen(one, other)
 
 
-def _lead(one: Point, other: Point) -> str:
-    return said((one.mean or 0.0) - (other.mean or 0.0), spread(one.by_seed, other.by_seed))
+def _seen(one: Point, other: Point) -> str:
+    return str(difference(one.by_seed, other.by_seed))
 
 
 def _skips(point: Point) -> bool:
@@ -93,13 +93,14 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         ):
             continue
         until, found = means(lines, measure, axis)
-        areas = iter([-area if measure in LESS_IS_BETTER else area for area in found])
+        areas = iter(found)
         ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))
+        seen = difference(ours, theirs)
+        gain = -seen.mean if measure in LESS_IS_BETTER else seen.mean
         mean, others = statistics.fmean(ours.values()), statistics.fmean(theirs.values())
-        gain, deviation = mean - others, spread(ours, theirs)
-        least = max(_LEAST * abs(others), 2 * deviation)
+        least = max(_LEAST * abs(others), 2 * seen.deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
-        seen = f"{abs(mean):.4g} and {abs(others):.4g} of {measure}, {said(abs(mean) - abs(others), deviation)}, T = {until:.4g}"
+        shown = f"{mean:.4g} and {others:.4g} of {measure}, {seen}, T = {until:.4g}"
         claim = f"reservoirs have a better area under the convergence curve by {word}: {one.title} and {other.title}"
-        yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, seen)
+        yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from one_layer.report.verdicts import Verdict, above, all_of, equal, no_worse, spread
+from one_layer.report.verdicts import Verdict, above, all_of, difference, equal, no_worse
 from tests.report.made_runs import found, write_run
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
@@ -48,14 +48,26 @@ def test_single_runs_are_judged_by_the_tolerance_of_their_measure(tmp_path, meas
         assert above(other, one) is (FAILS if better is HOLDS else UNDECIDED)
 
 
-def test_the_spread_is_of_the_differences_where_the_seeds_are_the_same():
-    ours, theirs = {1: 10.0, 2: 20.0, 3: 30.0}, {1: 9.0, 2: 19.0, 3: 29.0}
-    assert spread(ours, theirs) == 0
-    assert spread(ours, dict(reversed(theirs.items()))) == 0  # seeds are compared, not places
-    others = {seed + 1: value for seed, value in theirs.items()}
-    assert spread(ours, others) == pytest.approx((100 + 100) ** 0.5)
-    assert spread(ours, {1: 9.0}) == pytest.approx((100 + 100) ** 0.5)  # the one value is taken to vary as the others
-    assert spread({1: 10.0}, {1: 9.0}) == spread({1: 10.0}, {2: 9.0}) == 0
+def test_seeds_that_only_one_of_two_models_has_hide_no_difference(tmp_path):
+    """As in a sweep that goes on: some runs of one model are still to come."""
+    ours, theirs = {1: 52.0, 2: 23.0, 3: 84.0}, {1: 50.0, 2: 20.0}
+    one, other = two_points(tmp_path, ours, theirs)
+    assert (above(one, other), above(other, one), equal(one, other)) == (HOLDS, FAILS, FAILS)
+
+
+def test_runs_of_one_seed_are_compared_with_each_other():
+    ours, theirs = {1: 10.0, 2: 20.0, 3: 30.0}, {1: 9.0, 2: 18.0, 3: 27.0}
+    assert difference(ours, theirs) == (2.0, 1.0)
+    assert difference(theirs, ours) == (-2.0, 1.0)
+    assert difference(ours, dict(reversed(theirs.items()))) == (2.0, 1.0)  # seeds are compared, not places
+    assert difference(ours | {4: 90.0}, theirs | {5: -90.0}) == (2.0, 1.0)
+
+
+def test_without_two_common_seeds_the_values_are_independent():
+    ours, theirs = {1: 10.0, 2: 20.0, 3: 30.0}, {3: 9.0, 4: 19.0, 5: 29.0}
+    assert difference(ours, theirs) == pytest.approx((1.0, 200**0.5))
+    assert difference(ours, {1: 9.0}) == pytest.approx((11.0, 200**0.5))  # the one value is taken to vary as the others
+    assert difference({1: 10.0}, {1: 9.0}) == difference({1: 10.0}, {2: 9.0}) == (1.0, 0.0)
 
 
 def test_all_hold_only_if_none_fails_or_is_undecided():
