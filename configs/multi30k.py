@@ -3,8 +3,9 @@
     python main.py --config=configs/multi30k.py:dense_tiny --config.data.directory=DIR --workdir=runs/dense_tiny
     python main.py --config=configs/multi30k.py:one_layer_small --config.data.directory=DIR --workdir=runs/one_layer_small
 
-DIR holds train.bpe10k.{en,de}, valid..., test2016..., test2017... (plain or .gz), tokenised, lower-cased, with a joint 10k BPE. If
-the model shall translate raw lines (`--mode=translate`), say in training how this text was prepared:
+DIR holds train.bpe10k.{en,de}, valid..., test2016..., test2017... (plain or .gz), tokenised, lower-cased, with a joint 10k BPE: the files
+train, valid, test.2016 and test.2017 of data/multi30k-en-de in the GitHub repository LividWo/Revisit-MMT, and its file code as
+bpe10k.codes. If the model shall translate raw lines (`--mode=translate`), say in training how this text was prepared:
 
     --config.data.prepared=True --config.data.tokenize=True --config.data.lowercase=True --config.data.bpe_codes=DIR/bpe10k.codes
 
@@ -32,12 +33,12 @@ table is the sweep's results.csv.
 lr 5e-3, warm-up 2,000, 2 x 4,096 tokens per update, at most 8,000 updates, patience 10. The average of the last 10 checkpoints
 (`--mode=evaluate --checkpoint=average:10 --split=test2016.bpe10k`) with beam 5 has 41.02 tokenised BLEU on test2016.
 
-Masked models have separate vocabularies and embeddings for source and target, as in paper A (arXiv 2109.03939, section 4), no dropout,
-and a learning rate that ends at 0. The scale of the random weights decides how fast masks learn. The paper's text draws everything by
-Kaiming's rule and divides by √keep; its code draws attention by Xavier's rule, with a gain of 1/√2 for query, key and value. That is
-far better, and Xavier's smaller weights help in the feed-forward blocks too. Tables are another matter, because Xavier's rule divides
-by the size of the vocabulary: with it for everything, the nll was 5.95 at lr 5e-4. Validation nll after 400 updates of `cpu` (lr 1e-3,
-but 5e-4 in the first row, where 1e-3 was worse; cosine to 400):
+Masked models have separate vocabularies and embeddings for source and target, as in paper A (arXiv 2109.03939, section 4), no dropout
+(`best` and `best_wide` have one table for both, and dropout), and a learning rate that ends at 0. The scale of the random weights decides
+how fast masks learn. The paper's text draws everything by Kaiming's rule and divides by √keep; its code draws attention by Xavier's rule,
+with a gain of 1/√2 for query, key and value. That is far better, and Xavier's smaller weights help in the feed-forward blocks too. Tables
+are another matter, because Xavier's rule divides by the size of the vocabulary: with it for everything, the nll was 5.95 at lr 5e-4.
+Validation nll after 400 updates of `cpu` (lr 1e-3, but 5e-4 in the first row, where 1e-3 was worse; cosine to 400):
 
 | layers | attention | tables | nll |
 |---|---|---|---|

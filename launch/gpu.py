@@ -155,7 +155,7 @@ def _minutes(text: str) -> float:
 
 def main() -> int:
     """Runs the command line. Returns: the exit code: 0, or 1 if a command failed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the corpora")
     parser.add_argument("--minutes", type=_minutes, default=9.0, help="when to stop")
     parser.add_argument("--out", type=Path, default=_ROOT / "results" / "gpu", help="the folder for the results")

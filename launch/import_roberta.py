@@ -170,7 +170,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--folder", type=Path, help="the folder of a RoBERTa, as Hugging Face publishes it")
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
     parser.add_argument("--export", type=Path, help="the folder to write")
-    parser.add_argument("--checkpoint", help="with --export: best (default), last, average:N or a step")
+    parser.add_argument("--checkpoint", help="with --export: best (default), last, average:N, average-best:N or a step")
     arguments, rest = parser.parse_known_args(argv)
     overrides = config_overrides("import_roberta.py", rest)
     if arguments.export:

@@ -23,7 +23,7 @@ _MODES = {
 _OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "input", "output")
 NAMES = sorted({*_OF_LINES, *(name for names in _MODES.values() for name in names)})
 CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
-WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.")
+WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; with --mode=report, the folder of the report.")
 MODE = flags.DEFINE_string(
     "mode",
     "train",
@@ -58,7 +58,9 @@ PROCESSES = flags.DEFINE_integer("processes", 1, "With --distributed: how many p
 PROCESS = flags.DEFINE_integer("process", 0, "With --distributed: the number of this process, from 0.")
 INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify, continue or fill; stdin by default.")
 RUNS = flags.DEFINE_string("runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'.")
-OUTPUT = flags.DEFINE_string("output", "", "The file for translations or labels; stdout by default.")
+OUTPUT = flags.DEFINE_string(
+    "output", "", "The file for the lines that translate, classify, generate or fill write; stdout by default."
+)
 
 
 def given() -> list[str]:
