@@ -124,12 +124,24 @@ def _run(source: Path, options: Options, state: StateDict, overrides: dict[str, 
     assumed |= {"model.weights": "dense", "train.select": "nll", "optim.label_smoothing": 0.0}
     stated = {"task": options.task, **{f"model.{name}": value for name, value in options.model.items()}}
     run = run_of(stated, overrides, assumed)
-    if options.task == "classification" and (count := _outputs(state)) != len(label_set(run.data).labels):
+    if options.task == "classification":
+        _check_labels(source, run.data.labels, label_set(run.data).labels, options, _outputs(state))
+    return run
+
+
+def _check_labels(source: Path, given: str, labels: tuple[str, ...], options: Options, count: int) -> None:
+    """Raises: UserError for another number of labels than the classifier has, and for those of config.json in another order."""
+    if len(labels) != count:
         raise UserError(
-            f"data.labels is {run.data.labels!r:.200}, but the classifier of {source} has {count} labels; list as many, in their order, "
+            f"data.labels is {given!r:.200}, but the classifier of {source} has {count} labels; list as many, in their order, "
             "for instance --config.data.labels=0:no,1:yes"
         )
-    return run
+    ours, theirs = ([spelled(label).lower() for label in each] for each in (labels, options.labels or ()))
+    if ours != theirs and sorted(ours) == sorted(theirs):
+        raise UserError(
+            f"data.labels={given!r:.200} stands for {', '.join(labels)}, but config.json of {source} has them in the order "
+            f"{', '.join(options.labels)}; list them in this order"
+        )
 
 
 def _labels(options: Options, state: StateDict) -> str:

@@ -84,7 +84,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
             )
         runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
     _check_distinct("folder", runs, [run.name for run in runs])
-    return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs))
+    return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs, workdir))
 
 
 def _load(file: str) -> ModuleType:
@@ -235,10 +235,11 @@ def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:
             raise UserError(f"two runs of the sweep have the same {what}: {same}; leave one of them out")
 
 
-def _linked(runs: list[Run]) -> list[Run]:
+def _linked(runs: list[Run], workdir: Path) -> list[Run]:
     """The runs, each with the names of those whose folders it reads, or files in them.
 
-    Raises: UserError if a run needs itself, or if runs need each other.
+    Raises: UserError if a run needs itself, or a place in the sweep's folder where nothing is and no run will be, or if runs need each
+    other.
     """
     folders = {run.name: Path(os.path.abspath(run.folder)) for run in runs}
     needs = {}
@@ -246,6 +247,13 @@ def _linked(runs: list[Run]) -> list[Run]:
         config = flatten(run.config)
         places = [Path(os.path.abspath(config[key])) for key in _PLACES if config.get(key)]
         needs[run.name] = tuple(name for name in folders if any(each.is_relative_to(folders[name]) for each in places))
+        for each in places:
+            known = each.exists() or any(each.is_relative_to(folder) for folder in folders.values())
+            if each.is_relative_to(os.path.abspath(workdir)) and not known:
+                raise UserError(
+                    f"the run {run.name} reads {each}, but this sweep trains no run there, and nothing is there yet; its runs are "
+                    f"{', '.join(folders):.300}"
+                )
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

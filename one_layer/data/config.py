@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from one_layer.data.text.languages import has_spaces
+from one_layer.data.text.languages import code, has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
@@ -85,6 +85,13 @@ class DataConfig:
                 raise UserError(
                     f"data.{name} is empty: give the code of the language, for instance data.{name}={example}"
                 )
+        two = self.source not in (*STREAMS, "labelled") and not self.labels
+        if two and code(self.source_language) == code(self.target_language):
+            # Tables, dictionaries and counts are told apart by the language of their side.
+            raise UserError(
+                f"data.source_language={self.source_language!r:.200} and data.target_language={self.target_language!r:.200} are one "
+                "language: give each side a name of its own, for instance en and simple"
+            )
         if self.source in ("tfds", "tfds_text") and not self.tfds_name:
             example = "wmt14_translate/de-en" if self.source == "tfds" else "imdb_reviews"
             raise UserError(f"data.tfds_name is empty: give the data set's name, for instance {example}")
@@ -234,6 +241,14 @@ class DataConfig:
     def is_prepared(self) -> bool:
         """Whether the corpus holds tokens already, so that they need no preprocessing."""
         return self.prepared or self.source == "fairseq"
+
+
+def another_file(what: str) -> UserError:
+    """The error for a file of codes or a vocabulary that is not the one with which a run, or the run that it begins with, began."""
+    return UserError(
+        f"{what} is not the file that this run, or the run of train.init_from, began with; give that file, or train in a new --workdir "
+        "without train.init_from"
+    )
 
 
 def listed(names: tuple[str, ...], shown: Callable[[str], str] = repr) -> str:

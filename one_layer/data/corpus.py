@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from one_layer.data.config import DataConfig
+from one_layer.data.config import DataConfig, another_file
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Pairs, Source
 from one_layer.data.text.assets import TextAssets, Vocabularies
@@ -129,9 +129,7 @@ def _check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: s
             continue
         found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None)
         if found != own:
-            raise UserError(
-                f"data.{name}={path} is not the file that this run began with; give that file, or train in a new --workdir"
-            )
+            raise another_file(f"data.{name}={path}")
 
 
 def _scored_names(source: Source, wanted: str) -> dict[str, str]:

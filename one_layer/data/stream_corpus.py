@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Int32
 
-from one_layer.data.config import DataConfig
+from one_layer.data.config import DataConfig, another_file
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.preparation.store import Prepared, stored
-from one_layer.data.sources.plain_text import PlainParts, PlainText
+from one_layer.data.sources.plain_parts import PlainParts
+from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
@@ -138,9 +139,7 @@ def _check_files(config: DataConfig, saved: TextAssets) -> None:
     for name, (kept, read) in own.items():
         path = getattr(config, name)
         if path and Path(path).is_file() and read() != kept:
-            raise UserError(
-                f"data.{name}={path} is not the file that this run began with; give that file, or train in a new --workdir"
-            )
+            raise another_file(f"data.{name}={path}")
 
 
 def _split(config: DataConfig, of_unit: Unit, text: PlainText, masked: bool) -> Split:
@@ -178,7 +177,7 @@ def unigram_perplexity(counts: Int[np.ndarray, " types"], known: Int[np.ndarray,
 def _counts(of_unit: Unit, text: Stream) -> Int[np.ndarray, " types"]:
     """How often each token is in a text."""
     types = len(of_unit.vocabulary)
-    return np.sum([np.bincount(ids, minlength=types) for ids in text.chunks()], axis=0)
+    return sum((np.bincount(ids, minlength=types) for ids in text.chunks()), np.zeros(types, np.int64))
 
 
 def _describe(of_unit: Unit, name: str, counts: Int[np.ndarray, " types"]) -> str:

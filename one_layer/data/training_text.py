@@ -108,8 +108,8 @@ def _from_ids(
 ) -> Prepared:
     if vocabularies not in (None, source.vocabularies):
         raise UserError(
-            f"the dictionaries in {config.directory} are not those that the run began with; restore them, or train in a "
-            "new --workdir"
+            f"the dictionaries in {config.directory} are not those that this run, or the run of train.init_from, began with; restore "
+            "them, or train in a new --workdir without train.init_from"
         )
     assets = assets_of(config, reader, source.vocabularies, codes_of(config, None))
     return _for_training(config, reader, assets, *source.ids(source.train))

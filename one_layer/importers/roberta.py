@@ -43,10 +43,15 @@ def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "p
     """Returns the learned position embeddings of the file or folder `path`, float32 [positions, features].
 
     Rows are numbered as in RoBERTa and fairseq: a pad has position 1, which is its own id, and the first token has pad + 1 = 2.
-    Row 0 is never used, so the 514 rows of the published models are enough for 512 tokens.
+    Row 0 is never used, so the 514 rows of the published models are enough for 512 tokens. The vector of token type 0, which every
+    token here has, is added where the file has one; in the models of RoBERTa's authors it is 0.
     Raises: UserError that names the file, if it is missing or damaged, lacks this tensor, has another width or holds a NaN.
     """
-    return _read_tensor(_file(path), "position_embeddings", features)[0]
+    file = _file(path)
+    rows, _ = _read_tensor(file, "position_embeddings", features)
+    if _has_types(file):
+        rows += _read_tensor(file, "token_type_embeddings", features)[0][:1].sum(axis=0)
+    return rows
 
 
 def roberta_state(folder: str | Path) -> dict[str, Shaped[np.ndarray, "..."]]:
@@ -72,6 +77,11 @@ def _file(path: str | Path) -> Path:
     if not file.is_file():
         raise UserError(f"{file} does not exist; give RoBERTa's model.safetensors, or the folder that holds it")
     return file
+
+
+def _has_types(file: Path) -> bool:
+    with safe_open(file, framework="np") as tensors:
+        return any(name.endswith("embeddings.token_type_embeddings.weight") for name in tensors.keys())  # noqa: SIM118  # no mapping
 
 
 def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:

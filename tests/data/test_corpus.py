@@ -229,7 +229,9 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
         again = load(replace(config, bpe_codes=str(path)), corpus.vocabularies, corpus.codes)
         assert again.fingerprints() == corpus.fingerprints()
     codes.write_text("#version: 0.2\nu e\n")
-    with pytest.raises(UserError, match=r"data.bpe_codes=.*codes is not the file that this run began with"):
+    with pytest.raises(
+        UserError, match=r"data.bpe_codes=.*codes is not the file that this run, or the run of train.init_from, began"
+    ):
         load(config, corpus.vocabularies, corpus.codes)
 
 
@@ -241,6 +243,10 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
             "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds', 'labelled', 'plain', 'tfds_text' or 'enwik8'",
         ),
         ({"source": "text"}, "data.directory is empty"),
+        (
+            {"source": "text", "directory": "d", "source_language": "en", "target_language": "en_GB"},
+            "'en_GB' are one language",
+        ),
         ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
         ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),
         ({"bpe_merges": 5, "prepared": True}, "data.prepared"),

@@ -53,6 +53,26 @@ def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder
             assert stream_corpus.load(config(folder, train=train)).fingerprints() == own, train
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "*.txt", "valid": "v.txt"}, r"data.train='\*.txt' also matches .*v.txt, which is in data.valid"),
+        ({"train": "a.txt,t*", "tests": ("test", "t.gz")}, r"also matches .*t.gz, which is in data.tests"),
+        ({"train": "a.txt,?.txt"}, r"data.train='a.txt,\?.txt' names .*a.txt twice"),
+    ],
+)
+def test_a_pattern_takes_no_text_twice_and_none_that_is_scored(folder, changes, message):
+    """The scores would be those of text that the model knows."""
+    (folder / "v.txt").write_text("valid\n" * 9)
+    (folder / "t.gz").write_bytes(gzip.compress(b"test\n" * 9))
+    with pytest.raises(UserError, match=message):
+        stream_corpus.load(config(folder, **changes))
+
+
+def test_a_text_that_is_named_as_it_is_may_be_scored_too(folder):
+    assert len(stream_corpus.load(config(folder, train="a.txt", valid="a.txt")).valid) > 0
+
+
 @pytest.mark.parametrize("name", ["characters", "bpe"])
 def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, name):
     monkeypatch.setattr(plain_text, "_PIECE", 5)  # most pieces end inside a character
@@ -269,8 +289,20 @@ def test_other_merges_than_the_run_s_are_refused(folder):
     assert stream_corpus.load(chosen, saved).fingerprints() == first.fingerprints()
     lines = plain_merges(folder).splitlines()
     (folder / "merges.txt").write_text("".join(f"{line}\n" for line in lines[:-1]), "utf-8")
-    with pytest.raises(UserError, match=r"data\.bpe_codes=.*merges\.txt is not the file that this run began with"):
+    with pytest.raises(
+        UserError,
+        match=r"data\.bpe_codes=.*merges\.txt is not the file that this run, or the run of train.init_from, began",
+    ):
         stream_corpus.load(chosen, saved)
+
+
+@pytest.mark.parametrize("piece", [1, 5, 100])
+@pytest.mark.parametrize(("text", "place"), [(b"caf\xc3\xa9 \xff", 6), (b"a\xe2\x82", 1), (b"ab\xe2\x82 c", 2)])
+def test_the_byte_that_is_not_utf8_is_named_wherever_pieces_end(tmp_path, monkeypatch, piece, text, place):
+    monkeypatch.setattr(plain_text, "_PIECE", piece)
+    (tmp_path / "text").write_bytes(text)
+    with pytest.raises(UserError, match=rf": byte {place} is not UTF-8"):
+        "".join(PlainText((tmp_path / "text",)).characters())
 
 
 def test_a_masked_model_s_text_needs_a_line_that_is_not_blank(folder):

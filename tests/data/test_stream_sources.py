@@ -11,7 +11,7 @@ import tensorflow_datasets as tfds
 
 from one_layer.data import stream_corpus
 from one_layer.data.config import DataConfig
-from one_layer.data.sources import plain_text
+from one_layer.data.sources import plain_parts, plain_text
 from one_layer.errors import UserError
 from tests import tfds_sets
 from tests.data.test_stream import config
@@ -76,9 +76,9 @@ def test_a_data_set_without_such_a_text_is_refused(reviews, changes, message):
 
 def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
     parts = {"train": (0, 90), "valid": (90, 95), "test": (95, 100)}
-    assert {name: (first / 1e6, end / 1e6) for name, (first, end) in plain_text.ENWIK8.items()} == parts
-    monkeypatch.setattr(plain_text, "ENWIK8", parts)
-    monkeypatch.setattr(plain_text, "ENWIK8_BYTES", 100)
+    assert {name: (first / 1e6, end / 1e6) for name, (first, end) in plain_parts.ENWIK8.items()} == parts
+    monkeypatch.setattr(plain_parts, "ENWIK8", parts)
+    monkeypatch.setattr(plain_parts, "ENWIK8_BYTES", 100)
     chosen = DataConfig(source="enwik8", directory=str(tmp_path), block=4)
     with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
         archive.writestr("enwik8", bytes(range(100)))
@@ -90,6 +90,23 @@ def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
         UserError, match=r"data\.valid='test' has no effect with data\.source='enwik8', which has parts of its own"
     ):
         stream_corpus.load(dataclasses.replace(chosen, valid="test"))
-    monkeypatch.setattr(plain_text, "ENWIK8_BYTES", 101)
+    for method, flaw, message in (
+        (zipfile.ZIP_LZMA, b"\xff" * 4, "is not a whole compressed file"),
+        (zipfile.ZIP_STORED, None, r"cannot be unpacked \(That compression method is not supported\)"),
+    ):
+        with zipfile.ZipFile(tmp_path / "enwik8.zip", "w", method) as archive:
+            archive.writestr("enwik8", bytes(range(100)))
+        damaged = bytearray((tmp_path / "enwik8.zip").read_bytes())
+        if flaw:
+            damaged[40 : 40 + len(flaw)] = flaw
+        else:  # the method is stated twice
+            directory = damaged.index(b"PK\x01\x02")
+            damaged[8] = damaged[directory + 10] = 97
+        (tmp_path / "enwik8.zip").write_bytes(damaged)
+        with pytest.raises(UserError, match=message):
+            stream_corpus.load(chosen)
+    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
+        archive.writestr("enwik8", bytes(range(100)))
+    monkeypatch.setattr(plain_parts, "ENWIK8_BYTES", 101)
     with pytest.raises(UserError, match=r"has 100 bytes, but enwik8 has 101"):
         stream_corpus.load(chosen)

@@ -69,6 +69,12 @@ def test_positions_equal_the_file_s_rows(model):
     refused(r"position_embeddings\.weight is F32 \[10, 4\], but model\.d_model is 6", roberta_positions, model(), 6)
 
 
+def test_the_vector_of_the_one_type_of_tokens_is_a_part_of_every_position(model):
+    tables = {"position": normal(10), "token_type": normal(2)}
+    folder = model({f"embeddings.{name}_embeddings.weight": table for name, table in tables.items()})
+    np.testing.assert_array_equal(roberta_positions(folder, 4), normal(10) + normal(2)[0])
+
+
 def test_only_the_requested_tensor_is_read(model):
     """Other tensors in the file may have a type that NumPy lacks, or hold NaN."""
     broken = np.full((10, 4), np.nan, np.float32)

@@ -126,6 +126,17 @@ def test_labels_without_names_are_numbers_in_files_and_can_be_named(roberta, com
     assert evaluate(restore_run(workdir), "test", RunFolder(workdir))["test.tsv"]["texts"] == 2
 
 
+def test_labels_in_another_order_than_the_model_s_are_refused(roberta, command):
+    """Each output would get the name of another one."""
+    folder = roberta({**CLASSIFIER, "id2label": {"0": "Yes", "1": "NO"}}, "classifier")
+    with pytest.raises(
+        UserError, match=r"data\.labels='no,yes' stands for no, yes, but .* in the order Yes, NO; list them"
+    ):
+        command(folder, "--config.data.labels=no,yes", "--config.data.columns=text,label")
+    workdir = command(folder, "--config.data.labels=yes,no", "--config.data.columns=text,label")
+    assert restore_run(workdir).assets.target_vocabulary.tokens[4:] == ("yes", "no")
+
+
 def test_a_classifier_begins_with_the_encoder_and_the_embeddings(roberta, command, texts):
     folder = roberta()
     workdir = command(folder)

@@ -111,6 +111,13 @@ def test_an_interrupted_preparation_continues(tmp_path: Path, monkeypatch: pytes
             prepare(tmp_path, "out", archives)
     with pytest.raises(UserError, match=r"work holds unfinished work with merges=50, not 40; delete this folder"):
         prepare(tmp_path, "out", archives, merges=40)
+    options = tmp_path / "out/work/options.json"
+    options.write_text(json.dumps(json.loads(options.read_text()) | {"colour": "red"}))
+    with pytest.raises(UserError, match=r"work holds unfinished work with colour=red, not None; delete this folder"):
+        prepare(tmp_path, "out", archives)
+    options.write_text(
+        json.dumps({name: value for name, value in json.loads(options.read_text()).items() if name != "colour"})
+    )
     with pytest.raises(KeyboardInterrupt):
         prepare(tmp_path, "out", archives)
     monkeypatch.setattr(bpe_learning, "_Learner", None)  # must not be needed again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
@@ -56,10 +57,15 @@ class HeldOut(Source):
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """All pairs of the training text. Raises: UserError if its sides have unequal numbers of lines."""
-        for source, target in zip_longest(*self._whole.lines(self.train)):
+        for source, target in zip_longest(*self._lines):
             if source is None or target is None:
                 self._whole.read(self.train)  # raises the error about the counts
             yield source, target
+
+    @cached_property
+    def _lines(self) -> ManyPairs:
+        # Asked for once, and read for each side of each part: a data set of TFDS is copied for it.
+        return self._whole.lines(self.train)
 
     def _describe(self) -> str:
         parts = " and ".join(self._taken)

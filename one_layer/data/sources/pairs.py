@@ -115,7 +115,12 @@ class TfdsSplits(Source):
     def lines(self, name: str) -> ManyPairs:
         sides = Spill(), Spill()
         for records in chunks(self._records.stream(name, self._languages), _RECORDS):
-            for side, texts in zip(sides, zip(*records, strict=True), strict=True):
+            for side, language, texts in zip(sides, self._languages, zip(*records, strict=True), strict=True):
+                if not all(isinstance(text, str) for text in texts):
+                    raise UserError(
+                        f"{self._config.tfds_name}, split {name}: the field {language!r} is no text; data.source_language and "
+                        "data.target_language name the fields of the two sides, and data.labels makes the second one labels"
+                    )
                 side.write(map(one_line, texts))
         return sides
 

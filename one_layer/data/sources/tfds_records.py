@@ -87,8 +87,8 @@ class TfdsRecords:
         return files
 
     def labels(self, field: str) -> tuple[str, ...]:
-        """Returns the names of a field's classes, in the order of their numbers."""
-        return tuple(self._builder.info.features[field].names)
+        """Returns the names of a field's classes, in the order of their numbers; none for a field that is no label."""
+        return tuple(getattr(self._builder.info.features[field], "names", None) or ())
 
     def _how(self) -> str:
         return (

@@ -1,4 +1,5 @@
-"""Learns byte pair encodings from word counts in little memory. The merges are the same as subword-nmt's.
+"""Learns byte pair encodings from word counts in little memory. The merges are the same as subword-nmt's, but where words
+have white space inside them, such as a no-break space (U+00A0), at which subword-nmt would cut them.
 
 Source: Sennrich et al. 2016 (arXiv 1508.07909), section 3.2. subword-nmt keeps a dictionary of words for every pair of symbols,
 which takes several gigabytes for the three million words of WMT14. Here all words are one array of symbols. The positions of a

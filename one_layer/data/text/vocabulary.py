@@ -66,6 +66,10 @@ class Vocabulary:
         """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
         counter = {token: count for token, count in counts.items() if token not in SPECIALS}
         kept = sorted(((token, count) for token, count in counter.items() if count >= min_count), key=_rank)
+        if not counter:
+            raise UserError(
+                "a side of the training text has no tokens: its lines are empty; give the files of another text"
+            )
         if not kept:
             raise UserError(f"no token occurs at least min_count={min_count} times; lower min_count or give more text")
         tokens, numbers = zip(*kept, strict=True)

@@ -141,7 +141,10 @@ def test_files_that_do_not_fit_together_are_refused(folder: Path) -> None:
         load(fairseq(folder, tests=("news",)))
     with pytest.raises(UserError, match=r"dict\.fr\.txt does not exist"):
         load(fairseq(folder, target_language="fr"))
-    with pytest.raises(UserError, match=r"the dictionaries in .* are not those that the run began with"):
+    with pytest.raises(
+        UserError,
+        match=r"the dictionaries in .* are not those that this run, or the run of train.init_from, began with",
+    ):
         load(fairseq(folder), (Vocabulary.build(["a"]),) * 2)
     write_mapped(folder / "valid.de-en.en", SENTENCES)
     with pytest.raises(UserError, match=r"valid\.de-en\.de\.idx has 2 sentences, but .*valid\.de-en\.en\.idx has 3"):

@@ -9,7 +9,7 @@ import pytest
 
 from one_layer.data.config import DataConfig
 from one_layer.data.reader import ParallelReader
-from one_layer.data.sources.pairs import Source
+from one_layer.data.sources.pairs import Source, TableFiles
 from one_layer.errors import UserError
 from one_layer.tasks import TASKS
 
@@ -86,6 +86,14 @@ def test_parallel_files_too(tmp_path: Path) -> None:
     (tmp_path / "train.en").write_text("short\n")
     with pytest.raises(UserError, match=r"train.de has 1,000 lines, but .*train.en has 1"):
         ParallelReader().open(config).read("valid")
+
+
+def test_the_whole_text_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set of TFDS is unpacked for it."""
+    source, asked = opened(tmp_path, PAIRS), []
+    of_table = TableFiles.lines
+    monkeypatch.setattr(TableFiles, "lines", lambda self, name: asked.append(name) or of_table(self, name))
+    assert parts(source) == parts(source) and asked == ["all.tsv"]
 
 
 def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:

@@ -99,6 +99,20 @@ def test_labels_are_read_as_numbers(tmp_path: Path) -> None:
         tmp_path, "tiny_labels", features, {"train": [{"text": "ü", "label": "yes"}, {"text": "", "label": 0}]}
     )
     records = TfdsRecords("tiny_labels", str(tmp_path))
+    assert records.labels("text") == ()
+    with pytest.raises(
+        UserError, match=r"tiny_labels, split train: the field 'label' is no text; .* data\.labels makes"
+    ):
+        load(
+            config(
+                tmp_path,
+                tfds_name="tiny_labels",
+                valid="train",
+                tests=(),
+                source_language="text",
+                target_language="label",
+            )
+        )
     assert records.labels("label") == ("no", "yes")
     assert sorted(zip(*records.read("train", ("text", "label")), strict=True)) == [("", 0), ("ü", 1)]
 

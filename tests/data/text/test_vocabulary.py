@@ -25,6 +25,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("vocabulary")
 
 
+def test_a_text_without_tokens_is_told_from_one_whose_tokens_are_rare() -> None:
+    with pytest.raises(UserError, match="a side of the training text has no tokens: its lines are empty"):
+        Vocabulary.build(["", " "])
+    with pytest.raises(UserError, match="no token occurs at least min_count=2 times; lower min_count"):
+        Vocabulary.build(["a b"], min_count=2)
+
+
 @given(TOKENS)
 def test_every_token_survives_encoding_and_the_file(folder: Path, tokens: list[str]) -> None:
     line = " ".join(tokens)

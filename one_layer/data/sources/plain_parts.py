@@ -1,0 +1,135 @@
+"""The parts of a corpus of plain text: which files, or which bytes of them, are for training, for validation and for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from glob import glob
+from pathlib import Path
+
+from one_layer.data.config import HELD_OUT, DataConfig
+from one_layer.data.sources.plain_text import PlainText, TfdsText
+from one_layer.data.text.lines import MissingPart, existing_file
+from one_layer.errors import UserError
+
+# The standard split of enwik8, in bytes (Mahoney's Large Text Compression Benchmark; Al-Rfou et al. 2019, arXiv 1808.04444).
+ENWIK8 = {"train": (0, 90_000_000), "valid": (90_000_000, 95_000_000), "test": (95_000_000, 100_000_000)}
+ENWIK8_BYTES = 100_000_000
+
+
+class PlainParts:
+    """The parts of a corpus of plain text: files of their own, held-out ends of the training text, or enwik8's.
+
+    With `data.held_out`, the last two such shares of the training text are `valid` and `test`, by position, as in enwik8. Their ends are
+    at whole characters unless the unit is the byte. `lines`: the text is read in lines, which are whole characters whatever the unit.
+    """
+
+    def __init__(self, config: DataConfig, lines: bool = False) -> None:
+        self._config, self._at_characters = config, lines or config.unit != "bytes"
+        self.report: list[str] = []
+        config.check_parts()
+        self.train, self.valid, self.tests = _names(config)
+
+    def part(self, name: str) -> PlainText:
+        """The text of a part. Raises: UserError for missing, empty or unfit files."""
+        config = self._config
+        if config.source == "enwik8":
+            whole = PlainText((_enwik8(Path(config.directory)),))
+            if whole.size != ENWIK8_BYTES:
+                raise UserError(
+                    f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "
+                    "read another text with data.source=plain"
+                )
+            return whole.part(*ENWIK8[name], at_characters=self._at_characters)
+        if not config.held_out or name not in (config.train, *HELD_OUT):
+            return self._files(name)
+        whole = self._files(config.train)
+        share = int(whole.size * config.held_out)
+        cuts = {"valid": (whole.size - 2 * share, whole.size - share), "test": (whole.size - share, whole.size)}
+        return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=self._at_characters)
+
+    def _files(self, name: str) -> PlainText:
+        config = self._config
+        if config.source == "tfds_text":
+            return _not_empty(
+                PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
+            )
+        found = self._found(name)
+        if twice := next((path for path, times in Counter(found).items() if times > 1), None):
+            raise UserError(
+                f"data.{self._key(name)}={name!r:.200} names {twice} twice; give names and patterns without a file in common"
+            )
+        if name == config.train and _has_pattern(name):
+            self._check_not_scored(found)
+        return _not_empty(PlainText(tuple(found)))
+
+    def _found(self, name: str) -> list[Path]:
+        """The files of a part. Raises: UserError for an empty name, a missing file and a pattern that matches nothing."""
+        folder, found = Path(self._config.directory), []
+        for each in map(str.strip, name.split(",")):
+            if not each:
+                raise UserError(
+                    f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
+                )
+            if _has_pattern(each):
+                # Unlike Path.glob, this takes absolute patterns and `**.txt`.
+                paths = {folder / path for path in glob(each, root_dir=folder, recursive=True, include_hidden=True)}
+                matching = sorted(path for path in paths if path.is_file())
+                if not matching:
+                    raise UserError(f"no file in {folder} matches {each!r:.200}; correct data.{self._key(name)}")
+                found += matching
+            else:
+                found.append(self._existing(name, folder / each))
+        return found
+
+    def _check_not_scored(self, found: list[Path]) -> None:
+        """Raises: UserError if a pattern for the training text also matches a file of the validation or a test set."""
+        config = self._config
+        for name in (config.valid, *config.tests):
+            if name in config.parts_held_out:
+                continue
+            try:
+                scored = self._found(name)
+            except UserError:
+                continue  # what is wrong with it is told where it is read
+            if shared := sorted({*found} & {*scored}):
+                raise UserError(
+                    f"data.train={config.train!r:.200} also matches {shared[0]}, which is in data.{self._key(name)}: give names or a "
+                    "pattern that leave it out"
+                )
+
+    def _existing(self, name: str, path: Path) -> Path:
+        try:
+            return existing_file(path)
+        except UserError as error:
+            if name == self._config.train:
+                raise
+            taken = "makes the last 10 % of the training text the parts valid and test"
+            raise MissingPart.of(error, name, taken) from None
+
+    def _key(self, name: str) -> str:
+        config = self._config
+        return "train" if name == config.train else "valid" if name == config.valid else "tests"
+
+
+def _has_pattern(name: str) -> bool:
+    return any(letter in name for letter in "*?[")
+
+
+def _not_empty(text: PlainText) -> PlainText:
+    if not next(text.pieces(), b""):
+        raise UserError(f"{text} is empty; give a text with at least one byte")
+    return text
+
+
+def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
+    if config.held_out and not config.parts_held_out:
+        raise UserError(
+            f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is one of its "
+            "parts, which are named valid and test; give these names, or leave data.held_out out"
+        )
+    return config.train, config.valid, config.tests
+
+
+def _enwik8(folder: Path) -> Path:
+    zipped = folder / "enwik8.zip"
+    return zipped if zipped.is_file() else existing_file(folder / "enwik8")
