@@ -119,7 +119,8 @@ def _train() -> None:
     try:
         train(resolve(options.CONFIG.value.to_dict()), folder.path, overrides)
     except Diverged as error:
-        raise UserError(f"{error}: {shlex.join([sys.executable, *sys.argv])}") from None
+        program = ["-m", "one_layer"] if Path(sys.argv[0]).name == Path(__file__).name else sys.argv[:1]
+        raise UserError(f"{error}: {shlex.join([sys.executable, *program, *sys.argv[1:]])}") from None
 
 
 def _ticket() -> None:

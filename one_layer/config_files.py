@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from one_layer.errors import UserError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -41,12 +43,18 @@ def resolved(argument: str) -> str:
 
 
 def keys(values: dict[str, Any] | None = None) -> str:
-    """Every key of configs/common.py with its comment and its value in `values` (nested plain values); by default, its default."""
+    """Every key of configs/common.py with its comment and its value in `values` (nested plain values); by default, its default.
+
+    Raises: UserError if `values` lacks a section.
+    """
     if values is None:
         values = importlib.import_module("configs.common").get_config().to_dict()
     comments = _comments((folder() / "common.py").read_text("utf-8"))
+    sections = dict.fromkeys(key.partition(".")[0] for key in comments)  # in the order of the file
+    if missing := [section for section in sections if section not in values]:
+        raise UserError(f"the config lacks {missing[0]!r}; start from configs/common.py")
     entries = []
-    for section in dict.fromkeys(key.partition(".")[0] for key in comments):  # in the order of the file
+    for section in sections:
         held = values[section] if isinstance(values[section], dict) else {"": values[section]}
         order = list(comments)
         named = {f"{section}.{name}" if name else section: value for name, value in held.items()}

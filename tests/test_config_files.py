@@ -10,6 +10,7 @@ import pytest
 
 from configs import common, text
 from one_layer import config_files
+from one_layer.errors import UserError
 from one_layer.runs.records import flatten
 from tests import ROOT
 
@@ -62,6 +63,13 @@ def test_every_key_is_listed_with_its_comment_and_value():
         < changed.index("--config.data.tests=")
         < changed.index("--config.optim.lr=")
     )
+
+
+def test_a_config_without_one_of_the_sections_is_named():
+    values = common.get_config().to_dict()
+    del values["optim"]
+    with pytest.raises(UserError, match=r"the config lacks 'optim'; start from configs/common\.py"):
+        config_files.keys(values)
 
 
 def test_no_comment_of_a_key_is_lost():

@@ -10,6 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from launch.sweeps.plan import Run
 from launch.sweeps.progress import progress, scores
@@ -62,7 +63,7 @@ class Display:
         runs = sorted(self._queue.plan.runs, key=lambda run: _STATES.index(states[run.name]))
         room = max(self._console.height - 6, 3)
         for run in runs[:room]:
-            table.add_row(run.name, states[run.name], *self._cells(run))
+            table.add_row(*map(Text, (run.name, states[run.name], *self._cells(run))))  # no markup: [a] is [a]
         if len(runs) > room:
             table.add_row(f"and {len(runs) - room} more", "", "", "", "")
         return table

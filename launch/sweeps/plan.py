@@ -116,6 +116,11 @@ def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
                 f"the sweep {sweep or 'of ' + file} holds {run!r:.100}, which is no run: a sweep is a list of overrides; "
                 "vary, product and chain of configs/sweeps.py make and join such lists"
             )
+        if not isinstance(run.get(ARGUMENT, ""), str):
+            raise UserError(
+                f"the sweep {sweep or 'of ' + file} gives {ARGUMENT} the value {run[ARGUMENT]!r:.100}, which is no text; it is the "
+                "argument of get_config, for instance dense"
+            )
     return [{key: _plain(value) for key, value in run.items()} for run in runs]
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import submitit
+from submitit.core.utils import FailedJobError
 from submitit.helpers import Checkpointable, DelayedSubmission
 
 from launch.sweeps.jobs import Job, log_file, problem
@@ -33,6 +34,7 @@ from one_layer.runs.paths import RunPaths, read_object
 
 _CODE = ("main.py", "configs", "launch", "one_layer")
 _RAISED = "RuntimeError: "
+_AS_OFTEN_AS_NEEDED = 10**6  # times that a job whose time is over is queued again; submitit would do it three times
 _NEW = 60.0  # seconds in which the accounting need not know a job yet
 _SHARED = ("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node")
 
@@ -63,7 +65,7 @@ class Command(Checkpointable):
 
 
 class SlurmLauncher:
-    """Submits runs as an array of jobs, of which at most `parallel` work at the same time.
+    """Submits the runs that can begin as an array of jobs, of which at most `parallel` work at the same time.
 
     `options` are KEY=VALUE for submitit, or for sbatch by its own names. Raises: UserError where no SLURM is found, and for options
     that are unknown.
@@ -76,7 +78,9 @@ class SlurmLauncher:
         self._record, self._folder = workdir / "slurm.json", workdir / "slurm"
         logging.getLogger("submitit").setLevel(logging.ERROR)
         try:
-            self._executor = submitit.AutoExecutor(folder=self._folder, cluster="slurm")
+            self._executor = submitit.AutoExecutor(
+                folder=self._folder, cluster="slurm", slurm_max_num_timeout=_AS_OFTEN_AS_NEEDED
+            )
             self._executor.update_parameters(
                 **{"name": workdir.name, **_parameters(options)}, slurm_array_parallelism=parallel
             )
@@ -84,7 +88,7 @@ class SlurmLauncher:
             raise UserError(f"--launcher=slurm: {' '.join(str(error).split())}") from None
 
     def choose(self, ready: list[Run], working: int) -> list[Run]:
-        """All of them: the array keeps to `parallel`."""
+        """All of them: each array keeps to `parallel` by itself, also when nobody watches any more."""
         return ready
 
     def start(self, runs: list[Run]) -> list[Job]:
@@ -100,11 +104,12 @@ class SlurmLauncher:
             # The jobs' relative paths are those of this command; modules come from the copy.
             setup = [f"cd {shlex.quote(str(Path.cwd()))}", f"export PYTHONPATH={shlex.quote(str(code))}"]
             self._executor.update_parameters(slurm_setup=setup)
-            with self._executor.batch():
-                sent = [
-                    self._executor.submit(Command(_words(run, self._root, code), log_file(run).absolute()))
-                    for run in new
-                ]
+            commands = [Command(_words(run, self._root, code), log_file(run).absolute()) for run in new]
+            try:
+                with self._executor.batch():
+                    sent = [self._executor.submit(command) for command in commands]
+            except FailedJobError as error:  # what sbatch said
+                raise UserError(f"--launcher=slurm: {' '.join(str(error).split())}") from None
             jobs |= {run.name: job for run, job in zip(new, sent, strict=True)}
             ids = {name: job.job_id for name, job in jobs.items()}
             write_atomically(self._record, json.dumps({**submitted, **ids}, indent=1) + "\n")

@@ -100,8 +100,11 @@ def read_runs(pattern: str) -> list[Record]:
 
 
 def alike_in_time(records: Iterable[Record]) -> bool:
-    """Whether seconds of runs can be compared: those of one device, and of populations of one size."""
-    return len({(record.result.get("device"), record.result.get("members", 1)) for record in records}) == 1
+    """Whether seconds of runs can be compared: those of as many devices of one kind, and of populations of one size."""
+    kinds = {
+        tuple(record.result.get(*each) for each in (("device",), ("devices", 1), ("members", 1))) for record in records
+    }
+    return len(kinds) == 1
 
 
 def _holds_anything(path: Path) -> bool:

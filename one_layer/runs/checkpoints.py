@@ -242,6 +242,11 @@ class Checkpoints:
         try:
             return self._manager.restore(step, args=items)
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
+            if not (self.folder / str(step)).exists():
+                raise UserError(
+                    f"the checkpoint of step {step} in {self.folder} was removed while it was read, as a run that still trains does; give "
+                    "the same command again"
+                ) from None
             raise self._damaged(step, f"{type(error).__name__}: {_cause(error)}") from None
 
 

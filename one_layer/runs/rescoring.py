@@ -49,6 +49,8 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
                 f"evaluation.*, mesh.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
             )
     model = without_layers(model, overrides)
+    if not isinstance(config.get("evaluation"), dict):
+        raise UserError("the config lacks the section 'evaluation'; start from configs/common.py")
     settings = task_settings(model.task, config["evaluation"])
     own, now = vars(model.settings), vars(settings)
     if others := ", ".join(f"{name}={now[name]} and not {own[name]}" for name in now if now[name] != own[name]):

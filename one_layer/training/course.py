@@ -45,7 +45,7 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
         return
     folder, progress = trainer.folder, trainer.progress
     log.info("curves: %s, or pip install tensorboard && tensorboard --logdir=%s", folder.curves_file, folder)
-    with closing(log_of(folder, progress.step)) as lines:
+    with closing(log_of(folder, progress.step, progress.step in progress.evaluated)) as lines:
         under_way = _Course(trainer, interruption, lines)
         while not trainer.over:
             yield from under_way.interval()
@@ -108,7 +108,7 @@ class _Course:
         next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
         end = progress.step if trainer.unevaluated else min(next_evaluation, trainer.updates)
         if end > progress.step:
-            progress.share(trainer.members)
+            progress.trains(trainer.members, *trainer.trains_on)
         of_line = progress.seconds, progress.meter, self._line
         meter = Meter(self._log, trainer.schedule, run.train.log_every, *of_line, trainer.clock)
         pending: list[tuple[int, dict[str, Any]]] = []

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import resource
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import jax
@@ -28,7 +28,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 
 _FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
-_CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_CGROUPS = Path("/sys/fs/cgroup")
 _MEND = {
     "state": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
     "gradients": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
@@ -107,8 +107,30 @@ def memory_limit() -> int:
     if "bytes_limit" in statistics:
         return int(statistics["bytes_limit"]) * jax.device_count()
     own, _ = resource.getrlimit(resource.RLIMIT_AS)
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_group_limits(map(Path, _CGROUPS))]
+    limits = [
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        *_group_limits(_group_files(_own_groups(), _CGROUPS)),
+    ]
     return min(limits if own == resource.RLIM_INFINITY else [*limits, own]) * jax.process_count()
+
+
+def _own_groups() -> str:
+    try:
+        return Path("/proc/self/cgroup").read_text()
+    except OSError:  # not Linux
+        return ""
+
+
+def _group_files(groups: str, root: Path) -> Iterator[Path]:
+    """The files with the limits of this process's control group and of those that it is in. `groups`: the lines of /proc/self/cgroup."""
+    for line in groups.splitlines() or ["0::/"]:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory"):  # version 2, or version 1's group for memory
+            base, name = (root, "memory.max") if not controllers else (root / "memory", "memory.limit_in_bytes")
+            group = base / path.lstrip(
+                "/"
+            )  # within a container, the path may be that of the host: its folders are then not there
+            yield from (each / name for each in (group, *group.parents) if each.is_relative_to(base))
 
 
 def _group_limits(files: Iterable[Path]) -> list[int]:

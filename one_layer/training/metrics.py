@@ -20,11 +20,16 @@ from one_layer.runs.paths import read_metrics
 class MetricsLog:
     """`metrics.jsonl`, with one object per line that has `step` and `seconds`, and TensorBoard events beside it.
 
-    When a run is resumed, the lines after the step of the restored checkpoint are deleted: they will be written again.
+    When a run is resumed, the lines that will be written again are deleted: those after the step of the restored checkpoint and,
+    if the checkpoint was saved before the evaluation of its step (`evaluated` is False), that evaluation's line.
     """
 
-    def __init__(self, folder: RunFolder, step: int) -> None:
-        kept = [line for line in read_metrics(folder.metrics_file) if line["step"] <= step]
+    def __init__(self, folder: RunFolder, step: int, evaluated: bool = True) -> None:
+        kept = [
+            line
+            for line in read_metrics(folder.metrics_file)
+            if line["step"] < step or (line["step"] == step and (evaluated or "valid/nll" not in line))
+        ]
         write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
         self._file = folder.metrics_file.open("a", encoding="utf-8")
         self._board = _Board(folder.tensorboard, step + 1)
@@ -60,9 +65,9 @@ class NoLog(MetricsLog):
         """Does nothing."""
 
 
-def log_of(folder: RunFolder, step: int) -> MetricsLog:
-    """The log of a run that is at update `step`."""
-    return MetricsLog(folder, step) if folder.writes else NoLog()
+def log_of(folder: RunFolder, step: int, evaluated: bool) -> MetricsLog:
+    """The log of a run that is at update `step`, which has been `evaluated` or not."""
+    return MetricsLog(folder, step, evaluated) if folder.writes else NoLog()
 
 
 class _Board:

@@ -16,7 +16,7 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
       width 128, 1e-3 at 512). docs/results.md has the measurements, for random weights of the scale that `configs/text.py` gives them.
       The length of the run has no part in it.
     - `optim.warmup` is a twentieth of the updates, but at most 4,000.
-    - `train.evaluate_every` is an epoch, but a run is evaluated at least 10 times and at most 20 times.
+    - `train.evaluate_every` is an epoch, but a run of 10 updates or more is evaluated at least 10 times and at most 20 times.
 
     """
     updates = total_updates(run.train, epoch_updates)
@@ -29,7 +29,7 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
         ),
         "optim.warmup": (min(4000, max(1, updates // 20)), "a twentieth of the updates, at most 4,000"),
         "train.evaluate_every": (
-            max(1, updates // 20, min(epoch_updates, updates // 10)),
+            max(1, -(-updates // 20), min(epoch_updates, updates // 10)),
             "an epoch, but 10 to 20 times in a run",
         ),
     }

@@ -22,9 +22,13 @@ class Progress:
     text: dict[str, str] = field(default_factory=dict)  # fingerprints of the ids of the training and validation text
     evaluated: list[int] = field(default_factory=list)  # the updates of all evaluations on the validation set
     meter: dict[str, Any] = field(default_factory=dict)  # the unfinished line of metrics, and counts of skipped updates
-    members: list[list[int]] = field(
+    members: list[list[Any]] = field(
         default_factory=list
-    )  # [update, number]: from it on, so many runs shared the device
+    )  # [update, number]: from it on, so many runs shared the devices
+    devices: list[list[Any]] = field(
+        default_factory=list
+    )  # [update, [kind, number]]: from it on, so many devices of that kind trained
+    commit: str | None = None  # of the code that did the last update, where it is known
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
@@ -32,10 +36,15 @@ class Progress:
         """The updates that were not applied, because their loss or gradient was not finite."""
         return int(self.meter.get("skipped", 0))
 
-    def share(self, members: int) -> None:
-        """Notes that so many runs share the device in the updates that follow."""
-        before = [each for each in self.members if each[0] < self.step]  # nothing was trained since the others
-        self.members = before if before and before[-1][1] == members else [*before, [self.step, members]]
+    def trains(self, members: int, devices: list[Any], commit: str | None) -> None:
+        """Notes what does the updates that follow: how many runs share the devices, their kind and number, and the code's commit."""
+        self.members = self._noted(self.members, members)
+        self.devices = self._noted(self.devices, devices)
+        self.commit = commit
+
+    def _noted(self, history: list[list[Any]], value: Any) -> list[list[Any]]:
+        before = [each for each in history if each[0] < self.step]  # nothing was trained since the others
+        return before if before and before[-1][1] == value else [*before, [self.step, value]]
 
     @property
     def shared(self) -> int | str | None:
@@ -46,3 +55,10 @@ class Progress:
         if len(self.members) == 1:
             return self.members[0][1]
         return ", ".join(f"{number} from update {step}" for step, number in self.members) or None
+
+    @property
+    def device(self) -> str | None:
+        """The kind of the devices that trained; in words if they changed, as `shared`. None if an earlier version trained."""
+        if len(self.devices) == 1:
+            return str(self.devices[0][1][0])
+        return ", ".join(f"{number} x {kind} from update {step}" for step, (kind, number) in self.devices) or None

@@ -89,11 +89,11 @@ def write(
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),
-        "device": jax.devices()[0].device_kind,
-        "devices": jax.device_count(),
+        "device": progress.device or jax.devices()[0].device_kind,
+        "devices": progress.devices[-1][1][1] if progress.devices else jax.device_count(),
         "members": members,
         "jax": jax.__version__,
-        "commit": commit(),
+        "commit": progress.commit or commit(),
         "started": progress.started,
     }
     folder.write_result(result)

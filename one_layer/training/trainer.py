@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import jax
+
 from one_layer.data.corpus import Corpus
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
+from one_layer.runs.commit import commit
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.protocol import Validator
@@ -47,6 +50,7 @@ class Trainer:
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()
         self.clock, self.members = Clock(), 1  # members: how many runs share the device
+        self.trains_on = [jax.devices()[0].device_kind, jax.device_count()], commit()
 
     def begun(self) -> Any:
         """The variables before the first update."""

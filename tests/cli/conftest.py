@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import grain  # noqa: F401  # it defines flags when it is imported; flagsaver would remove those that came while it was at work
 import pytest
 from absl.testing import flagsaver
 
@@ -20,8 +21,8 @@ def cli(monkeypatch, capsys):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", os.environ.get("JAX_COMPILATION_CACHE_DIR", ""))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["main.py", *map(str, arguments)])
+    def call(*arguments, program="main.py"):
+        monkeypatch.setattr(sys, "argv", [program, *map(str, arguments)])
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as caught:
             main.run()
         return (caught.value.code, *capsys.readouterr())

@@ -47,6 +47,7 @@ def sweep(name="small"):
         "generated": ({"seed": seed} for seed in (1, 2)),
         "one": 5,
         "keyless": [{1: 2}],
+        "argument": [{"config": 1}],
         "nothing": vary("model.keep", None),
         "open": vary("optim.warmup", None, 5),
         "numpy": product(vary("seed", *np.arange(1, 3)), vary("model.keep", *np.array([0.25, 0.5]))),

@@ -265,7 +265,7 @@ def test_the_table_shows_every_state(planned, tmp_path):
     plan = planned("grown")
     queue = Queue(plan, LocalLauncher(PROGRAM, 1))
     queue.states |= {"default": "running", "seed=2": "failed", "keep=0.3": "finished"}
-    queue.problems["seed=2"] = "training has diverged"
+    queue.problems["seed=2"] = "training has diverged: [/tmp/data] is [a, b]"
     (tmp_path / "runs" / "default").mkdir(parents=True)
     (tmp_path / "runs" / "default" / "metrics.jsonl").write_text('{"step": 4, "seconds": 20.0, "valid/nll": 1.5}\n')
     (tmp_path / "runs" / "keep=0.3").mkdir()
@@ -278,7 +278,7 @@ def test_the_table_shows_every_state(planned, tmp_path):
         "4 of 10",
         "valid/nll 1.5",
         "30 s",
-        "diverged",
+        "diverged: [/tmp/data] is [a, b]",  # no markup
         "test bleu_tokenized 30",
     ):
         assert words in text

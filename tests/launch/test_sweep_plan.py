@@ -30,6 +30,7 @@ from one_layer.errors import UserError
         ("empty", [], "has no runs"),
         ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
         ("one", [], r"holds 5, which is no run"),
+        ("argument", [], r"gives config the value 1, which is no text; it is the argument of get_config"),
         ("keyless", [], r"holds \{1: 2\}, which is no run"),
         (
             "mutual",

@@ -200,6 +200,24 @@ def test_a_missing_step_is_named_with_those_there_are(folder):
     checkpoints.close()
 
 
+def test_one_that_is_removed_while_it_is_read_is_not_called_damaged(folder, tmp_path, monkeypatch):
+    """A run that still trains removes its older checkpoints."""
+    shutil.copytree(folder, tmp_path / "run")
+    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints", read_only=True)
+    restore = checkpoints._manager.restore
+
+    def late(step, **given):
+        shutil.rmtree(tmp_path / "run" / "checkpoints" / str(step))
+        return restore(step, **given)
+
+    monkeypatch.setattr(checkpoints._manager, "restore", late)
+    with pytest.raises(
+        UserError, match=r"checkpoint of step 6 in .* was removed while it was read, .* the same command again$"
+    ):
+        checkpoints.restore(6, params=trees()[0])
+    checkpoints.close()
+
+
 def test_an_empty_folder(tmp_path):
     checkpoints = Checkpoints(tmp_path / "run" / "checkpoints", read_only=True)
     assert checkpoints.last() is None and checkpoints.best() is None and checkpoints.steps() == []

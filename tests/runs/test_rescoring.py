@@ -64,6 +64,8 @@ def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
     others = {"seed": 1, "step": 1, "assets": fuzz_tickets.assets(TINY), "variables": {}, "source": "best"}
     model = CausalLanguageModel(**settings, **others, trained_with=run.raw)
     assert rescored(model, {"evaluation": {"stride": 32}}, {}).settings.stride == 32
+    with pytest.raises(UserError, match=r"the config lacks the section 'evaluation'; start from configs/common\.py"):
+        rescored(model, {"model": {}}, {})
     for config in ({"evaluation": {"stride": 64}}, common.get_config().to_dict()):
         with pytest.raises(UserError, match=r"evaluation\.stride is \d+, but data\.block is 32.*; give at most 32"):
             rescored(model, config, {})

@@ -72,6 +72,18 @@ def test_lines_after_the_restored_step_are_dropped(tmp_path, restored):
     assert read_metrics(tmp_path / "cut" / "metrics.jsonl") == read_metrics(tmp_path / "whole" / "metrics.jsonl")
 
 
+@pytest.mark.parametrize("evaluated", [True, False])
+def test_an_evaluation_that_will_be_done_again_is_dropped(tmp_path, evaluated):
+    """Its line was written, but the checkpoint with its score was not: the restored one was saved when a signal stopped the evaluation."""
+    log = MetricsLog(RunFolder(tmp_path), 0)
+    for step, values in ((4, {"valid/nll": 2.0}), (8, {"train/loss": 1.0}), (8, {"valid/nll": 1.5})):
+        log.write(step, 1.0, values)
+    log.close()
+    MetricsLog(RunFolder(tmp_path), 8, evaluated).close()
+    assert len(read_metrics(tmp_path / "metrics.jsonl")) == 2 + evaluated
+    assert sum("valid/nll" in line for line in read_metrics(tmp_path / "metrics.jsonl")) == 1 + evaluated
+
+
 @pytest.mark.parametrize("cut", [1, 10, 40])
 def test_a_last_line_cut_short_is_left_out(tmp_path, cut):
     written(tmp_path, [1, 2, 3])

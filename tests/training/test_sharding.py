@@ -16,7 +16,7 @@ import pytest
 from one_layer.data.batches import TrainingBatches
 from one_layer.errors import UserError
 from one_layer.models.sharding import Devices
-from one_layer.training.memory import memory_limit
+from one_layer.training.memory import _group_files, _group_limits, memory_limit
 from tests import ROOT, tiny, tiny_runs
 
 MESHES = ("data", "model", "mixed")
@@ -110,6 +110,23 @@ def test_a_run_may_take_the_memory_of_all_accelerators(monkeypatch):
     monkeypatch.setattr(jax, "local_devices", lambda: [accelerator])
     monkeypatch.setattr(jax, "device_count", lambda: 8)
     assert memory_limit() == 800
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "expected"),
+    [
+        ("0::/job/step\n", {"job/memory.max": "500", "job/step/memory.max": "max", "memory.max": "900"}, [500, 900]),
+        ("0::/job/step\n", {"job/step/memory.max": "70"}, [70]),
+        ("0::/host/path\n", {"memory.max": "900"}, [900]),  # in a container, which sees its own group alone
+        ("4:cpu:/job\n2:memory:/job\n", {"memory/job/memory.limit_in_bytes": "60", "job/memory.max": "5"}, [60]),
+        ("", {"memory.max": "900"}, [900]),
+    ],
+)
+def test_the_limits_of_the_own_control_group_and_of_those_above_it_count(tmp_path, groups, limits, expected):
+    for name, limit in limits.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{limit}\n")
+    assert _group_limits(_group_files(groups, tmp_path)) == expected
 
 
 @pytest.mark.parametrize(

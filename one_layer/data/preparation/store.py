@@ -101,7 +101,8 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
     If several processes make the same folder at the same time, the first to finish wins. Raises: UserError if writing fails.
     """
     is_new = not folder.parent.exists()
-    _temporary(folder).rmdir()  # a folder that cannot be written to is reported before hours of work
+    with suppress(FileNotFoundError):  # another process took it for a leftover
+        _temporary(folder).rmdir()  # a folder that cannot be written to is reported before hours of work
     try:
         prepared = make()
     except BaseException:
@@ -110,9 +111,7 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
                 folder.parent.rmdir()
         raise
     remove_leftovers(folder.parent, re.compile(rf"\.{re.escape(folder.name)}\.[a-z0-9_]{{8}}"))
-    temporary = _temporary(folder)
-    handle = os.open(temporary, os.O_RDONLY)
-    lock(handle)  # so that nobody takes it for a leftover
+    temporary, handle = _locked(folder)
     try:
         os.chmod(temporary, folder.parent.stat().st_mode)  # mkdtemp gives access only to the owner
         sides = {"source": prepared.source, "target": prepared.target}
@@ -138,6 +137,17 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
         os.close(handle)
     sync(folder.parent)
     return open_prepared(folder)
+
+
+def _locked(folder: Path) -> tuple[Path, int]:
+    """A temporary folder as `_temporary` makes it, and a handle that holds its lock, so that nobody takes it for a leftover."""
+    while True:
+        temporary = _temporary(folder)
+        with suppress(FileNotFoundError):  # taken for one before it had a lock
+            handle = os.open(temporary, os.O_RDONLY)
+            if lock(handle) and temporary.exists():
+                return temporary, handle
+            os.close(handle)
 
 
 def _temporary(folder: Path) -> Path:

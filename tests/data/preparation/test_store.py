@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,6 +166,25 @@ def test_the_first_of_two_concurrent_processes_wins(config: DataConfig, monkeypa
     monkeypatch.setattr(training_text, "_from_text", slowly)
     corpus = load(config)
     assert len(kept(config)) == 1 and same(corpus, load(replace(config, store="")))
+
+
+def test_a_folder_that_another_process_takes_for_a_leftover_is_made_again(
+    config: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it has its lock."""
+    make, made = tempfile.mkdtemp, []
+
+    def lost(**options: object) -> str:
+        made.append(make(**options))  # type: ignore[call-overload]
+        if len(made) < 3:  # the trial before the work, and the first of the real ones
+            Path(made[-1]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", lost)
+    corpus = load(config)
+    assert len(made) == 3 and len(kept(config)) == 1
+    monkeypatch.undo()
+    assert same(corpus, load(replace(config, store="")))
 
 
 @pytest.mark.parametrize("name", ["source.tokens.npy", "target.lengths.npy", "manifest.json", "vocabulary.target.txt"])
