@@ -78,7 +78,7 @@ class LayerSettings:
                 f"model.reservoir is {self.block!r:.200} and model.reservoir_conv is {self.convolution!r:.200}; known are "
                 f"{', '.join(BLOCKS)}, and lightweight and dynamic"
             )
-        if self.width < 1 or (self.both_ways and self.width % 2 == 0):
+        if self.width < 1 or (self.block == "conv" and self.both_ways and self.width % 2 == 0):
             raise UserError(
                 f"model.reservoir_width is {self.width}; it must be at least 1, and odd where a convolution sees both sides"
             )

@@ -9,7 +9,7 @@ from typing import Any
 from one_layer.models.classifier import Classifier
 from one_layer.models.config import ModelConfig
 from one_layer.models.translation import Transformer
-from one_layer.models.weights import abstract, initialize, pretrained_tables, random_collection, recipes, roles, shapes
+from one_layer.models.weights import abstract, initialize, pretrained_tables, recipes, roles, shapes
 
 __all__ = [
     "Classifier",
@@ -19,7 +19,6 @@ __all__ = [
     "build",
     "initialize",
     "pretrained_tables",
-    "random_collection",
     "recipes",
     "roles",
     "shapes",

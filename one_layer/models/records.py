@@ -55,6 +55,11 @@ class Masks:
             raise UserError(
                 f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep"
             )
+        if (self.selection, self.score_init, self.score_constant) == ("magnitude", "constant", 0.0):
+            raise UserError(
+                "model.score_init=constant with model.score_constant=0 never trains with model.selection=magnitude: the gradient of a "
+                "score is that of its magnitude, which is 0 at 0; give another constant"
+            )
         if self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0:
             raise UserError(
                 f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5"

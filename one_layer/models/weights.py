@@ -40,12 +40,6 @@ def initialize(config: ModelConfig, seed: int, devices: Devices | None = None) -
     return {"params": {}, "random": {}, **made}
 
 
-def random_collection(config: ModelConfig, seed: int) -> Variables:
-    """The collection `random`: weights that are drawn from the seed and never trained, so checkpoints do not store them."""
-    parts = {path[1:]: part for path, part in _parts(config).items() if path[0] == "random"}
-    return unflatten_dict({path: jnp.asarray(part.draw(seed)) for path, part in parts.items()})
-
-
 def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np.ndarray, "vocab d"]]) -> Variables:
     """The tables of `embedding_path`, for the collection `frozen`. `rows` has them by table name, with NaN rows for tokens not found.
 

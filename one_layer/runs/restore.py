@@ -14,7 +14,7 @@ from one_layer.errors import UserError
 from one_layer.models import initialize
 from one_layer.models.sharding import Devices, fetch
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import RunConfig
+from one_layer.runs.settings import MeshConfig, RunConfig
 from one_layer.tasks.model import TrainedModel
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def restore_run(
 def _devices(run: RunConfig, mesh: dict[str, int] | None) -> Devices:
     """The devices of the run's mesh; without a given mesh, those that are here if the run's were others."""
     try:
-        devices = Devices.arranged(**{**vars(run.mesh), **(mesh or {})})
+        devices = Devices.arranged(**vars(MeshConfig(**{**vars(run.mesh), **(mesh or {})})))
         devices.check(run.model_config(10, 10))
         return devices
     except UserError as error:

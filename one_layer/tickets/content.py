@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float32, UInt8
 
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.units import MASK, of_bytes
 from one_layer.errors import UserError
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.models import ModelConfig, recipes, roles, shapes
@@ -107,6 +108,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     found = _read_recipes(file, config, names)
     check_drawing(recipe for recipe, _ in found.values())
     assets, used = read_text(file, config)
+    _check_unit(settings, assets)
     masks: dict[Path, np.ndarray] = {}
     arrays: dict[Path, np.ndarray] = {}
     for path, shape in known.items():
@@ -125,6 +127,15 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
         raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
     weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
     return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
+
+
+def _check_unit(settings: Settings, assets: TextAssets) -> None:
+    """Raises: UserError if a language model has another vocabulary than its unit of text and its task need."""
+    data, vocabulary = settings.data, assets.target_vocabulary
+    if data.streamed and data.unit == "bytes" and not of_bytes(vocabulary):
+        raise damaged("it reads text in bytes, but its vocabulary is not that of bytes")
+    if data.streamed and settings.task.name == "masked_lm" and MASK not in vocabulary.tokens:
+        raise damaged(f"its vocabulary has no {MASK}, which a masked language model needs")
 
 
 def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:

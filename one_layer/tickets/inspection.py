@@ -122,7 +122,8 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
-    selected = f"masks by {config.selection}, keep {config.keep:g}; " if masked else ""
+    by = f"keep {config.keep:g}" if config.supermask.exact else f"threshold {config.threshold:g}"
+    selected = f"masks by {config.selection}, {by}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [

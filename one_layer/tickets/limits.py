@@ -39,7 +39,9 @@ def check_work(settings: Settings) -> None:
     for name, (value, most) in sizes.items():
         if value > most:
             raise UserError(f"model.{name} is {value:,}; a ticket's is at most {most:,}")
-    long, short = (task.line_work(config, evaluation, tokens) for tokens in (_LONG_LINE, _SHORT_LINE))
+    # A language model reads a whole context at once when it scores, and keeps the keys and values of one when it writes.
+    longest = max(_LONG_LINE, settings.data.block) if settings.data.streamed else _LONG_LINE
+    long, short = (task.line_work(config, evaluation, tokens) for tokens in (longest, _SHORT_LINE))
     lines = max(1, evaluation.max_tokens // _SHORT_LINE)
     shown = ", ".join(f"evaluation.{name} {value}" for name, value in vars(evaluation).items())
     for what, size in (("line", long.bytes), ("batch", lines * short.bytes)):

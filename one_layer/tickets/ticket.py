@@ -49,7 +49,12 @@ Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by "mask" 
 
 
 def from_run(model: TrainedModel) -> Ticket:
-    """The ticket of a checkpoint. Raises: UserError for scores that are NaN."""
+    """The ticket of a checkpoint. Raises: UserError for scores that are NaN, and for a model that has its masks from a ticket."""
+    if {"materialized", "packed"} & model.variables.keys():
+        raise UserError(
+            f"{model.source} is a ticket already, and its model has no scores: copy the file, or, for another precision, give "
+            "one_layer.tickets.save what one_layer.tickets.load reads"
+        )
     arguments = (model.config, model.seed, model.variables, model.assets)
     settings: dict[str, Any] = {
         "task": model.task,

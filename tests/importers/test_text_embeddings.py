@@ -9,7 +9,7 @@ from one_layer.data.text.assets import load_text_assets
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.importers.text_embeddings import Table, read_embeddings, write_embeddings
-from one_layer.models import ModelConfig, pretrained_tables, random_collection
+from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.runs.restore import restore_run
 from one_layer.training.train import train
 from tests import tiny
@@ -106,7 +106,7 @@ def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(changes, fac
     rows[[2, 5]] = np.arange(8).reshape(2, 4)
     table = pretrained_tables(config, 3, {"target_embedding": rows})["target_embedding"]["kernel"]
     np.testing.assert_array_equal(table[[2, 5]], rows[[2, 5]] * np.float32(factor))
-    drawn = np.asarray(random_collection(config, 3)["target_embedding"]["kernel"])
+    drawn = np.asarray(initialize(config, 3)["random"]["target_embedding"]["kernel"])
     others = [0, 1, 3, 4, 6, 7, 8]
     np.testing.assert_array_equal(table[others], drawn[others])
 

@@ -80,6 +80,16 @@ def test_names_select_parts():
             r"masks, embeddings, all, words joined by dots such as encoder\.ffn$",
         ),
         (
+            {
+                "freeze": "decoder.1.ffn",
+                "weights": "one_layer",
+                "sharing": "masks",
+                "encoder_layers": "SRS",
+                "decoder_layers": "SL",
+            },
+            r"a layer such as decoder\.2, words joined by dots such as decoder\.2\.ffn$",  # of the encoder, no array is of one layer
+        ),
+        (
             {"freeze": "encoder.2", "family": "decoder", "encoder_layers": 0},
             r"a layer such as decoder\.1, words joined by dots such as decoder\.1\.ffn$",
         ),

@@ -11,7 +11,7 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from one_layer.initializers import SCHEMES, random_weights
-from one_layer.models import ModelConfig, build, initialize, random_collection, recipes
+from one_layer.models import ModelConfig, build, initialize, recipes
 
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
 WIDE = TINY.replace(source_vocab=90, target_vocab=110, d_model=64, ffn=160, heads=4, encoder_layers=1, decoder_layers=1)
@@ -70,13 +70,12 @@ def test_what_is_stored_once_and_what_once_a_layer(weights, random_layers):
 
 def test_the_random_collection_is_a_function_of_the_seed_and_its_own_recipe_alone():
     before = initialize(TINY, 3)
-    equal(random_collection(TINY, 3), before["random"])
     equal(initialize(TINY, 3), before)
     for path, leaf in flatten_dict(initialize(TINY, 4)).items():
         assert not np.array_equal(leaf, flatten_dict(before)[path])
     # Neither more layers nor what concerns training alone moves a shared weight.
     other = TINY.replace(encoder_layers=5, decoder_layers=1, heads=4, dropout=0.5, norm="affine", bias=True, remat=True)
-    equal(random_collection(other, 3), before["random"])
+    equal(initialize(other, 3)["random"], before["random"])
     for stack in ("encoder", "decoder"):
         deep, shallow = (
             initialize(TINY.replace(weights="multi_layer", encoder_layers=n, decoder_layers=n), 3) for n in (5, 2)
@@ -102,7 +101,7 @@ def test_no_two_matrices_are_alike():
 
 def test_the_roles_are_these_and_the_layers_of_a_multi_layer_model_have_their_number_appended():
     assert {recipe.role for recipe in recipes(TINY).values()} == ROLES
-    one, several = random_collection(TINY, 5), random_collection(TINY.replace(weights="multi_layer"), 5)
+    one, several = initialize(TINY, 5)["random"], initialize(TINY.replace(weights="multi_layer"), 5)["random"]
     scale = TINY.keep**-0.5
     role, shape = "decoder/cross_attention/value", (8, 8)
     for layer, found in enumerate(several["decoder"]["layers"]["cross_attention"]["value"]["kernel"]):

@@ -188,6 +188,17 @@ def test_the_table_has_every_matrix_and_adds_up():
 
 
 @pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "masks by magnitude, keep 0.3; "),
+        ({"selection": "threshold", "threshold": 0.01}, "masks by threshold, threshold 0.01; "),
+    ],
+)
+def test_masks_are_described_by_the_number_that_decides_them(changes, said):
+    assert said in describe(inspect(ticket_of(CONFIG.replace(**changes))))
+
+
+@pytest.mark.parametrize(
     ("checkpoint", "said"),
     [
         ("", "update 40"),

@@ -117,6 +117,20 @@ def test_small_models_whose_search_takes_gigabytes_are_refused(config, search):
         check(config, **{"max_length_a": 0.0, **search})
 
 
+def test_a_context_of_gigabytes_is_refused():
+    """A language model keeps the keys and values of a whole context, however short a line is."""
+    task = TASKS["causal_lm"]
+    deep = ModelConfig(260, 260, d_model=128, ffn=128, heads=4, encoder_layers=0, decoder_layers=256, family="decoder")
+    for block, refused in ((512, False), (2**16, True)):
+        data = DataConfig(source="plain", directory="there", block=block)
+        settings = Settings(task, deep, 1, 0, data, task.settings())
+        if refused:
+            with pytest.raises(UserError, match="bytes for a line; a ticket may take at most 2,147,483,648"):
+                check_work(settings)
+        else:
+            check_work(settings)
+
+
 def test_depth_and_words_are_bounded_by_themselves():
     for change in ({"encoder_layers": 257}, {"decoder_layers": 257}, {"source_vocab": 2**20 + 1}):
         (name, number), *_ = change.items()

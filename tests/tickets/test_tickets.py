@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import one_layer
 from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.data.text.preprocess import Preprocessing
@@ -23,7 +24,7 @@ from one_layer.layers.matrix import materialize
 from one_layer.models import build, initialize, recipes, weights
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
-from tests import fuzz_tickets, numpy_transformer, tiny
+from tests import ROOT, fuzz_tickets, numpy_transformer, tiny
 from tests.compiling import jit
 from tests.fuzz_tickets import assets
 from tests.ticket_reader import TicketReader
@@ -252,6 +253,16 @@ def test_what_could_not_be_loaded_is_not_written(tmp_path, change, message):
     with pytest.raises(UserError, match=message):
         tickets.save(tmp_path / "t", tickets.make(TINY, SEED, variables, texts, data=data, evaluation=evaluation))
     assert (tmp_path / "t").read_bytes() == b"the old one"
+
+
+def test_a_model_that_came_from_a_ticket_is_no_checkpoint(tmp_path):
+    given = ROOT / "tickets" / "sst2.safetensors"
+    for packed in (False, True):
+        with pytest.raises(
+            UserError, match=r"sst2\.safetensors is a ticket already, .* copy the file, or, for another precision"
+        ):
+            tickets.export(one_layer.load(given, packed=packed), tmp_path / "again")
+    assert not any(tmp_path.iterdir())
 
 
 def test_byte_level_pieces_are_kept_and_tickets_without_their_field_are_of_words(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ import pytest
 
 from one_layer.data import corpus as corpora
 from one_layer.errors import UserError
-from one_layer.models import initialize, random_collection
+from one_layer.models import initialize
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
@@ -273,7 +273,7 @@ def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(wo
 def test_another_seed_is_another_run(workdir, tmp_path):
     train(tiny.run({"seed": 2, "train.updates": tiny.EVERY}), tmp_path, [])
     assert all(a != b for a, b in zip(lines(tmp_path), lines(workdir), strict=False))
-    assert not same_bits(random_collection(*model_and_seed(1)), random_collection(*model_and_seed(2)))
+    assert not same_bits(initialize(*model_and_seed(1))["random"], initialize(*model_and_seed(2))["random"])
 
 
 def model_and_seed(seed):

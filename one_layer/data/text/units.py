@@ -151,6 +151,12 @@ def vocabulary_of(name: str, text: PlainText, merges: str | None, min_count: int
     return Vocabulary(SPECIALS + tuple(byte_level.pieces(merges or "")))
 
 
+def of_bytes(vocabulary: Vocabulary) -> bool:
+    """Whether this is the vocabulary of bytes, with or without `MASK`."""
+    own = SPECIALS + tuple(byte_level.pieces(""))
+    return vocabulary.tokens in (own, (*own, MASK))
+
+
 def _tokens(vocabulary: Vocabulary, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> list[str]:
     tokens = (vocabulary.tokens[number] for number in np.asarray(ids).tolist() if number >= _FIRST)
     return [token for token in tokens if token != MASK]

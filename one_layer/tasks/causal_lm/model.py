@@ -21,7 +21,7 @@ from one_layer.data.text.units import Ids, Unit
 from one_layer.errors import UserError
 from one_layer.models.causal_decoding import CausalDecoder
 from one_layer.special_tokens import EOS
-from one_layer.tasks.causal_lm.sampling import Sampler, sample
+from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
 from one_layer.tasks.causal_lm.scoring import Scorer
 from one_layer.tasks.model import TrainedModel
 
@@ -96,6 +96,8 @@ class CausalLanguageModel(TrainedModel):
         for row, ids in enumerate(prompts):
             tokens[row, : len(ids)] = ids
         whole = np.asarray(self._sample(self.prepared, tokens, filled, np.int32(first)))
+        if (whole == NOT_FINITE).any():
+            raise UserError("the model's logits are not finite: this checkpoint cannot continue a text; use another")
         return [row[count : count + settings.sample_length] for row, count in zip(whole, filled, strict=True)]
 
     @cached_property

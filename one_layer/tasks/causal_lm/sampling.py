@@ -14,6 +14,9 @@ from one_layer.special_tokens import UNK
 Step = Callable[[Array, Array, Any], tuple[Array, Any]]  # (tokens, positions, cache) -> (logits, cache); all by row
 
 
+NOT_FINITE = -1  # in the place of a token
+
+
 class Sampler(NamedTuple):
     """How a token is drawn: logits are divided by `temperature`, then `top_k` and then `top_p` leave tokens out.
 
@@ -26,8 +29,13 @@ class Sampler(NamedTuple):
     top_p: float
 
     def __call__(self, logits: Float[Array, "vocab"], key: Array) -> Int[Array, ""]:
-        """A token that is not special. Equal keys draw equal tokens."""
-        logits = jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits)
+        """A token that is not special; `NOT_FINITE` for logits of which one is not finite. Equal keys draw equal tokens."""
+        finite = jnp.all(jnp.isfinite(logits))
+        return jnp.where(
+            finite, self._drawn(jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits), key), NOT_FINITE
+        )
+
+    def _drawn(self, logits: Float[Array, "vocab"], key: Array) -> Int[Array, ""]:
         if self.temperature == 0.0:
             return jnp.argmax(logits)
         logits = logits / self.temperature
@@ -67,7 +75,7 @@ def sample(
     """Continues each row, whose first `filled` tokens are its prompt, until it has `goal` tokens.
 
     A token depends on the row's key, on its place and on at most `context` tokens before it. When the context is full, its older half is
-    dropped and the rest is read anew. So a row does not depend on the others.
+    dropped and the rest is read anew. So a row does not depend on the others. Where logits are not finite, it has `NOT_FINITE`.
     """
     rows = jnp.arange(len(tokens))
 

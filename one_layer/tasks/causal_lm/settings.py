@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from one_layer.errors import UserError
 
+_LEAST_TEMPERATURE = 1e-6  # but for 0; logits are divided by it, in float32
+
 
 @dataclass(frozen=True)
 class LanguageModelSettings:
@@ -32,7 +34,10 @@ class LanguageModelSettings:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
         if self.sample_seed >= 2**32:
             raise UserError(f"evaluation.sample_seed is {self.sample_seed}; it must be below 2**32")
-        if not 0.0 <= self.temperature < float("inf"):
-            raise UserError(f"evaluation.temperature is {self.temperature}; it must be a number of at least 0")
+        if self.temperature != 0.0 and not _LEAST_TEMPERATURE <= self.temperature < float("inf"):
+            raise UserError(
+                f"evaluation.temperature is {self.temperature}; it must be 0, which takes the most probable token, or a number of at "
+                f"least {_LEAST_TEMPERATURE:g}"
+            )
         if not 0.0 < self.top_p <= 1.0:
             raise UserError(f"evaluation.top_p is {self.top_p}; it must lie in (0, 1], where 1 leaves no token out")

@@ -31,13 +31,15 @@ class SearchSettings:
     tokenize: str = ""
 
     def __post_init__(self) -> None:
-        for name, least in {"beam": 1, "valid_beam": 0, "max_length_b": 1, "max_tokens": 1, "buckets": 1}.items():
+        for name, least in {"beam": 1, "valid_beam": 0, "max_tokens": 1, "buckets": 1}.items():
             if getattr(self, name) < least:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
         if self.tokenize not in ("", *TOKENIZERS):
             raise UserError(
                 f"evaluation.tokenize is {self.tokenize!r:.60}; give one of {', '.join(TOKENIZERS)}, or leave it empty"
             )
-        for name in ("length_penalty", "max_length_a"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be a number of at least 0")
+        if not 0 <= self.length_penalty < math.inf:
+            raise UserError(f"evaluation.length_penalty is {self.length_penalty}; it must be a number of at least 0")
+        for name, least, most in (("max_length_a", 0, 100), ("max_length_b", 1, 10_000)):
+            if not least <= getattr(self, name) <= most:
+                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must lie in [{least}, {most:,}]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import math
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 import one_layer
+from one_layer import tickets
 from one_layer.data.stream import Stream
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.models import build
 from one_layer.models.accounting import ticket_size
@@ -214,6 +217,10 @@ def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch)
         ({"evaluation.top_k": -1}, r"evaluation\.top_k is -1; it must be at least 0"),
         ({"evaluation.temperature": -1.0}, r"evaluation\.temperature is -1\.0"),
         (
+            {"evaluation.temperature": 1e-30},
+            r"evaluation\.temperature is 1e-30; it must be 0, .* or a number of at least 1e-06",
+        ),
+        (
             {"data.source": "toy", "data.directory": "", "data.held_out": 0.0},
             r"task=causal_lm, but data\.source='toy'; give data\.source=plain, tfds_text or enwik8",
         ),
@@ -224,6 +231,23 @@ def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch)
 def test_settings_that_do_not_fit_are_refused(written, changes, message):
     with pytest.raises(UserError, match=message):
         run_of(written, changes)
+
+
+def test_a_broken_model_writes_nothing(model):
+    broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), model.variables)
+    for temperature in (0.0, 1.0):
+        with pytest.raises(UserError, match="logits are not finite: this checkpoint cannot continue a text"):
+            dataclasses.replace(changed(model, temperature=temperature), variables=broken).generate(["ab"])
+
+
+def test_a_ticket_of_bytes_has_the_vocabulary_of_bytes(model, tmp_path):
+    """Else its ids would be those of other tokens, or of none."""
+    tokens = model.assets.target_vocabulary.tokens
+    swapped = Vocabulary((*tokens[:5], tokens[6], tokens[5], *tokens[7:]))
+    text = dataclasses.replace(model.assets, source_vocabulary=swapped, target_vocabulary=swapped)
+    with pytest.raises(UserError, match="reads text in bytes, but its vocabulary is not that of bytes"):
+        tickets.save(tmp_path / "ticket", tickets.from_run(dataclasses.replace(model, assets=text)))
+    assert not any(tmp_path.iterdir())
 
 
 def test_another_verb_is_refused(model):

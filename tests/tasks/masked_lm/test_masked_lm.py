@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import one_layer
+from one_layer import tickets
+from one_layer.data.text.units import MASK
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.errors import UserError
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.models.accounting import ticket_size
@@ -116,6 +119,14 @@ def test_every_mask_gets_candidates_by_falling_probability(model):
             assert [each.text for each in mask] == [each.text for each in same]
     text = model.lines(lines)
     assert text[1] == "" and text[2].count("\t") == 1 and text[0].count(",") == 4
+
+
+def test_a_ticket_without_a_mask_in_its_vocabulary_is_refused(model, tmp_path):
+    tokens = model.assets.target_vocabulary.tokens
+    other = Vocabulary(tuple("mask" if token == MASK else token for token in tokens))
+    text = dataclasses.replace(model.assets, source_vocabulary=other, target_vocabulary=other)
+    with pytest.raises(UserError, match="its vocabulary has no <mask>, which a masked language model needs"):
+        tickets.save(tmp_path / "ticket", tickets.from_run(dataclasses.replace(model, assets=text)))
 
 
 def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):

@@ -158,6 +158,15 @@ def test_padding_on_either_side(found):
         np.testing.assert_allclose(left.scores[row, 0], hypothesis.score, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "change", [{"max_length_a": 1e9}, {"max_length_b": 3 * 10**9}, {"max_length_b": 0}, {"max_length_a": float("nan")}]
+)
+def test_lengths_that_no_search_can_have_are_refused(change):
+    (name,) = change
+    with pytest.raises(UserError, match=rf"evaluation\.{name} is .*; it must lie in \["):
+        SearchSettings(**change)
+
+
 def test_a_broken_model_translates_nothing(generator):
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), VARIABLES)
     with pytest.raises(UserError, match="logits are not finite"):
