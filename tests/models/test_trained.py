@@ -82,7 +82,7 @@ def test_names_select_parts():
         (
             {
                 "freeze": "decoder.1.ffn",
-                "weights": "one_layer",
+                "weights": "multi_layer",
                 "sharing": "masks",
                 "encoder_layers": "SRS",
                 "decoder_layers": "SL",
