@@ -29,8 +29,9 @@ def dump(workdir: Path, out: Path, checkpoint: str = "best") -> None:
     """Writes one file per language. Raises: UserError if the checkpoint is missing (see `restore_run`) or writing fails."""
     restored = restore_run(workdir, checkpoint)
     assets = restored.assets
-    for language, vocabulary, rows in zip(assets.languages, assets.vocabularies, run_tables(restored), strict=False):
-        path = out / f"embeddings.{language}.txt"
+    names = assets.languages if len(set(assets.languages)) > 1 or restored.data.streamed else ("source", "target")
+    for name, vocabulary, rows in zip(names, assets.vocabularies, run_tables(restored), strict=False):
+        path = out / f"embeddings.{name}.txt"
         try:
             write_embeddings(path, vocabulary.tokens, rows)
         except OSError as error:

@@ -254,7 +254,7 @@ def _linked(runs: list[Run], workdir: Path) -> list[Run]:
         needs[run.name] = tuple(name for name in folders if any(each.is_relative_to(folders[name]) for each in places))
         for each in places:
             known = each.exists() or any(each.is_relative_to(folder) for folder in folders.values())
-            if each.is_relative_to(os.path.abspath(workdir)) and not known:
+            if each.is_relative_to(os.path.abspath(workdir)) and not known and "{language}" not in str(each):
                 raise UserError(
                     f"the run {run.name} reads {each}, but this sweep trains no run there, and nothing is there yet; its runs are "
                     f"{', '.join(folders):.300}"

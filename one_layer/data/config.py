@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from one_layer.data.text.languages import code, has_spaces
+from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
 from one_layer.errors import UserError
 
@@ -85,12 +85,11 @@ class DataConfig:
                 raise UserError(
                     f"data.{name} is empty: give the code of the language, for instance data.{name}={example}"
                 )
-        two = self.source not in (*STREAMS, "labelled") and not self.labels
-        if two and code(self.source_language) == code(self.target_language):
-            # Tables, dictionaries and counts are told apart by the language of their side.
+        named_by_language = self.source in ("text", "fairseq", "tfds") and not self.labels  # files and fields
+        if named_by_language and self.source_language == self.target_language:
             raise UserError(
-                f"data.source_language={self.source_language!r:.200} and data.target_language={self.target_language!r:.200} are one "
-                "language: give each side a name of its own, for instance en and simple"
+                f"data.source_language and data.target_language are both {self.source_language!r:.200}, so with data.source={self.source} "
+                "both sides would be one text: give the names of two, or read one file with both as data.source=tsv"
             )
         if self.source in ("tfds", "tfds_text") and not self.tfds_name:
             example = "wmt14_translate/de-en" if self.source == "tfds" else "imdb_reviews"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -97,7 +97,7 @@ class ParallelReader:
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         """A line for people about the size of a split."""
-        return describe_sides(name, self.unit, dict(zip(assets.languages, (source, target), strict=True)))
+        return describe_sides(name, self.unit, zip(assets.languages, (source, target), strict=True))
 
 
 def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.ndarray, " shorter"]:
@@ -105,10 +105,10 @@ def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.n
     return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
 
 
-def describe_sides(name: str, unit: str, sides: dict[str, TokenStore]) -> str:
-    """A line such as `train: 3 pairs, 12 de tokens (0.00 % unknown) and ...`; `sides` has the ids by language."""
+def describe_sides(name: str, unit: str, sides: Iterable[tuple[str, TokenStore]]) -> str:
+    """A line such as `train: 3 pairs, 12 de tokens (0.00 % unknown) and ...`; `sides` are languages with their ids."""
     phrases, count = [], 0
-    for language, side in sides.items():
+    for language, side in sides:
         count, tokens = len(side), int(side.lengths.sum()) - len(side)
         unknown = sum(int(np.count_nonzero(ids == UNK)) for ids in side.chunks())
         phrases.append(f"{tokens:,} {language} tokens ({100 * unknown / max(tokens, 1):.2f} % unknown)")

@@ -250,7 +250,14 @@ def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> i
             f"{where} has a table for each of its languages, but model.shared_embedding is one for both; turn that off, or give a "
             "model with one table"
         )
-    return codes.index(code(side.languages[0]))
+    language = side.languages[0]
+    serving = [place for place, each in enumerate(theirs) if each == language]
+    serving = serving or [place for place, each in enumerate(codes) if each == code(language)]
+    if len(serving) > 1:
+        raise UserError(
+            f"{where} has two tables for {language}, and nothing says which one serves here; give a model with one for each language"
+        )
+    return serving[0]
 
 
 def _places(vocabulary: Vocabulary) -> dict[str, int]:

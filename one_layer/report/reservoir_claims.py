@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 
 from one_layer.report import naming
@@ -97,10 +96,9 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))
         seen = difference(ours, theirs)
         gain = -seen.mean if measure in LESS_IS_BETTER else seen.mean
-        mean, others = statistics.fmean(ours.values()), statistics.fmean(theirs.values())
-        least = max(_LEAST * abs(others), 2 * seen.deviation)
+        least = max(_LEAST * abs(seen.other), 2 * seen.deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
-        shown = f"{mean:.4g} and {others:.4g} of {measure}, {seen}, T = {until:.4g}"
+        shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {until:.4g}"
         claim = f"reservoirs have a better area under the convergence curve by {word}: {one.title} and {other.title}"
         yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, shown)

@@ -32,10 +32,16 @@ Judged = tuple[str, Verdict, str]  # the claim, the verdict, and what was seen
 
 
 class Difference(NamedTuple):
-    """By how much one model's mean is above the other's, and the standard deviation of that; 0 if both have one value."""
+    """The means of two models over the runs that are compared, and the standard deviation of their difference; 0 without one."""
 
-    mean: float
+    one: float
+    other: float
     deviation: float
+
+    @property
+    def mean(self) -> float:
+        """By how much the first mean is above the second one."""
+        return self.one - self.other
 
     def __str__(self) -> str:
         return f"difference {self.mean:+.4g}" + f" ± {self.deviation:.2g}" * bool(self.deviation)
@@ -48,13 +54,13 @@ def difference(one: Mapping[int, float], other: Mapping[int, float]) -> Differen
     common, these are compared seed by seed, and no other seed counts. Else the values are taken as independent; a model with one value
     is then taken to vary as the other one does.
     """
-    common = sorted(one.keys() & other.keys())
-    if len(common) > 1:
-        differences = [one[seed] - other[seed] for seed in common]
-        return Difference(statistics.fmean(differences), statistics.stdev(differences))
-    mean = statistics.fmean(one.values()) - statistics.fmean(other.values())
-    variances = [statistics.variance(each.values()) for each in (one, other) if len(each) > 1]
-    return Difference(mean, (2 * statistics.fmean(variances)) ** 0.5 if variances else 0.0)
+    if len(common := one.keys() & other.keys()) > 1:
+        one, other = ({seed: each[seed] for seed in common} for each in (one, other))
+        deviation = statistics.stdev(one[seed] - other[seed] for seed in common)
+    else:
+        variances = [statistics.variance(each.values()) for each in (one, other) if len(each) > 1]
+        deviation = (2 * statistics.fmean(variances)) ** 0.5 if variances else 0.0
+    return Difference(statistics.fmean(one.values()), statistics.fmean(other.values()), deviation)
 
 
 def above(one: Point, other: Point) -> Verdict:
@@ -85,9 +91,9 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 def _lead(one: Point, other: Point) -> tuple[float, bool]:
     """By how much `one` is better than `other`, in units of their measure, and whether that counts."""
-    mean, deviation = difference(one.by_seed, other.by_seed)
-    lead = -mean if MEASURES[one.bench.measure].less_is_better else mean
-    return lead, abs(lead) > max(_tolerance(one), 2 * deviation)
+    seen = difference(one.by_seed, other.by_seed)
+    lead = -seen.mean if MEASURES[one.bench.measure].less_is_better else seen.mean
+    return lead, abs(lead) > max(_tolerance(one), 2 * seen.deviation)
 
 
 def _tolerance(point: Point) -> float:

@@ -16,8 +16,8 @@ from one_layer.tickets.settings import Settings
 _MOST_LAYERS = 256  # in a stack: each layer may have random matrices of its own, and a cache
 _MOST_TYPES = 2**20  # in a vocabulary, whose tokens are Python objects
 _LONG_LINE, _SHORT_LINE = 256, 16  # tokens
-# Of a long line; and of as many short lines as a batch has, which the user must give.
-_MOST_BYTES = {"line": 2**31, "batch": 2**39}
+# Of a long line; of as many short lines as a batch has, which the user must give; and of the context of a language model.
+_MOST_BYTES = {"line": 2**31, "batch": 2**39, "context": 2**33}
 _MOST_OPERATIONS = 2**43  # of a long line
 _MOST_ORTHOGONAL = 2**37  # multiplications; ten layers of RoBERTa_large (d 1024, ffn 4096) take less
 
@@ -39,12 +39,14 @@ def check_work(settings: Settings) -> None:
     for name, (value, most) in sizes.items():
         if value > most:
             raise UserError(f"model.{name} is {value:,}; a ticket's is at most {most:,}")
-    # A language model reads a whole context at once when it scores, and keeps the keys and values of one when it writes.
-    longest = max(_LONG_LINE, settings.data.block) if settings.data.streamed else _LONG_LINE
-    long, short = (task.line_work(config, evaluation, tokens) for tokens in (longest, _SHORT_LINE))
+    long, short = (task.line_work(config, evaluation, tokens) for tokens in (_LONG_LINE, _SHORT_LINE))
     lines = max(1, evaluation.max_tokens // _SHORT_LINE)
     shown = ", ".join(f"evaluation.{name} {value}" for name, value in vars(evaluation).items())
-    for what, size in (("line", long.bytes), ("batch", lines * short.bytes)):
+    taken = {"line": long.bytes, "batch": lines * short.bytes}
+    if settings.data.streamed:  # it keeps the keys and values of a whole context when it writes, and scores one at once
+        shown = f"data.block {settings.data.block}, {shown}"
+        taken["context"] = task.line_work(config, evaluation, settings.data.block).bytes
+    for what, size in taken.items():
         if size > _MOST_BYTES[what]:
             raise UserError(
                 f"its model, with {shown}, would take {size:,} bytes for a {what}; a ticket may take at most {_MOST_BYTES[what]:,}"

@@ -32,7 +32,12 @@ class MetricsLog:
         ]
         write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
         self._file = folder.metrics_file.open("a", encoding="utf-8")
-        self._board = _Board(folder.tensorboard, step + 1)
+        self._board = _Board(folder.tensorboard, step + evaluated)
+        for line in kept if not evaluated else []:
+            if line["step"] == step:  # hidden with that evaluation
+                self._board.write(
+                    step, {name: float(value) for name, value in line.items() if name not in ("step", "seconds")}
+                )
 
     def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
         """Appends one line. `seconds`: the training time so far, including the time before a resumption.

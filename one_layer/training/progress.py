@@ -58,7 +58,10 @@ class Progress:
 
     @property
     def device(self) -> str | None:
-        """The kind of the devices that trained; in words if they changed, as `shared`. None if an earlier version trained."""
-        if len(self.devices) == 1:
+        """The kind of the devices that trained; in words if they changed, or if an earlier version began, which did not store them.
+
+        None if that version trained alone.
+        """
+        if len(self.devices) == 1 and self.devices[0][0] == 0:
             return str(self.devices[0][1][0])
         return ", ".join(f"{number} x {kind} from update {step}" for step, (kind, number) in self.devices) or None

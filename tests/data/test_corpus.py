@@ -175,6 +175,15 @@ def test_the_report_counts_tokens_and_unknown_ones(folder: Path) -> None:
     assert load(texts(folder, joined_vocabulary=True)).report[3] == "vocabulary: 10 tokens, joined"
 
 
+def test_both_sides_of_a_table_may_have_one_language(tmp_path: Path) -> None:
+    """As in simplification, or in another script: each side has its own line in the report."""
+    (tmp_path / "t.tsv").write_text("a b c\td\n" * 3)
+    keys = {"source": "tsv", "columns": "1,2", "train": "t.tsv", "valid": "t.tsv", "tests": ()}
+    for target in ("en", "en_GB"):
+        corpus = load(DataConfig(directory=str(tmp_path), source_language="en", target_language=target, **keys))  # type: ignore[arg-type]
+        assert f"9 en tokens (0.00 % unknown) and 3 {target} tokens" in "\n".join(corpus.report)
+
+
 def test_rare_tokens_become_unknown(folder: Path) -> None:
     corpus = load(texts(folder, min_count=3, joined_vocabulary=True))
     assert corpus.source_vocabulary.tokens[4:] == ("neu", "und")
@@ -244,8 +253,8 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
         ),
         ({"source": "text"}, "data.directory is empty"),
         (
-            {"source": "text", "directory": "d", "source_language": "en", "target_language": "en_GB"},
-            "'en_GB' are one language",
+            {"source": "text", "directory": "d", "source_language": "en", "target_language": "en"},
+            "are both 'en', so with data.source=text both sides would be one text",
         ),
         ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
         ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),

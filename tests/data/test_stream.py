@@ -58,19 +58,21 @@ def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder
     [
         ({"train": "*.txt", "valid": "v.txt"}, r"data.train='\*.txt' also matches .*v.txt, which is in data.valid"),
         ({"train": "a.txt,t*", "tests": ("test", "t.gz")}, r"also matches .*t.gz, which is in data.tests"),
+        ({"train": "more/../*.txt", "valid": "v.txt"}, r"also matches .*v.txt, which is in data.valid"),
         ({"train": "a.txt,?.txt"}, r"data.train='a.txt,\?.txt' names .*a.txt twice"),
     ],
 )
 def test_a_pattern_takes_no_text_twice_and_none_that_is_scored(folder, changes, message):
     """The scores would be those of text that the model knows."""
     (folder / "v.txt").write_text("valid\n" * 9)
+    (folder / "more").mkdir()
     (folder / "t.gz").write_bytes(gzip.compress(b"test\n" * 9))
     with pytest.raises(UserError, match=message):
         stream_corpus.load(config(folder, **changes))
 
 
-def test_a_text_that_is_named_as_it_is_may_be_scored_too(folder):
-    assert len(stream_corpus.load(config(folder, train="a.txt", valid="a.txt")).valid) > 0
+def test_a_text_that_is_named_as_it_is_may_be_there_twice_and_be_scored_too(folder):
+    assert len(stream_corpus.load(config(folder, train="a.txt,a.txt", valid="a.txt")).valid) > 0
 
 
 @pytest.mark.parametrize("name", ["characters", "bpe"])

@@ -15,7 +15,8 @@ from one_layer.data.text.assets import load_text_assets
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.errors import UserError
-from one_layer.importers.embeddings import embedding_rows, run_tables, table_sides
+from one_layer.importers import embeddings
+from one_layer.importers.embeddings import Side, embedding_rows, run_tables, table_sides
 from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
 from one_layer.layers.matrix import materialize
 from one_layer.models import pretrained_tables
@@ -90,6 +91,24 @@ def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
     )
     joined = assets(vocabularies=dict.fromkeys(WORDS, GERMAN))
     refused("a table for each of its languages, but model.shared_embedding is one", text=joined, shared_embedding=True)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "language", "place"),
+    [
+        (("zh_CN", "zh_TW"), "zh_TW", 1),
+        (("de", "en_US"), "en", 1),
+        (("zh_CN", "zh_TW"), "zh", None),
+        (("en", "en"), "en", None),
+    ],
+)
+def test_a_side_takes_the_table_of_its_own_name_and_then_of_its_language(theirs, language, place):
+    side = Side(GERMAN, (language,))
+    if place is None:
+        with pytest.raises(UserError, match=f"has two tables for {language}, and nothing says which one serves"):
+            embeddings._serving(False, theirs, side, "it")
+    else:
+        assert embeddings._serving(False, theirs, side, "it") == place
 
 
 def lone(word) -> Vocabulary:

@@ -141,6 +141,10 @@ def test_a_place_in_the_sweep_s_folder_is_that_of_a_run_or_there_already(config,
         UserError, match=r"the run default reads .*seed=1, but this sweep trains no run there, .* seed=2, default$"
     ):
         plans.make(str(config), "", [], tmp_path / "runs")
+    vectors = config.read_text().replace("{sweep}/seed=1", "{sweep}/vectors.{language}.txt")
+    config.write_text(vectors)  # a file for each language
+    assert [run.needs for run in plans.make(str(config), "", [], tmp_path / "runs").runs] == [(), ()]
+    config.write_text(vectors.replace("{sweep}/vectors.{language}.txt", "{sweep}/seed=1"))
     (tmp_path / "runs" / "seed=1").mkdir(parents=True)
     assert [run.needs for run in plans.make(str(config), "", [], tmp_path / "runs").runs] == [(), ()]
 

@@ -57,17 +57,19 @@ def test_seeds_that_only_one_of_two_models_has_hide_no_difference(tmp_path):
 
 def test_runs_of_one_seed_are_compared_with_each_other():
     ours, theirs = {1: 10.0, 2: 20.0, 3: 30.0}, {1: 9.0, 2: 18.0, 3: 27.0}
-    assert difference(ours, theirs) == (2.0, 1.0)
-    assert difference(theirs, ours) == (-2.0, 1.0)
-    assert difference(ours, dict(reversed(theirs.items()))) == (2.0, 1.0)  # seeds are compared, not places
-    assert difference(ours | {4: 90.0}, theirs | {5: -90.0}) == (2.0, 1.0)
+    assert difference(ours, theirs) == (20.0, 18.0, 1.0) and difference(ours, theirs).mean == 2.0
+    assert difference(theirs, ours) == (18.0, 20.0, 1.0)
+    assert difference(ours, dict(reversed(theirs.items()))) == (20.0, 18.0, 1.0)  # seeds are compared, not places
+    assert difference(ours | {4: 90.0}, theirs | {5: -90.0}) == (20.0, 18.0, 1.0)
 
 
 def test_without_two_common_seeds_the_values_are_independent():
     ours, theirs = {1: 10.0, 2: 20.0, 3: 30.0}, {3: 9.0, 4: 19.0, 5: 29.0}
-    assert difference(ours, theirs) == pytest.approx((1.0, 200**0.5))
-    assert difference(ours, {1: 9.0}) == pytest.approx((11.0, 200**0.5))  # the one value is taken to vary as the others
-    assert difference({1: 10.0}, {1: 9.0}) == difference({1: 10.0}, {2: 9.0}) == (1.0, 0.0)
+    assert difference(ours, theirs) == pytest.approx((20.0, 19.0, 200**0.5))
+    assert difference(ours, {1: 9.0}) == pytest.approx(
+        (20.0, 9.0, 200**0.5)
+    )  # the one value is taken to vary as the others
+    assert difference({1: 10.0}, {1: 9.0}) == difference({1: 10.0}, {2: 9.0}) == (10.0, 9.0, 0.0)
 
 
 def test_all_hold_only_if_none_fails_or_is_undecided():

@@ -35,3 +35,6 @@ def test_a_run_remembers_what_trained_it():
         progress.step = step
         progress.trains(1, device, commit)
         assert (progress.device, progress.commit) == (known, commit)
+    begun_earlier = Progress(step=100)
+    begun_earlier.trains(1, ["H100", 1], "abc")
+    assert begun_earlier.device == "1 x H100 from update 100"

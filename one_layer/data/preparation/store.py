@@ -145,7 +145,8 @@ def _locked(folder: Path) -> tuple[Path, int]:
         temporary = _temporary(folder)
         with suppress(FileNotFoundError):  # taken for one before it had a lock
             handle = os.open(temporary, os.O_RDONLY)
-            if lock(handle) and temporary.exists():
+            lock(handle)  # False on a file system without locks, where nobody takes it either
+            if temporary.exists():
                 return temporary, handle
             os.close(handle)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from glob import glob
 from pathlib import Path
@@ -54,12 +55,8 @@ class PlainParts:
                 PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
             )
         found = self._found(name)
-        if twice := next((path for path, times in Counter(found).items() if times > 1), None):
-            raise UserError(
-                f"data.{self._key(name)}={name!r:.200} names {twice} twice; give names and patterns without a file in common"
-            )
-        if name == config.train and _has_pattern(name):
-            self._check_not_scored(found)
+        if _has_pattern(name):  # files that are named as they are may be given twice, or scored as well
+            self._check_once(name, found)
         return _not_empty(PlainText(tuple(found)))
 
     def _found(self, name: str) -> list[Path]:
@@ -81,19 +78,23 @@ class PlainParts:
                 found.append(self._existing(name, folder / each))
         return found
 
-    def _check_not_scored(self, found: list[Path]) -> None:
-        """Raises: UserError if a pattern for the training text also matches a file of the validation or a test set."""
-        config = self._config
-        for name in (config.valid, *config.tests):
-            if name in config.parts_held_out:
+    def _check_once(self, name: str, found: list[Path]) -> None:
+        """Raises: UserError if names and patterns have a file in common, also one of training and one of a set that is scored."""
+        config, files = self._config, [*map(os.path.abspath, found)]
+        if twice := next((path for path, times in Counter(files).items() if times > 1), None):
+            raise UserError(
+                f"data.{self._key(name)}={name!r:.200} names {twice} twice; give names and patterns without a file in common"
+            )
+        for part in (config.valid, *config.tests):
+            if name != config.train or part in config.parts_held_out:
                 continue
             try:
-                scored = self._found(name)
+                scored = {*map(os.path.abspath, self._found(part))}
             except UserError:
                 continue  # what is wrong with it is told where it is read
-            if shared := sorted({*found} & {*scored}):
+            if shared := sorted({*files} & scored):
                 raise UserError(
-                    f"data.train={config.train!r:.200} also matches {shared[0]}, which is in data.{self._key(name)}: give names or a "
+                    f"data.train={config.train!r:.200} also matches {shared[0]}, which is in data.{self._key(part)}: give names or a "
                     "pattern that leave it out"
                 )
 

@@ -129,7 +129,7 @@ class LabelledReader(ParallelReader):
         return raw[1]
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
-        return describe_sides(name, self.unit, {assets.languages[0]: source})
+        return describe_sides(name, self.unit, [(assets.languages[0], source)])
 
 
 def _encode_texts(vocabulary: Vocabulary, longest: int, line: str) -> Int32[np.ndarray, " length"]:

@@ -149,7 +149,10 @@ def read_tfds_examples(task: Task, name: str, split: str, directory: str = "") -
     records = TfdsRecords(name, directory)
     fields = [_present(names, records.fields, name) for names in task.columns]
     label = _present(_LABEL, records.fields, name)
-    names = records.labels(label)
+    if not (names := records.labels(label)):
+        raise UserError(
+            f"the field {label!r} of {name} has no names of classes, so it is no label; give a data set that has one"
+        )
     if set(names) != set(task.labels):
         raise UserError(f"{name} has the labels {' '.join(names)}, but {task.name} has {' '.join(task.labels)}")
     labels, *texts = records.read(split, (label, *fields))

@@ -40,6 +40,6 @@ class SearchSettings:
             )
         if not 0 <= self.length_penalty < math.inf:
             raise UserError(f"evaluation.length_penalty is {self.length_penalty}; it must be a number of at least 0")
-        for name, least, most in (("max_length_a", 0, 100), ("max_length_b", 1, 10_000)):
+        for name, least, most in (("max_length_a", 0, 1000), ("max_length_b", 1, 10**6)):
             if not least <= getattr(self, name) <= most:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must lie in [{least}, {most:,}]")

@@ -29,6 +29,8 @@ class Translation(Task):
     limits = {  # noqa: RUF012  # a ClassVar of Task
         "beam": 1000,
         "valid_beam": 1000,
+        "max_length_a": 100,
+        "max_length_b": 10_000,
         "max_tokens": 2**24,
         "buckets": 1000,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
@@ -185,6 +187,15 @@ def test_a_folder_that_another_process_takes_for_a_leftover_is_made_again(
     assert len(made) == 3 and len(kept(config)) == 1
     monkeypatch.undo()
     assert same(corpus, load(replace(config, store="")))
+
+
+def test_a_file_system_without_locks_is_no_endless_wait(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*arguments: object) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    load(config)
+    assert len(kept(config)) == 1
 
 
 @pytest.mark.parametrize("name", ["source.tokens.npy", "target.lengths.npy", "manifest.json", "vocabulary.target.txt"])
