@@ -10,8 +10,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from one_layer.errors import UserError
-
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -43,18 +41,14 @@ def resolved(argument: str) -> str:
 
 
 def keys(values: dict[str, Any] | None = None) -> str:
-    """Every key of configs/common.py with its comment and its value in `values` (nested plain values); by default, its default.
-
-    Raises: UserError if `values` lacks a section.
-    """
+    """Every key of configs/common.py with its comment and its value in `values` (nested plain values); by default, its default."""
     if values is None:
         values = importlib.import_module("configs.common").get_config().to_dict()
     comments = _comments((folder() / "common.py").read_text("utf-8"))
-    sections = dict.fromkeys(key.partition(".")[0] for key in comments)  # in the order of the file
-    if missing := [section for section in sections if section not in values]:
-        raise UserError(f"the config lacks {missing[0]!r}; start from configs/common.py")
     entries = []
-    for section in sections:
+    for section in dict.fromkeys(key.partition(".")[0] for key in comments):  # in the order of the file
+        if section not in values:
+            continue  # training says what such a config lacks
         held = values[section] if isinstance(values[section], dict) else {"": values[section]}
         order = list(comments)
         named = {f"{section}.{name}" if name else section: value for name, value in held.items()}

@@ -207,10 +207,12 @@ class Checkpoints:
             raise self._damaged(step, f"its {name} is not what was saved")
 
     def _damaged(self, step: int, reason: str) -> UserError:
+        if not (path := self.folder / str(step)).exists():  # a run that still trains removes its older checkpoints
+            return UserError(f"the checkpoint {path} was removed while it was read; give the same command again")
         only = self.steps() == [step]
         remove = "remove that folder to begin the training again" if only else "remove that folder to use another one"
         return UserError(
-            f"the checkpoint {self.folder / str(step)} cannot be restored ({reason}); it is damaged or of another model"
+            f"the checkpoint {path} cannot be restored ({reason}); it is damaged or of another model"
             f"{', and there is no other one' if only else ''}: {remove}, or give a new --workdir"
         )
 
@@ -227,11 +229,9 @@ class Checkpoints:
         try:
             yield
         except Exception as error:
-            reason = next(
-                (line for line in reversed(str(error).strip().split("\n")) if line.strip()), type(error).__name__
-            )
+            lines = [line for line in str(error).split("\n") if line.strip()] or [type(error).__name__]
             raise UserError(
-                f"a checkpoint cannot be written to {self.folder} ({reason.strip()[:300]}); free space there, or make the folder "
+                f"a checkpoint cannot be written to {self.folder} ({lines[-1].strip()[:300]}); free space there, or make the folder "
                 "writable. The earlier checkpoints are complete: the same command continues from the last one"
             ) from None
 
@@ -242,11 +242,6 @@ class Checkpoints:
         try:
             return self._manager.restore(step, args=items)
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
-            if not (self.folder / str(step)).exists():
-                raise UserError(
-                    f"the checkpoint of step {step} in {self.folder} was removed while it was read, as a run that still trains does; give "
-                    "the same command again"
-                ) from None
             raise self._damaged(step, f"{type(error).__name__}: {_cause(error)}") from None
 
 

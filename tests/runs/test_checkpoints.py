@@ -212,7 +212,7 @@ def test_one_that_is_removed_while_it_is_read_is_not_called_damaged(folder, tmp_
 
     monkeypatch.setattr(checkpoints._manager, "restore", late)
     with pytest.raises(
-        UserError, match=r"checkpoint of step 6 in .* was removed while it was read, .* the same command again$"
+        UserError, match=r"the checkpoint .*/6 was removed while it was read; give the same command again$"
     ):
         checkpoints.restore(6, params=trees()[0])
     checkpoints.close()
