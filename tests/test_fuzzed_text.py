@@ -157,9 +157,12 @@ def test_bleu_takes_any_lines():
         (b"\xff\xfea\0\n\0" * 20, r"train\.de, line 1: the byte 0xff is not UTF-8"),
         (
             "\n".join([" "] * 20).encode(),
-            "none of 20 training pairs can be used; left out: 20 pairs with an empty side|no token occurs",
+            "none of 20 training pairs can be used; left out: 20 pairs with an empty side|has no tokens: its lines are empty",
         ),
-        (b"\r\n" * 20, "none of 20 training pairs can be used; left out: 20 pairs with an empty side|no token occurs"),
+        (
+            b"\r\n" * 20,
+            "none of 20 training pairs can be used; left out: 20 pairs with an empty side|has no tokens: its lines are empty",
+        ),
         (b"\xef\xbb\xbf", r"train\.de"),
     ],
 )

@@ -319,7 +319,7 @@ def test_a_folder_is_needed(refused, tmp_path):
         ("valid.en", b"one\ntwo\n", "valid.en has 2"),
         ("train.de", b"ein\nzw\xe4i\ndrei\n", "train.de, line 2: the byte 0xe4 is not UTF-8"),
         ("train.de.gz", b"\x1f\x8b\x08", "train.de.gz is not a whole gzip file"),
-        ("train.en", b"\n\n\n", "no token occurs"),
+        ("train.en", b"\n\n\n", "has no tokens: its lines are empty"),
     ],
 )
 def test_text_that_cannot_be_trained_on(refused, tmp_path, name, content, message):

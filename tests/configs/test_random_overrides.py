@@ -247,8 +247,6 @@ def test_a_sample_of_the_accepted_ones_trains(tmp_path, text, name):
         ({"optim.accumulate": 10**12}, "optim.accumulate"),
         ({"evaluation.beam": 10**9}, "evaluation.beam"),
         ({"evaluation.valid_beam": 10**9}, "evaluation.valid_beam"),
-        ({"evaluation.max_length_b": 10**12}, "evaluation.max_length_b"),
-        ({"evaluation.max_length_a": 1e15}, "evaluation.max_length_a"),
     ],
 )
 def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(tmp_path, changes, named):
