@@ -165,7 +165,7 @@ SWEEPS["ablation"] = [
     {"config": "best", "train.init_from": ""},  # embeddings that begin at random and are trained
     # Random embeddings that are not trained: under masks, so that nothing but masks is trained, and as they are.
     *product([{"config": "best", "train.init_from": "", "model.embedding": "masked"}], [{}, _WIDE]),
-    {"config": "best", "train.init_from": "", "model.embedding": "frozen"},
+    *product([{"config": "best", "train.init_from": "", "model.embedding": "frozen"}], [{}, _WIDE]),
     *product([_BEST], vary("model.keep", 0.3, 0.7)),
     _BEST | {"model.weights": "multi_layer"},
     _BEST | {"model.weights": "dense"},
