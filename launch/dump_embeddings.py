@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 
 
 def dump(workdir: Path, out: Path, checkpoint: str = "best") -> None:
-    """Writes one file per language. Raises: UserError if the checkpoint is missing (see `restore_run`) or writing fails."""
+    """Writes one file per language, or per side where both sides have one language.
+
+    Raises: UserError if the checkpoint is missing (see `restore_run`) or writing fails.
+    """
     restored = restore_run(workdir, checkpoint)
     assets = restored.assets
     names = assets.languages if len(set(assets.languages)) > 1 or restored.data.streamed else ("source", "target")

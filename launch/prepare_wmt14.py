@@ -199,13 +199,14 @@ def _claim(work: Path, options: dict[str, object]) -> None:
     if work.exists() and not path.exists() and any(work.iterdir()):
         raise UserError(f"{work} holds files that no preparation wrote; move this folder away or give another --out")
     text = json.dumps(options, indent=1) + "\n"
-    before, now = read_object(path) if path.exists() else None, json.loads(text)
-    for name in {**(before or now), **now}:
-        if before is not None and before.get(name) != now.get(name):
-            raise UserError(
-                f"{work} holds unfinished work with {name}={before.get(name)}, not {now.get(name)}; "
-                f"delete this folder, or continue with {name}={before.get(name)}"
-            )
+    if path.exists():
+        before, now = read_object(path), json.loads(text)
+        for name in {**before, **now}:
+            if before.get(name) != now.get(name):
+                raise UserError(
+                    f"{work} holds unfinished work with {name}={before.get(name)}, not {now.get(name)}; "
+                    f"delete this folder, or continue with {name}={before.get(name)}"
+                )
     write_atomically(path, text)
 
 

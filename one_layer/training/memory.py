@@ -127,9 +127,8 @@ def _group_files(groups: str, root: Path) -> Iterator[Path]:
         _, controllers, path = line.split(":", 2)
         if controllers in ("", "memory"):  # version 2, or version 1's group for memory
             base, name = (root, "memory.max") if not controllers else (root / "memory", "memory.limit_in_bytes")
-            group = base / path.lstrip(
-                "/"
-            )  # within a container, the path may be that of the host: its folders are then not there
+            # Within a container, the path may be that of the host: its folders are then not there.
+            group = base / path.lstrip("/")
             yield from (each / name for each in (group, *group.parents) if each.is_relative_to(base))
 
 

@@ -22,12 +22,9 @@ class Progress:
     text: dict[str, str] = field(default_factory=dict)  # fingerprints of the ids of the training and validation text
     evaluated: list[int] = field(default_factory=list)  # the updates of all evaluations on the validation set
     meter: dict[str, Any] = field(default_factory=dict)  # the unfinished line of metrics, and counts of skipped updates
-    members: list[list[Any]] = field(
-        default_factory=list
-    )  # [update, number]: from it on, so many runs shared the devices
-    devices: list[list[Any]] = field(
-        default_factory=list
-    )  # [update, [kind, number]]: from it on, so many devices of that kind trained
+    # [update, number]: from it on, so many runs shared the devices; and [update, [kind, number]]: these were the devices.
+    members: list[list[Any]] = field(default_factory=list)
+    devices: list[list[Any]] = field(default_factory=list)
     commit: str | None = None  # of the code that did the last update, where it is known
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
