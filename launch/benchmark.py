@@ -50,9 +50,9 @@ from launch.benchmarks import (
     ticket,
     train,
 )
-from one_layer.heap import keep_freed_memory
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
+from one_layer.system.heap import keep_freed_memory
 
 BENCHMARKS = {
     "select": select,

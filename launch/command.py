@@ -8,8 +8,8 @@ import signal
 import sys
 from collections.abc import Callable
 
-from one_layer.command import exit_unread, in_utf8, say
-from one_layer.errors import UserError
+from one_layer.cli.command import exit_unread, in_utf8, say
+from one_layer.system.errors import UserError
 
 
 def run(main: Callable[[], None]) -> None:

@@ -24,11 +24,11 @@ import numpy as np
 
 from launch import command
 from launch.sweeps.progress import first_score
-from one_layer.errors import UserError
 from one_layer.report import shapes
 from one_layer.report.reading import planned_runs
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
+from one_layer.system.errors import UserError
 
 _COMPARED = {"config": {}, "test": shapes.RESULT["test?"], "valid": {"score": float}, "train_seconds": float}
 _PLACES_OF_RUNS = ("model.embedding_path", "model.embedding_vocabulary", "train.init_from")

@@ -19,11 +19,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.report.reading import Record, read_runs
 from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete
 from one_layer.runs.paths import RunPaths, read_metrics
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 _UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
 # Keys of the text that say nothing about what the validation set is: places of files, the test sets, and the batches of training.

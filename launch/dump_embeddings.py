@@ -17,10 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
-from one_layer.errors import UserError
 from one_layer.importers.embeddings import run_tables
 from one_layer.importers.text_embeddings import write_embeddings
 from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
 

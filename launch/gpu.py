@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from launch import command
 from launch.gpu_jobs import JOBS, Job
 from launch.sweeps.jobs import END_WITH_PARENT
-from one_layer.errors import UserError
-from one_layer.files import json_object, write_atomically
 from one_layer.runs.commit import commit
+from one_layer.system.errors import UserError
+from one_layer.system.files import json_object, write_atomically
 
 log = logging.getLogger(__name__)
 

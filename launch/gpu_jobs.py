@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _SEEDS = (1, 2, 3)
 _VARIED = ("seed", "model__keep", "model__embedding")

@@ -32,13 +32,13 @@ from one_layer.data import corpus as corpora
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.lines import read_lines
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.importers import fairseq
 from one_layer.importers.fairseq_checkpoint import import_torch, read_checkpoint
 from one_layer.importers.fairseq_options import read_options, write_options
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 

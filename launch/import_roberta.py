@@ -34,13 +34,13 @@ from one_layer.data.text.preprocess import LABEL, Preprocessing, check_codes
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.importers.roberta import roberta_state
 from one_layer.importers.roberta_options import Options, read_options, write_options
 from one_layer.importers.roberta_weights import StateDict, convert, export
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 from one_layer.tasks.classification.labels import label_set, spelled
 
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")

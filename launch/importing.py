@@ -9,11 +9,11 @@ from absl import flags
 from ml_collections import config_flags
 
 from configs import common
-from one_layer.command import sentence
+from one_layer.cli.command import sentence
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, resolve
+from one_layer.system.errors import UserError
 from one_layer.training.optimizer import optimizer
 from one_layer.training.progress import Progress
 

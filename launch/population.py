@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
-from one_layer.errors import UserError
 from one_layer.runs.paths import SWEEP_FILE, read_object
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.training.population import Entry
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="+", metavar="NAME", help="a run of the sweep")
     arguments = parser.parse_args(argv)
     choose_right_programs()
-    from one_layer.command import set_up
+    from one_layer.cli.command import set_up
     from one_layer.training.interruption import Interrupted, Interruption
     from one_layer.training.population import train_together
 

@@ -34,8 +34,8 @@ from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 

@@ -44,9 +44,9 @@ from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_lines, stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.runs.paths import read_object
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 

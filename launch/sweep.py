@@ -30,8 +30,8 @@ from launch.sweeps.jobs import Launcher, LocalLauncher
 from launch.sweeps.plan import Plan
 from launch.sweeps.populations import PopulationLauncher, describe
 from launch.sweeps.queue import FAILED, FINISHED, Queue
-from one_layer.errors import UserError
 from one_layer.runs.lock import locked
+from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ def load(path: str | Path, checkpoint: str | int | None = None, packed: bool = F
 
     Raises: UserError for a path without a model, one that is damaged, and an argument that has no effect on such a path.
     """
-    from one_layer.errors import UserError, not_in_utf8
+    from one_layer.system.errors import UserError, not_in_utf8
 
     try:
         os.fsencode(path)

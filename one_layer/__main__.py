@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 from absl import app, flags
 from ml_collections import config_flags
 
-from one_layer import __version__, command, config_files, options
-from one_layer.errors import UserError
+from one_layer import __version__
+from one_layer.cli import command, config_files, options
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _UNIFORM = {"kaiming_uniform", "xavier_uniform"}
 _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}

@@ -16,8 +16,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Int8, Shaped, UInt8
 
-from one_layer.counting import count, largest
-from one_layer.errors import UserError
+from one_layer.selection.counting import count, largest
+from one_layer.system.errors import UserError
 
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold")
 

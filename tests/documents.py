@@ -90,7 +90,7 @@ def declared(script: Path) -> dict[str, list[str] | None]:
     if any(isinstance(node, ast.ImportFrom) and node.module == "launch.importing" for node in tree(script).body):
         found |= declared(ROOT / "launch" / "importing.py")
     if script.name == "main.py":  # its flags are those of the package's own command
-        return declared(ROOT / "one_layer" / "options.py")
+        return declared(ROOT / "one_layer" / "cli" / "options.py")
     if "--mode" in found:  # the program's own modes, and what a task's models do with lines
         found["--mode"] = [each.value for each in constants["_MODES"].keys] + verbs()
     return found

@@ -33,9 +33,9 @@ from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.models import initialize
 from one_layer.models.config import ModelConfig
+from one_layer.system.errors import UserError
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.inspection import describe, inspect

@@ -36,7 +36,10 @@ EXPLANATIONS = ROOT / "tests" / "mutants.toml"
 
 # For each target its files in one_layer/, and the files in tests/ that are run for each, the quickest first.
 TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
-    "supermask": {"supermask": ("test_supermask", "test_selections"), "counting": ("test_counting", "test_supermask")},
+    "supermask": {
+        "supermask": ("test_supermask", "selection/test_selections"),
+        "selection/counting": ("selection/test_counting", "test_supermask"),
+    },
     "search": {
         "tasks/translation/beam_search": ("tasks/translation/test_beam_search",),
         "tasks/translation/generate": ("tasks/translation/test_generate",),

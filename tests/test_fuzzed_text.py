@@ -11,10 +11,10 @@ import pytest
 from one_layer.data import corpus as corpora
 from one_layer.data.reader import LONGEST
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.errors import UserError
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.training.train import train
 from tests import tiny

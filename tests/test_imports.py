@@ -14,16 +14,16 @@ from tests import ROOT
 # From the top down. A package imports from the rows below its own, and inside itself; never from its own row or above it.
 ROWS = (
     ("__main__",),
-    ("command", "options"),
+    ("cli",),
     ("report", "training"),
     ("tickets", "importers"),
-    ("runs", "decode"),
+    ("runs",),
     ("tasks",),
     ("models",),
     ("layers", "data"),
     ("supermask", "initializers"),
-    ("counting",),
-    ("errors", "files", "special_tokens", "config_files", "heap", "program_cache"),
+    ("selection",),
+    ("system",),
 )
 RANK = {package: rank for rank, row in enumerate(reversed(ROWS)) for package in row}
 # Inside tasks/ each task's folder stands by itself; what they share lies beside them.
@@ -140,13 +140,12 @@ def test_a_task_knows_no_other_task(project: Imports) -> None:
 
 
 def test_no_module_outside_tasks_reads_one_task_alone(project: Imports) -> None:
-    """But for `decode`, which is the public name of the search of translation."""
     wrong = {
         f"{module} imports {target}"
         for module, targets in project.items()
         for target in targets
         for task in TASKS
-        if package(module) in set(RANK) - {"tasks", "decode"} and target.startswith(f"one_layer.tasks.{task}")
+        if package(module) in set(RANK) - {"tasks"} and target.startswith(f"one_layer.tasks.{task}")
     }
     assert not wrong, sorted(wrong)
 
@@ -169,7 +168,7 @@ def test_nothing_imports_main_the_launchers_or_the_configs(project: Imports) -> 
 
 def test_the_data_side_needs_neither_jax_nor_ml_collections(project: Imports) -> None:
     for module in project:
-        if package(module) in ("data", "errors", "files", "special_tokens"):
+        if package(module) in ("data", "system"):
             assert not third_party(project, module) & (ACCELERATED | {"ml_collections"}), (
                 f"{module} must stay NumPy-only"
             )

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES, Recipe, random_weights
+from one_layer.system.errors import UserError
 
 ROLE = "encoder/self_attention/query"
 BIG = (300, 200)

@@ -12,9 +12,9 @@ import shutil
 import pytest
 
 import one_layer
-from one_layer.errors import UserError
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
+from one_layer.system.errors import UserError
 from one_layer.training.train import train
 from tests import ROOT
 

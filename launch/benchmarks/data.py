@@ -15,8 +15,8 @@ import numpy as np
 from launch.benchmarks.preparation import prepare
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.data.batches import TrainingBatches
+from one_layer.data.special_tokens import EOS
 from one_layer.data.tokens import TokenStore
-from one_layer.special_tokens import EOS
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:

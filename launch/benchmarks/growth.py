@@ -15,11 +15,11 @@ import numpy as np
 from configs.common import SIZES
 from launch.benchmarks.decode import BEAM, longest, searcher
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
-from one_layer.files import write_atomically
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.flops import update_flops
 from one_layer.models.parts import matrices
+from one_layer.system.files import write_atomically
 
 DECODING: dict[str, tuple[int, ...]] = {
     "beam": (1, 2, 5, 10, 20),

@@ -20,8 +20,8 @@ from jaxtyping import Array, Bool, Float, UInt8
 
 from configs.common import SIZES
 from launch.benchmarks.workloads import in_turn
-from one_layer.errors import UserError
 from one_layer.supermask import unpack
+from one_layer.system.errors import UserError
 
 _TILE = 64  # outputs, and inputs, of a tile of W: a tile's row is as long as the widest swizzle, 128 bytes
 _WIDEST = 256  # the most rows of x in one product of the tensor cores

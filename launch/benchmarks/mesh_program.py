@@ -18,9 +18,9 @@ import jax.numpy as jnp
 
 from launch.benchmarks.transfers import moved_bytes
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, WMT14_SIZES, WMT14_VOCABULARIES, model_of, random_batch
-from one_layer.heap import keep_freed_memory
 from one_layer.models import abstract, initialize
 from one_layer.models.sharding import Devices
+from one_layer.system.heap import keep_freed_memory
 from one_layer.tasks import TASKS
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step

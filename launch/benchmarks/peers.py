@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from launch.sweeps.plan import Plan, Run
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 
 def claim(plan: Plan) -> None:

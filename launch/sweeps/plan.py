@@ -20,10 +20,10 @@ import numpy as np
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from one_layer.command import no_config, sentence, unloadable
-from one_layer.errors import UserError
+from one_layer.cli.command import no_config, sentence, unloadable
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten, refuse_unknown
+from one_layer.system.errors import UserError
 
 ARGUMENT = "config"  # the key of overrides that stands for the argument of get_config; see configs/sweeps.py
 _FOLDER = "{sweep}"

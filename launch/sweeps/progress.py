@@ -9,8 +9,8 @@ from typing import Any
 
 from launch.sweeps.jobs import log_file
 from launch.sweeps.plan import Run
-from one_layer.errors import UserError
 from one_layer.runs.paths import read_metrics, read_object
+from one_layer.system.errors import UserError
 
 _TOTAL = re.compile(r"\bupdate \d+/(\d+)  loss ")  # as one_layer.training.progress_line writes it
 

@@ -27,10 +27,10 @@ from submitit.helpers import Checkpointable, DelayedSubmission
 
 from launch.sweeps.jobs import Job, log_file, problem
 from launch.sweeps.plan import Run
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 _CODE = ("main.py", "configs", "launch", "one_layer")
 _RAISED = "RuntimeError: "

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from launch.sweeps.plan import ARGUMENT, Plan, Run
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.runs.paths import read_object
 from one_layer.runs.records import flatten
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 # What is not a number or a name for people to sort by.
 _LEFT_OUT = ("config", "overrides", "seed", "examples")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int, Int32
 
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     import grain

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
 STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it

@@ -12,7 +12,7 @@ from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
 from one_layer.data.training_text import assets_of, codes_of, encoded, prepare
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 PARALLEL = ParallelReader()
 

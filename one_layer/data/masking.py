@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Int, Int32
 
 from one_layer.data.batches import Batch
+from one_layer.data.special_tokens import BOS, PAD, UNK
 from one_layer.data.stream import Stream, StreamBatches
-from one_layer.special_tokens import BOS, PAD, UNK
 
 _FIXED = 2**64 - 1  # in place of a seed and of an epoch, for masks that are always the same
 

@@ -12,12 +12,12 @@ from jaxtyping import Bool, Int32
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
+from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
-from one_layer.special_tokens import EOS, UNK
 
 Encode = Callable[[str], Int32[np.ndarray, " length"]]
 

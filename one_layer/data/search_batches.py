@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from one_layer.data.batches import Batch, Ids, at_least_one, with_a_key
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _NARROWEST = 24  # tokens: the smallest width of a search batch
 _FIXED = (

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Int, Int32, Integer
 
 from one_layer.data.batches import Batch, Updates
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
 
 _CHUNK = 1 << 20  # tokens read at once
 

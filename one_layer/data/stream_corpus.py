@@ -14,6 +14,7 @@ from one_layer.data.corpus import Corpus, Split
 from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.sources.plain_parts import PlainParts
 from one_layer.data.sources.plain_text import PlainText
+from one_layer.data.special_tokens import UNK
 from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
@@ -23,8 +24,7 @@ from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.system.errors import UserError
 
 _OPTIONS = ("source", "train", "unit", "bpe_merges", "min_count", "held_out")  # what decides the ids of a training text
 

@@ -10,8 +10,8 @@ from typing import overload
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
 
-from one_layer.errors import UserError
-from one_layer.special_tokens import PAD
+from one_layer.data.special_tokens import PAD
+from one_layer.system.errors import UserError
 
 _CHUNK = 1 << 16  # sentences that `chunks` gathers at a time
 

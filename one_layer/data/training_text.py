@@ -20,7 +20,7 @@ from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import check_codes
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 

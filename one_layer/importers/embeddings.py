@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.config import NO_LANGUAGE
+from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.errors import UserError
 from one_layer.importers.fairseq import StateDict
 from one_layer.importers.fairseq_checkpoint import read_checkpoint
 from one_layer.importers.fairseq_options import read_supermask
@@ -30,7 +30,7 @@ from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)

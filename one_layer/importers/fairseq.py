@@ -17,9 +17,9 @@ import jax
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from one_layer.errors import UserError
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
+from one_layer.system.errors import UserError
 
 Variables = dict[str, Any]
 Path = tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

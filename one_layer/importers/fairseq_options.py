@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.errors import UserError
 from one_layer.importers.fairseq import StateDict, check_translates
 from one_layer.models.config import ModelConfig
 from one_layer.supermask import Supermask
+from one_layer.system.errors import UserError
 
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 _SAME = {

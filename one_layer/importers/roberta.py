@@ -12,8 +12,8 @@ from jaxtyping import Float32, Shaped
 from safetensors import SafetensorError, safe_open
 
 from one_layer.data.text.vocabulary_json import read_ids
-from one_layer.errors import UserError
 from one_layer.importers.text_embeddings import Table, check_vectors
+from one_layer.system.errors import UserError
 
 _FLOATS = ("F16", "BF16", "F32", "F64")
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.data.text.lines import read_lines
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
-from one_layer.special_tokens import BOS, EOS, PAD
+from one_layer.system.errors import UserError
 
 _EPSILON = 1e-5  # of every norm here, and of the published models
 _TASKS = {

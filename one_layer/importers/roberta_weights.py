@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
 from one_layer.models.trees import flatten_dict
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 
 Variables = dict[str, Any]

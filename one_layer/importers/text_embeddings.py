@@ -11,8 +11,8 @@ from jaxtyping import Float32, Shaped
 
 from one_layer.data.text.lines import stream_lines
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
-from one_layer.files import replacing
+from one_layer.system.errors import UserError
+from one_layer.system.files import replacing
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.errors import UserError
 from one_layer.layers.attention import Attention
 from one_layer.layers.matrix import NORMS, Drop, Norm, Projection
 from one_layer.layers.reservoirs import BLOCKS, Convolution, Recurrence
 from one_layer.supermask import Supermask
+from one_layer.system.errors import UserError
 
 Block = Callable[[Array], Array]
 

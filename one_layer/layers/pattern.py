@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 LETTERS = {"L": "updatable layer", "R": "reservoir", "S": "shared random layer under a mask"}
 

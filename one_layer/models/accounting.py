@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.trained import count_trained
 from one_layer.supermask import Supermask, kept_count
+from one_layer.system.errors import UserError
 
 Shape = tuple[int, ...]
 Path = tuple[str, ...]

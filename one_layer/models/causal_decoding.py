@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from one_layer.data.special_tokens import PAD
 from one_layer.layers.attention import BLOCK
 from one_layer.layers.blocks import DecoderLayer
 from one_layer.layers.groups import layers_apart
@@ -16,7 +17,6 @@ from one_layer.models.causal import CausalModel
 from one_layer.models.config import ModelConfig
 from one_layer.models.decoding import empty
 from one_layer.models.inputs import position_table
-from one_layer.special_tokens import PAD
 
 Variables = dict[str, Any]
 Cache = tuple[Variables, ...]  # for each layer: keys and values, or the state of a reservoir; rows are the first axis

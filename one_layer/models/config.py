@@ -6,15 +6,15 @@ import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 
-from one_layer.errors import UserError
+from one_layer.data.special_tokens import PAD, UNK
 from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import Freezing
 from one_layer.layers.groups import StackSettings
 from one_layer.models.families import Family, default_family, family_named
 from one_layer.models.layers import Layers
 from one_layer.models.records import Embeddings, Initialization, Masks, Reservoirs, at_least, at_most, one_of
-from one_layer.special_tokens import PAD, UNK
 from one_layer.supermask import Supermask
+from one_layer.system.errors import UserError
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
 _SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}

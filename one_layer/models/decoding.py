@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from one_layer.data.special_tokens import PAD
 from one_layer.layers.attention import BLOCK, empty_cache
 from one_layer.layers.blocks import DecoderLayer, LayerSettings
 from one_layer.layers.groups import layers_apart
@@ -16,7 +17,6 @@ from one_layer.layers.reservoirs import empty_state
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, keys_that_count, position_table
 from one_layer.models.translation import Transformer
-from one_layer.special_tokens import PAD
 
 Variables = dict[str, Any]
 

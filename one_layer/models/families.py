@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.data.special_tokens import UNK
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.models.config import ModelConfig

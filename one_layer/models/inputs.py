@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from one_layer.data.special_tokens import PAD
 from one_layer.layers.matrix import sinusoids
 from one_layer.models.config import ModelConfig
-from one_layer.special_tokens import PAD
 
 AnyArray = Array | np.ndarray
 

@@ -6,10 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from one_layer.errors import UserError
 from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.groups import Group, StackSettings
 from one_layer.layers.pattern import expand
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.models.config import ModelConfig

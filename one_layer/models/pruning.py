@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from one_layer.errors import UserError
 from one_layer.layers.pattern import left_out
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import group_numbers
+from one_layer.system.errors import UserError
 
 Variables = dict[str, Any]
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES
 from one_layer.layers.reservoirs import BLOCKS
 from one_layer.supermask import SELECTIONS, Supermask
+from one_layer.system.errors import UserError
 
 
 def one_of(key: str, value: Any, known: Sequence[str]) -> None:

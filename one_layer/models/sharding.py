@@ -28,11 +28,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Shaped
 
-from one_layer.counting import BLOCK
-from one_layer.errors import UserError
 from one_layer.layers.matrix import Selecting
 from one_layer.models.config import ModelConfig
+from one_layer.selection.counting import BLOCK
 from one_layer.supermask import Supermask
+from one_layer.system.errors import UserError
 
 DATA, MODEL = "data", "model"
 _COLUMNS = ("query", "key", "value", "ffn_in", "ffn_gate")  # projections whose outputs are shared out over `model`

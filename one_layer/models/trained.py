@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from one_layer.errors import UserError
 from one_layer.layers.freezing import STACKS, WORDS, words
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
+from one_layer.system.errors import UserError
 
 Path = tuple[str, ...]
 Shape = tuple[int, ...]

@@ -16,11 +16,11 @@ import numpy as np
 from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
+from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
 from one_layer.models.sharding import Devices
-from one_layer.special_tokens import PAD
 
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 

@@ -12,11 +12,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from one_layer.errors import UserError
 from one_layer.report import shapes
 from one_layer.runs.convergence import LESS_IS_BETTER
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
+from one_layer.system.errors import UserError
 
 # What a file of scores has in its name: layers that stay, and then another place of the text.
 _LAYERS = re.compile(r"-(encoder|decoder)-(\d+(?:\.\d+)*)")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from one_layer.errors import UserError
 from one_layer.report.measures import MEASURES
 from one_layer.runs.records import fits
+from one_layer.system.errors import UserError
 
 EACH = ""
 NUMBER = int | float  # also one that is not finite

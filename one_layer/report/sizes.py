@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from one_layer.errors import counted
 from one_layer.report import naming
 from one_layer.report.curves import distinct
 from one_layer.report.drawing import INK, legend, look, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
+from one_layer.system.errors import counted
 
 _MOST_NAMED = 12  # models of which each has a colour and a name of its own
 

@@ -14,8 +14,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.report import areas, naming, tables
 from one_layer.report.claims import claims
 from one_layer.report.curves import convergence
@@ -27,6 +25,8 @@ from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.report.sizes import score_against_bytes
 from one_layer.runs.paths import RunPaths
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 _PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")

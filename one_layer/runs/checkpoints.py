@@ -18,10 +18,10 @@ import jax
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 
-from one_layer.errors import UserError, not_in_utf8
-from one_layer.files import json_object
 from one_layer.runs.digests import digest, digest_of_text
 from one_layer.runs.kept import Kept, ranked, score_of
+from one_layer.system.errors import UserError, not_in_utf8
+from one_layer.system.files import json_object
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis: its name in metrics.jsonl
 LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")  # of every other score, more is better

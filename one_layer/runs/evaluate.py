@@ -10,13 +10,13 @@ from typing import Any
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
 from one_layer.models.accounting import Account, account, describe
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import may_change, of_training
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)

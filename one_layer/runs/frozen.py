@@ -16,9 +16,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.models.sharding import Devices
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 Variables = dict[str, Any]
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from one_layer.errors import UserError
-from one_layer.files import remove_leftovers
+from one_layer.system.errors import UserError
+from one_layer.system.files import remove_leftovers
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from one_layer.errors import UserError
-from one_layer.files import json_object
+from one_layer.system.errors import UserError
+from one_layer.system.files import json_object
 
 SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which launch/sweep.py writes: its config, its name and its runs
 

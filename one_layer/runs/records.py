@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 Record = TypeVar("Record")
 

@@ -7,10 +7,10 @@ import logging
 from typing import Any
 
 from one_layer.data.config import DataConfig
-from one_layer.errors import UserError
 from one_layer.models.pruning import pruned
 from one_layer.runs.records import flatten, record
 from one_layer.runs.settings import task_settings
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)

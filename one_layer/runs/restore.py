@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from one_layer.errors import UserError
 from one_layer.models import initialize
 from one_layer.models.sharding import Devices, fetch
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import MeshConfig, RunConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from one_layer.data.config import DataConfig
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.protocol import Task
 

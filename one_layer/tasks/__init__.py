@@ -3,7 +3,7 @@
 `TASKS` has the tasks by name. The rest of the program uses a task only through the class `one_layer.tasks.protocol.Task`.
 """
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm import CausalLM
 from one_layer.tasks.classification import Classification
 from one_layer.tasks.masked_lm import MaskedLM

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.special_tokens import PAD, UNK
+from one_layer.data.special_tokens import PAD, UNK
 
 AnyArray = Array | np.ndarray
 Smoothing = float | Float[Array, ""]  # in [0, 1); traced where one program trains several runs

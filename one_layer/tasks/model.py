@@ -13,11 +13,11 @@ import jax
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
 from one_layer.layers.matrix import computing, materialize
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.tasks.protocol import Task

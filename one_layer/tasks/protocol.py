@@ -13,8 +13,8 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.work import Work, encoder_work

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float64
 
+from one_layer.data.special_tokens import PAD
 from one_layer.models.sharding import Devices
-from one_layer.special_tokens import PAD
 
 Sums = tuple[Array, ...]
 

@@ -11,7 +11,7 @@ import numpy as np
 import zstandard
 from jaxtyping import Float32, UInt8
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tickets.precision import dequantize, quantize, size
 
 CODECS = ("zstd", "zstd-ones", "zstd-zeros")

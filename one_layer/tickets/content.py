@@ -19,10 +19,10 @@ from jaxtyping import Array, Float32, UInt8
 
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import MASK, of_bytes
-from one_layer.errors import UserError
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.supermask import kept_count
+from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
 from one_layer.tickets.limits import check_drawing, check_work

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets.precision import QUANTIZED
 

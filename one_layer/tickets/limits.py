@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from one_layer.errors import UserError
 from one_layer.initializers import ORTHOGONAL, Recipe
+from one_layer.system.errors import UserError
 from one_layer.tickets.settings import Settings
 
 _MOST_LAYERS = 256  # in a stack: each layer may have random matrices of its own, and a cache

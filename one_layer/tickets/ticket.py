@@ -22,14 +22,14 @@ from jaxtyping import Array, Float, Float32, UInt8
 
 from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.initializers import Recipe
 from one_layer.models import recipes, shapes
 from one_layer.models.config import ModelConfig
 from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.runs.settings import of_training
 from one_layer.supermask import Supermask, unpack
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 from one_layer.tasks import task_of_family
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, everywhere_alike, of_training
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings, read_settings, write_settings

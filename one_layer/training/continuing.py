@@ -8,9 +8,9 @@ from typing import Any
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
-from one_layer.errors import UserError
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
+from one_layer.system.errors import UserError
 from one_layer.training.progress import Progress
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from typing import Any
 from tqdm import tqdm
 
 from one_layer.data.batches import Batch, training_iterator
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
 from one_layer.models.flops import batch_flops
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 from one_layer.training import curves, processes
 from one_layer.training.backskipping import computed
 from one_layer.training.flips import Flips

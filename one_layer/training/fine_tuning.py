@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from one_layer.data.corpus import Corpus
-from one_layer.errors import UserError
 from one_layer.layers.freezing import words
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.sharding import fetch
@@ -28,6 +27,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 Variables = dict[str, Any]

@@ -22,10 +22,10 @@ from pathlib import Path
 import jax
 
 from one_layer.data.corpus import Corpus
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
 
 _FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
 _CGROUPS = Path("/sys/fs/cgroup")

@@ -12,9 +12,9 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
-from one_layer.files import write_atomically
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_metrics
+from one_layer.system.files import write_atomically
 
 
 class MetricsLog:

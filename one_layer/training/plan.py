@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from one_layer.errors import UserError
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import MOST_UPDATES, RunConfig, TrainConfig, with_values
+from one_layer.system.errors import UserError
 
 
 def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:

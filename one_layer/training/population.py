@@ -16,9 +16,9 @@ from typing import Any
 
 import jax
 
-from one_layer.errors import UserError, of_a_file
 from one_layer.models.sharding import Devices
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError, of_a_file
 from one_layer.tasks.model import prepared
 from one_layer.tasks.protocol import Between, Validator, Variables
 from one_layer.training import programs

@@ -20,7 +20,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 def join(coordinator: str, processes: int, process: int) -> None:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from one_layer.errors import UserError
 from one_layer.runs.records import flatten
+from one_layer.system.errors import UserError
 
 # Inputs of the program, so that the runs of a population may differ in them.
 INPUTS = (

@@ -13,7 +13,6 @@ import jax
 
 from one_layer import tickets
 from one_layer.data.corpus import Corpus, Split
-from one_layer.errors import UserError
 from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
@@ -23,6 +22,7 @@ from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
 from one_layer.training import processes
 from one_layer.training.metrics import read_metrics
 from one_layer.training.progress import Progress

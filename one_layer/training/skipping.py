@@ -7,7 +7,7 @@ from typing import Any
 
 import optax
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.training.metrics import MetricsLog
 
 log = logging.getLogger(__name__)

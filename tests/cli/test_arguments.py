@@ -16,9 +16,9 @@ import pytest
 from absl import flags
 
 import one_layer
-from one_layer import options
-from one_layer.command import _unraisable, ended
-from one_layer.errors import UserError
+from one_layer.cli import options
+from one_layer.cli.command import _unraisable, ended
+from one_layer.system.errors import UserError
 from tests import ROOT, tiny
 from tests.documents import each_command
 
@@ -274,7 +274,7 @@ def test_an_error_of_the_program_keeps_its_traceback(capsys):
 
 
 def test_every_flag_is_used_by_a_mode():
-    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.options"]} - {"mode", "version"}
+    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.cli.options"]} - {"mode", "version"}
     assert own - {name for name in own if name.startswith("config.")} == set(options.NAMES)
 
 

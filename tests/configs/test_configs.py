@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 from configs import common, multi30k, text, toy
-from one_layer.errors import UserError
 from one_layer.models import build, shapes
 from one_layer.runs.settings import resolve
+from one_layer.system.errors import UserError
 
 # The sizes as published: d, ffn, heads, layers of each stack.
 TABLE = {

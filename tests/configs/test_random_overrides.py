@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from one_layer.data.sources.toy import grammar
-from one_layer.errors import UserError
 from one_layer.models.accounting import account
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
+from one_layer.system.errors import UserError
 from one_layer.training import memory
 from one_layer.training.memory import check_memory, estimate
 from one_layer.training.train import train

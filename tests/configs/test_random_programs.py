@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.models.weights import abstract
 from one_layer.runs.settings import RunConfig, resolve
+from one_layer.system.errors import UserError
 from one_layer.training.backskipping import with_policy
 from one_layer.training.memory import check_memory
 from one_layer.training.optimizer import optimizer

@@ -20,8 +20,8 @@ from one_layer.data.batches import (
     training_iterator,
 )
 from one_layer.data.search_batches import batches_for_search
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, PAD
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
 
 Sentences = list[np.ndarray]
 

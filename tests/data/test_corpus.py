@@ -11,10 +11,10 @@ import pytest
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, load, load_scored
+from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.system.errors import UserError
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
 ENGLISH = ["That's a house.", "He says: 'yes!'", "Nothing.", "The house is new.", "No, no!"]

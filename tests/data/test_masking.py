@@ -8,10 +8,10 @@ import pytest
 from one_layer.data import stream_corpus
 from one_layer.data.config import DataConfig
 from one_layer.data.masking import MaskedBatches, Masking, validation_batches
+from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.stream import Stream
 from one_layer.data.text.units import MASK
-from one_layer.errors import UserError
-from one_layer.special_tokens import BOS, EOS, PAD, UNK
+from one_layer.system.errors import UserError
 
 TYPES, MASK_ID = 50, 20
 MASKING = Masking(0.15, MASK_ID, TYPES)

@@ -13,11 +13,11 @@ from one_layer.data import stream_corpus
 from one_layer.data.config import DataConfig
 from one_layer.data.sources import plain_text
 from one_layer.data.sources.plain_text import PlainText
+from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.stream import Stream, StreamBatches, on_disk, windows
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import unit, vocabulary_of
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, PAD, UNK
+from one_layer.system.errors import UserError
 
 TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
 

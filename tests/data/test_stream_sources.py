@@ -12,7 +12,7 @@ import tensorflow_datasets as tfds
 from one_layer.data import stream_corpus
 from one_layer.data.config import DataConfig
 from one_layer.data.sources import plain_parts, plain_text
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import tfds_sets
 from tests.data.test_stream import config
 

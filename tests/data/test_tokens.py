@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from one_layer.data import tokens
+from one_layer.data.special_tokens import PAD
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.errors import UserError
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 
 SENTENCES = [np.array(ids, np.int32) for ids in ([5, 6, 2], [2], [70_000, 4, 4, 2], [9, 2])]
 

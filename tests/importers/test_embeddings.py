@@ -14,7 +14,6 @@ from one_layer import tickets
 from one_layer.data.text.assets import load_text_assets
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.errors import UserError
 from one_layer.importers import embeddings
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables, table_sides
 from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
@@ -22,6 +21,7 @@ from one_layer.layers.matrix import materialize
 from one_layer.models import pretrained_tables
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
+from one_layer.system.errors import UserError
 from one_layer.training.train import train
 from tests import tiny
 from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.importers import embeddings as embedding_sources
+from one_layer.system.errors import UserError
 from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
 
 # These tests replace the reading of the file; torch is tested below.

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from one_layer.data.text.fairseq_dictionary import read_dictionary
-from one_layer.errors import UserError
 from one_layer.importers.fairseq import convert, export
 from one_layer.importers.fairseq_options import read_options, write_options
 from one_layer.models import ModelConfig, build, initialize
+from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
 from tests import golden
 from tests.compiling import jit

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from one_layer.errors import UserError
 from one_layer.importers.roberta import roberta_positions, roberta_state, roberta_table
 from one_layer.importers.roberta_options import read_options
+from one_layer.system.errors import UserError
 
 PLACES = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "Ġthe": 5, "ä": 4}
 

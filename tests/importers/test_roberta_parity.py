@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from one_layer.data.special_tokens import PAD
 from one_layer.importers.roberta_options import write_options
 from one_layer.importers.roberta_weights import convert, export
 from one_layer.models import ModelConfig, build, initialize
-from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_nll, label_smoothed_nll
 from one_layer.tasks.model import prepared
 

@@ -7,10 +7,10 @@ import pytest
 
 from one_layer.data.text.assets import load_text_assets
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.importers.text_embeddings import Table, read_embeddings, write_embeddings
 from one_layer.models import ModelConfig, initialize, pretrained_tables
 from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
 from one_layer.training.train import train
 from tests import tiny
 from tests.tiny_embeddings import assets, rows_from

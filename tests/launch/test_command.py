@@ -37,7 +37,7 @@ def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
     ],
 )
 def test_an_error_that_the_user_can_mend_is_one_sentence(error, code, said):
-    source = f"from launch import command\nfrom one_layer.errors import UserError\ndef main(): raise {error}\ncommand.run(main)"
+    source = f"from launch import command\nfrom one_layer.system.errors import UserError\ndef main(): raise {error}\ncommand.run(main)"
     done = program(source, environment=UTF8)
     assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == 1
 

@@ -14,7 +14,7 @@ import pytest
 
 from launch.compare import compare, table
 from one_layer import tickets
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import ROOT, tiny_tickets
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from launch import import_fairseq
-from one_layer.errors import UserError
 from one_layer.importers.fairseq import export
 from one_layer.importers.fairseq_options import write_options
 from one_layer.models import ModelConfig, initialize
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
 from tests import tiny
 
 WORDS = {"de": ["ein", "hund", "schl@@", "äft"], "en": ["a", "dog", "sleeps", "cat", "the"]}

@@ -10,15 +10,15 @@ from safetensors.numpy import load_file, save_file
 
 from configs import common
 from launch import import_roberta
+from one_layer.data.special_tokens import PAD
 from one_layer.data.stream_corpus import unit_of
 from one_layer.data.text.units import MASK
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, build, shapes
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 from one_layer.training.fine_tuning import source_of, start
 from tests.tiny_roberta import CLASSIFIER, FFN, LAYERS, MERGES, OPTIONS, ROWS, TOKENS, D, tensors
 

@@ -11,7 +11,7 @@ import pytest
 from configs.common import SIZES
 from launch.benchmarks import train
 from launch.benchmarks.peers import Peer
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _STAND_IN = """
 import json, os, sys

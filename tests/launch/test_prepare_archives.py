@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 CONTENT = bytes(range(256)) * 40
 

@@ -13,7 +13,7 @@ import pytest
 from launch import prepare_iwslt14 as iwslt14
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 # A talk in WIT3's format: lines of mark-up, a title and a description, then one sentence per line.
 HEAD = ["<url>http://www.ted.com/{0}</url>", "<keywords>talks, {0}</keywords>", "<talkid>{0}</talkid>"]

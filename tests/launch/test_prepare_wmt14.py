@@ -15,7 +15,7 @@ from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text import bpe_learning
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import tfds_sets
 from tests.launch.test_prepare_iwslt14 import pack
 

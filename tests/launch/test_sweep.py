@@ -23,8 +23,8 @@ from launch.sweeps.display import Display
 from launch.sweeps.jobs import LocalLauncher, log_file, problem, started
 from launch.sweeps.progress import Progress, progress
 from launch.sweeps.queue import Queue
-from one_layer.errors import UserError
 from one_layer.runs.lock import locked
+from one_layer.system.errors import UserError
 from one_layer.training.progress_line import ProgressLine
 from tests import ROOT
 

@@ -10,7 +10,7 @@ from launch import sweep
 from launch.sweeps import plan as plans
 from launch.sweeps.claim import claim
 from launch.sweeps.plan import folder_name
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 @pytest.mark.parametrize(

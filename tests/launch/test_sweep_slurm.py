@@ -17,7 +17,7 @@ from rich.console import Console
 
 from launch import sweep
 from launch.sweeps import plan as plans
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import ROOT
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")

@@ -17,7 +17,7 @@ from rich.console import Console
 from launch import sweep
 from launch.sweeps.plan import Plan, Run
 from launch.sweeps.populations import PopulationLauncher, describe
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import ROOT, tiny
 
 pytestmark = pytest.mark.slow

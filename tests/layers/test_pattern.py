@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from one_layer.errors import UserError
 from one_layer.layers.pattern import expand, segments
+from one_layer.system.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from configs.common import SIZES
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.accounting import account, describe
+from one_layer.system.errors import UserError
 from tests.models.test_weights import OPTIONS, TINY
 
 # Types a side. IWSLT14: fairseq's separate dictionaries. WMT14: the paper's code reads `wmt14_en_de_joined_dict` with a table for

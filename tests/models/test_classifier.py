@@ -12,16 +12,16 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer import tickets
 from one_layer.data.config import DataConfig
+from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
 from one_layer.models.families import label_count
 from one_layer.models.flops import batch_flops, update_flops
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_nll
 from tests import mostly_slow, numpy_transformer
 from tests.compiling import jit

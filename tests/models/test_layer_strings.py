@@ -12,7 +12,6 @@ import pytest
 from flax.traverse_util import flatten_dict
 from jax.interpreters import partial_eval as pe
 
-from one_layer.errors import UserError
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.groups import layers_apart
 from one_layer.layers.matrix import Norm
@@ -20,6 +19,7 @@ from one_layer.layers.mixed import run_mixed
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.flops import update_flops
+from one_layer.system.errors import UserError
 from tests import mostly_slow
 from tests.compiling import jit
 from tests.models.test_translation import CLOSE, SOURCE, TARGET, token_by_token

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, build, initialize, recipes, roles, shapes
 from one_layer.models.flops import update_flops
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from tests import ROOT
 

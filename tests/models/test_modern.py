@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.layers.attention import rotated
 from one_layer.models import ModelConfig, build, initialize, shapes
 from one_layer.models.accounting import account
 from one_layer.models.decoding import Decoder
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 
 pytestmark = pytest.mark.slow

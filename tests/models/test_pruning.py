@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from one_layer import tickets
-from one_layer.errors import UserError
 from one_layer.layers.blocks import EncoderLayer
 from one_layer.layers.groups import layers_apart
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.pruning import kept_layers, pruned
 from one_layer.runs.rescoring import rescored
+from one_layer.system.errors import UserError
 from tests import tiny
 from tests.tiny_tickets import TINY, flat, same_numbers, ticket_of, trained
 

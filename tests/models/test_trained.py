@@ -12,13 +12,13 @@ import pytest
 from flax.traverse_util import flatten_dict
 from jax.interpreters import partial_eval as pe
 
-from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
 from one_layer.models.flops import update_flops
 from one_layer.models.pruning import pruned
 from one_layer.models.trained import TrainedParts
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step

@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 import pytest
 
 import one_layer.report.writing as writing
-from one_layer.errors import UserError
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.sizes import score_against_bytes
 from one_layer.report.tables import methods
+from one_layer.system.errors import UserError
 from tests import ROOT
 from tests.report.made_runs import config, write_run
 

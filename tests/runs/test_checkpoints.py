@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.checkpoints import Checkpoints
+from one_layer.system.errors import UserError
 from tests.runs.saved_checkpoints import SCORES, same_bits, save, trees
 
 # Where Orbax gives up, it leaves coroutines and threads behind that nobody waits for.

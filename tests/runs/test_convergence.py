@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from one_layer.data.text.units import Unit
-from one_layer.errors import UserError
 from one_layer.report.measures import MEASURES
 from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete, summary
+from one_layer.system.errors import UserError
 from one_layer.tasks.classification.measures import SCORES
 from tests import ROOT
 

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.checkpoints import Checkpoints
+from one_layer.system.errors import UserError
 from tests import tiny
 from tests.runs.saved_checkpoints import SCORES, same_bits, save, trees
 

@@ -7,10 +7,10 @@ import pytest
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.runs.checkpoints import _readable
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_object
+from one_layer.system.errors import UserError
 
 DEEP, LONG = 100_000, 5_000
 DAMAGED = {

@@ -15,8 +15,8 @@ import pytest
 from one_layer import tickets
 from one_layer.data import corpus as corpora
 from one_layer.data.sources.pairs import Toy
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.models import build, initialize
 from one_layer.models.accounting import account, describe
 from one_layer.runs.checkpoints import Checkpoints
@@ -24,7 +24,7 @@ from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.rescoring import rescored, without_layers
 from one_layer.runs.restore import restore_run
-from one_layer.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets.inspection import describe as describe_ticket

@@ -8,8 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.frozen import with_frozen, write_frozen
+from one_layer.system.errors import UserError
 
 VARIABLES = {"frozen": {"a": {"kernel": np.arange(12, dtype=np.float32).reshape(3, 4)}, "b": np.ones(5, np.float32)}}
 EMPTY = {"frozen": {"a": {"kernel": np.zeros((3, 4), np.float32)}, "b": np.zeros(5, np.float32)}}

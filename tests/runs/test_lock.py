@@ -7,8 +7,8 @@ import fcntl
 
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.lock import locked
+from one_layer.system.errors import UserError
 
 
 def test_a_second_one_is_told_who_works_there(tmp_path):

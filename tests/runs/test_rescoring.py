@@ -8,8 +8,8 @@ import pytest
 
 import one_layer
 from configs import common
-from one_layer.errors import UserError
 from one_layer.runs.rescoring import rescored
+from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from tests import ROOT, fuzz_tickets, tiny
 from tests.tiny_tickets import TINY

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from one_layer.data import corpus as corpora
-from one_layer.errors import UserError
 from one_layer.models import build, initialize
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import with_values
+from one_layer.system.errors import UserError
 from tests import numpy_transformer, tiny
 from tests.compiling import jit
 

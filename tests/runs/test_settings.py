@@ -11,11 +11,11 @@ import pytest
 
 from configs import common
 from one_layer.data.corpus import DataConfig
-from one_layer.errors import UserError
 from one_layer.models.config import ModelConfig
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, resolve
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.training.plan import total_updates

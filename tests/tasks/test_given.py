@@ -5,7 +5,7 @@ from __future__ import annotations
 import jaxtyping
 import pytest
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 
 NO_LISTS = [

@@ -26,7 +26,6 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
 from one_layer.layers.blocks import EncoderLayer
 from one_layer.layers.matrix import Embedding, Projection, embed
 from one_layer.layers.stack import Stack
@@ -37,6 +36,7 @@ from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.model import TrainedModel, prepared

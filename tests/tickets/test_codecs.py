@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets.codecs import CODECS, decode, encode
 

@@ -9,9 +9,9 @@ import json
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.initializers import SCHEMES, Recipe
 from one_layer.supermask import kept_count
+from one_layer.system.errors import UserError
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets import limits

@@ -9,7 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.precision import PRECISIONS, dequantize, quantize
 from tests.ticket_reader import TicketReader

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer import tickets
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file

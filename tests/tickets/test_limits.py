@@ -11,10 +11,10 @@ import pytest
 
 from configs import common
 from one_layer.data.config import DataConfig
-from one_layer.errors import UserError
 from one_layer.initializers import Recipe
 from one_layer.layers.attention import empty_cache
 from one_layer.models import ModelConfig, initialize
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.generate import search
 from one_layer.tasks.translation.settings import SearchSettings

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from one_layer import tickets
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize, size

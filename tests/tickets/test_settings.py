@@ -13,8 +13,8 @@ from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.models.config import ModelConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tickets import settings as ticket_settings
 from one_layer.tickets.file import TicketFile

@@ -11,10 +11,10 @@ import pytest
 
 from one_layer import tickets
 from one_layer.data.config import DataConfig
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.supermask import Supermask, kept_count
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings

@@ -19,9 +19,9 @@ import one_layer
 from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.errors import UserError
 from one_layer.layers.matrix import materialize
 from one_layer.models import build, initialize, recipes, weights
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import ROOT, fuzz_tickets, numpy_transformer, tiny

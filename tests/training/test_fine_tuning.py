@@ -13,9 +13,9 @@ from flax.traverse_util import flatten_dict
 
 from one_layer import tickets
 from one_layer.data.sources.toy import grammar
-from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
 from one_layer.training import fine_tuning
 from one_layer.training import trainer as training
 from one_layer.training.fine_tuning import source_of, start

@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from one_layer.data.batches import evaluation_batches
-from one_layer.errors import UserError
 from one_layer.runs.checkpoints import Checkpoints
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation import validation
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
+from one_layer.system.errors import UserError
 from one_layer.training.metrics import MetricsLog, read_metrics
 from tests import tiny
 

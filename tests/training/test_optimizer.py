@@ -11,8 +11,8 @@ import numpy as np
 import optax
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.settings import SCHEDULES, OptimConfig
+from one_layer.system.errors import UserError
 from one_layer.training.optimizer import learning_rate, optimizer
 
 CONFIG = OptimConfig(

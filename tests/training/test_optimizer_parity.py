@@ -11,10 +11,10 @@ from flax.traverse_util import flatten_dict
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import initialize
 from one_layer.models.config import ModelConfig
 from one_layer.runs.settings import OptimConfig
-from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks import TASKS
 from one_layer.training.optimizer import optimizer
 from one_layer.training.step import train_step

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from configs import labelled, text
-from one_layer.errors import UserError
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import OPEN, RunConfig, resolve
+from one_layer.system.errors import UserError
 from one_layer.training.plan import check_warmup, planned, total_updates
 from tests import tiny
 

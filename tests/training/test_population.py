@@ -11,10 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
+from one_layer.system.errors import UserError
 from one_layer.training import population, programs
 from one_layer.training.beginning import opened
 from one_layer.training.course import _Course

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.training import processes
 from tests import tiny_runs
 

@@ -8,10 +8,10 @@ import shutil
 import pytest
 
 from one_layer import tickets
-from one_layer.errors import UserError
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
 from one_layer.training.beginning import opened
 from one_layer.training.train import train
 from one_layer.training.trainer import Trainer

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from one_layer.data.batches import TrainingBatches
-from one_layer.errors import UserError
 from one_layer.models.sharding import Devices
+from one_layer.system.errors import UserError
 from one_layer.training.memory import _group_files, _group_limits, memory_limit
 from tests import ROOT, tiny, tiny_runs
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.skipping import Diverged

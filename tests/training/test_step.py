@@ -8,9 +8,9 @@ import numpy as np
 import optax
 import pytest
 
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
-from one_layer.special_tokens import EOS, PAD
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.translation import Translation

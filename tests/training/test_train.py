@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from one_layer.data import corpus as corpora
-from one_layer.errors import UserError
 from one_layer.models import initialize
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
 _BLOCK = 1 << 20

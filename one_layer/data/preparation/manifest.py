@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.preparation.archives import sha256
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 TOOLS = ("sacremoses", "subword-nmt", "numpy")  # the version of each can change a prepared text
 NAME = "manifest.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _LEFT_OUT = ("<url>", "<talkid>", "<keywords>")
 _AROUND = re.compile(r"</?(?:title|description)>")

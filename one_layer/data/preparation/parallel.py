@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

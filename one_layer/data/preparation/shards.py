@@ -21,7 +21,7 @@ from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_parallel
 from one_layer.data.text.preprocess import Preprocessing, count_words
-from one_layer.files import write_atomically
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 PARTS = ("train", "valid")

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _BLOCK = 1 << 20  # bytes
 

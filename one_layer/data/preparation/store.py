@@ -16,8 +16,8 @@ from typing import Any
 
 from one_layer.data.text.assets import TextAssets, Vocabularies, load_text_assets, save_text_assets
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.errors import UserError
-from one_layer.files import json_object, lock, remove_leftovers, sync
+from one_layer.system.errors import UserError
+from one_layer.system.files import json_object, lock, remove_leftovers, sync
 
 _FORMAT = 1  # increase it when the same text gives other ids, or when the files change
 

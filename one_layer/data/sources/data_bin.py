@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from one_layer.data.special_tokens import EOS
 from one_layer.data.text.fairseq_dictionary import read_dictionary
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS
+from one_layer.system.errors import UserError
 
 _MAPPED, _OLDER = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
 _KINDS = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}  # fairseq's codes of dtypes

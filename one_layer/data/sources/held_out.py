@@ -10,7 +10,7 @@ from pathlib import Path
 
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 class HeldOut(Source):

@@ -14,11 +14,11 @@ from one_layer.data.sources.data_bin import DataBin
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
+from one_layer.data.special_tokens import UNK
 from one_layer.data.text.lines import MissingPart, existing_file, read_parallel, stream_lines
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.system.errors import UserError
 
 _RECORDS = 4096  # of TFDS, read at once
 

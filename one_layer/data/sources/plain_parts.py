@@ -10,7 +10,7 @@ from pathlib import Path
 from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.sources.plain_text import PlainText, TfdsText
 from one_layer.data.text.lines import MissingPart, existing_file
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 # The standard split of enwik8, in bytes (Mahoney's Large Text Compression Benchmark; Al-Rfou et al. 2019, arXiv 1808.04444).
 ENWIK8 = {"train": (0, 90_000_000), "valid": (90_000_000, 95_000_000), "test": (95_000_000, 100_000_000)}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.lines import how_to_convert
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
     from one_layer.data.sources.tfds_records import TfdsRecords

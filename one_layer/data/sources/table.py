@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.text.lines import existing_file, stream_lines
-from one_layer.errors import UserError, counted
+from one_layer.system.errors import UserError, counted
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _LONGEST = (

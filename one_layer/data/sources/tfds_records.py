@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _AT_ONCE = 4096  # records of one request
 

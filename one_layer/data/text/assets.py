@@ -8,8 +8,8 @@ from pathlib import Path
 
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
-from one_layer.files import json_object, write_atomically
+from one_layer.system.errors import UserError
+from one_layer.system.files import json_object, write_atomically
 
 _NAMES = ("vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json")
 Vocabularies = tuple[Vocabulary, Vocabulary]  # (source, target)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Int
 from tqdm import tqdm
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 # These stand in place of a symbol: _EDGE between two words, _GONE where the symbol was merged into the one before it.
 _EDGE, _GONE = -1, -2

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 def _letters() -> dict[int, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _OVERWRITE = " #fairseq:overwrite"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _SHOWN = 4  # names of files, in the place of one that is missing
 

@@ -18,7 +18,7 @@ from one_layer.data.text import byte_level
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.cleaning import printable
 from one_layer.data.text.languages import code, has_own_rules, without_inner_spaces
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
 BPE_MARK = "@@"

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from one_layer.data.text.lines import read_lines, split_lines
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 
 def read_input(path: str) -> list[str]:

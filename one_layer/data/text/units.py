@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Int, Int32, Integer
 
 from one_layer.data.sources.plain_text import PlainText
+from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text import byte_level
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.special_tokens import EOS, UNK
 
 Ids = Int32[np.ndarray, " tokens"]
 

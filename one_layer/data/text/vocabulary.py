@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32
 
+from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.text.lines import read_lines
-from one_layer.errors import UserError
-from one_layer.files import write_atomically
-from one_layer.special_tokens import BOS, EOS, PAD, UNK
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 def read_ids(path: str | Path) -> dict[str, int]:

@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Array
 
 from one_layer.data.corpus import Split
+from one_layer.data.special_tokens import EOS
 from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import Ids, Unit
-from one_layer.errors import UserError
 from one_layer.models.causal_decoding import CausalDecoder
-from one_layer.special_tokens import EOS
+from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
 from one_layer.tasks.causal_lm.scoring import Scorer
 from one_layer.tasks.model import TrainedModel

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.special_tokens import UNK
+from one_layer.data.special_tokens import UNK
 
 Step = Callable[[Array, Array, Any], tuple[Array, Any]]  # (tokens, positions, cache) -> (logits, cache); all by row
 

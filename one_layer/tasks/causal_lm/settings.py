@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _LEAST_TEMPERATURE = 1e-6  # but for 0; logits are divided by it, in float32
 

@@ -12,8 +12,8 @@ from one_layer.data.config import STREAMS, DataConfig, listed
 from one_layer.data.corpus import Corpus
 from one_layer.data.stream import StreamBatches
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.scoring import CausalValidator
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings

@@ -14,12 +14,12 @@ from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
+from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
 from one_layer.data.tokens import TokenStore
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import read_examples, read_tfds_examples, task_named
 from one_layer.tasks.classification.labels import describe_counts, label_set, labels_of
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.lines import read_lines
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _LABEL = ("gold_label", "label", "is_duplicate")
 _MALFORMED_SHARE = 1e-3  # GLUE's own QQP has a few broken lines; a file with a larger share has another format

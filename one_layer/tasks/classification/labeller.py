@@ -14,9 +14,9 @@ from tqdm import tqdm
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
+from one_layer.data.special_tokens import UNK
 from one_layer.models import ModelConfig, build
 from one_layer.models.sharding import Devices, fetch
-from one_layer.special_tokens import UNK
 from one_layer.tasks.classification.labels import label_set
 from one_layer.tasks.classification.measures import SCORES
 from one_layer.tasks.classification.settings import LabellingSettings

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.table import column_names
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.errors import UserError, counted
+from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.glue import TASKS
 
 FROM_TRAIN = "from_train"

@@ -10,12 +10,12 @@ from jaxtyping import Array
 from one_layer.data import corpus as corpora
 from one_layer.data.config import NO_LANGUAGE, DataConfig
 from one_layer.data.corpus import Corpus
+from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks.classification.corpus import LabelledReader
 from one_layer.tasks.classification.glue import TASKS
 from one_layer.tasks.classification.labeller import ClassificationValidator

@@ -14,11 +14,11 @@ from jaxtyping import Array
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.corpus import Split
+from one_layer.data.special_tokens import BOS, EOS, UNK
 from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import MASK, Ids, Unit
-from one_layer.errors import UserError
 from one_layer.models import build
-from one_layer.special_tokens import BOS, EOS, UNK
+from one_layer.system.errors import UserError
 from one_layer.tasks.masked_lm.scoring import Scorer, masking
 from one_layer.tasks.model import TrainedModel
 

@@ -14,12 +14,12 @@ from tqdm import tqdm
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.masking import Masking, validation_batches
+from one_layer.data.special_tokens import PAD
 from one_layer.data.stream import Stream
 from one_layer.data.stream_corpus import stream
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, build
-from one_layer.special_tokens import PAD
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.masked_lm.settings import MaskedSettings
 from one_layer.tasks.model import prepared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from one_layer.data.batches import Updates
 from one_layer.data.config import STREAMS, DataConfig, listed
 from one_layer.data.corpus import Corpus
 from one_layer.data.masking import MaskedBatches
+from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.masked_lm.model import MaskedLanguageModel
 from one_layer.tasks.masked_lm.scoring import MaskedValidator, masking

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, PAD
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
 
 Cache = Any
 TokensToLogits = Callable[[Array, Array, Cache], tuple[Array, Cache]]

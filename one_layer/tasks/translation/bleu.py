@@ -22,7 +22,7 @@ from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from one_layer.data.text.languages import characters
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 def bleu_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> float:

@@ -12,12 +12,12 @@ from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
 
 from one_layer.data.search_batches import batches_for_search
-from one_layer.errors import UserError
+from one_layer.data.special_tokens import PAD
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
 from one_layer.models.decoding import Decoder, reorder
 from one_layer.models.sharding import Devices, fetch
-from one_layer.special_tokens import PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 TOKENIZERS = ("13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")  # of sacreBLEU
 

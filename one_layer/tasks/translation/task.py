@@ -10,8 +10,8 @@ from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
-from one_layer.errors import UserError
 from one_layer.models import ModelConfig
+from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 from one_layer.tasks.translation.model import TranslationModel

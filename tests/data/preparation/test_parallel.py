@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from one_layer.data.preparation.parallel import chunks, cores, in_order
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import ROOT
 
 

@@ -17,7 +17,7 @@ import pytest
 from one_layer.data import training_text
 from one_layer.data.corpus import PARALLEL, Corpus, DataConfig, load
 from one_layer.data.preparation.store import content_key
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 GERMAN = ["das ist ein haus", "ja", "", "nein nein nein nein nein nein"]
 ENGLISH = ["this is a house", "yes", "no", "no"]

@@ -21,7 +21,7 @@ from one_layer.data.preparation import spill, streaming
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from tests import ROOT
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)

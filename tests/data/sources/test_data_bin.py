@@ -11,10 +11,10 @@ import pytest
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, load, load_scored
 from one_layer.data.sources.data_bin import read_indexed
+from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import split_lines
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, UNK
+from one_layer.system.errors import UserError
 from tests.data_bins import WRITERS, write_folder, write_mapped, write_older
 
 PARTS = {

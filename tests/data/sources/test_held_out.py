@@ -10,7 +10,7 @@ import pytest
 from one_layer.data.config import DataConfig
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Source, TableFiles
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 
 PAIRS = [(f"satz {place % 700}", f"sentence {place}") for place in range(1000)]  # 300 source lines occur twice

@@ -10,7 +10,7 @@ import pytest
 
 from one_layer.data.sources import table
 from one_layer.data.sources.table import Table, column_names
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 ROWS = [("Ein „Haus“.", "a; house, here"), ('Er sagt "ja".', "he says: 'yes'"), ("1\u20282", "null")]
 

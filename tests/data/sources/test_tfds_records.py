@@ -14,7 +14,7 @@ import tensorflow_datasets as tfds
 from one_layer.data.corpus import DataConfig, load
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.training.train import train
 from tests import tfds_sets, tiny
 

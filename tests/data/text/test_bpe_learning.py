@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import count_words, learn_bpe
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 # Few letters, so that runs, overlaps and ties are frequent.
 WORDS = st.lists(

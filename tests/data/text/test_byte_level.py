@@ -12,12 +12,12 @@ from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import load
+from one_layer.data.special_tokens import UNK
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing, check_codes
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.system.errors import UserError
 
 LINES = [
     "The house is new, and the houses are newer.",

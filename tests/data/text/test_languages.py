@@ -16,7 +16,7 @@ from one_layer.data.text.languages import (
     without_inner_spaces,
 )
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.model import bleu_scores
 from one_layer.tasks.translation.settings import SearchSettings

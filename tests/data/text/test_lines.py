@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.text.lines import read_lines, read_parallel, stream_lines, stream_parallel
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8)
 

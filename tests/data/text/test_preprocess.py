@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, check_codes, join_bpe, learn_bpe
 from one_layer.data.text.vocabulary import split_tokens
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 CODES = "#version: 0.2\nl o\nlo w\ne r</w>\n"
 ODD_TEXT = st.text(alphabet="ab\u00a0\u2028\t\\@</w>\r\x1c é#:version", max_size=12)

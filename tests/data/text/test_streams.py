@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from one_layer.data.text.streams import read_input, write_output
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 
 def test_lines_replace_a_file(tmp_path):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, split_tokens
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, UNK
+from one_layer.system.errors import UserError
 
 ODD = ["\u2028", "\u00a0", "\ufeff", "\ufeffa", "\t", "a\rb", "\x85", "#version:", "3", "@@", "ß", "😀"]
 TOKEN = st.one_of(st.sampled_from(ODD), st.text(st.characters(exclude_characters=" \n", exclude_categories=["Cs"])))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 TOKENS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters=" \n"), min_size=1), unique=True)
 RANKED = {token: number for number, token in enumerate(SPECIALS)}

@@ -15,9 +15,9 @@ import pytest
 
 import one_layer
 from one_layer import tickets
+from one_layer.data.special_tokens import EOS
 from one_layer.data.stream import Stream
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.models import build
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
@@ -25,7 +25,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.rescoring import rescored
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.special_tokens import EOS
+from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.sampling import Sampler
 from one_layer.training.metrics import read_metrics

@@ -15,15 +15,15 @@ from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data.config import DataConfig
 from one_layer.data.reader import cut
+from one_layer.data.special_tokens import BOS, EOS
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
-from one_layer.errors import UserError
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.special_tokens import BOS, EOS
+from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tickets import restore_ticket
 from one_layer.training.train import train

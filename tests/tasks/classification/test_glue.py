@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tensorflow_datasets as tfds
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import TASKS, Example, read_examples, read_tfds_examples, task_named
 from one_layer.tasks.classification.measures import SCORES
 from tests import tfds_sets

@@ -10,8 +10,8 @@ import pytest
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, load, load_scored
-from one_layer.errors import UserError
-from one_layer.special_tokens import UNK
+from one_layer.data.special_tokens import UNK
+from one_layer.system.errors import UserError
 from one_layer.tasks.classification.corpus import LabelledReader
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
 

@@ -14,13 +14,13 @@ import one_layer
 from one_layer import tickets
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.errors import UserError
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
+from one_layer.system.errors import UserError
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from one_layer.decode import beam_search  # the public name
-from one_layer.errors import UserError
-from one_layer.special_tokens import EOS, PAD
-from one_layer.tasks.translation.beam_search import Hypotheses
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
+from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 
 BATCH, VOCAB, LONGEST, ROWS = 3, 6, 4, 1009
 SENTENCES = np.arange(BATCH)

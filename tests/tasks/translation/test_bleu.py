@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.text.lines import read_lines
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 
 LINE = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.errors import UserError
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
-from one_layer.special_tokens import EOS, PAD
+from one_layer.system.errors import UserError
 from one_layer.tasks import model as models
 from one_layer.tasks.translation import generate
 from one_layer.tasks.translation.beam_search import Hypotheses

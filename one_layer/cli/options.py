@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from absl import flags
 from ml_collections import config_flags
 
-from one_layer.errors import UserError
+from one_layer.system.errors import UserError
 
 _TOGETHER = ("distributed", "processes", "process")
 # The flags that each mode uses.

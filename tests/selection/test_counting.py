@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer import counting
+from one_layer.selection import counting
 from tests.adversaries import adversaries
 
 INFINITY = 0x7F800000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from configs import common, text
-from one_layer import config_files
+from one_layer.cli import config_files
 from one_layer.runs.records import flatten
 from tests import ROOT
 

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from one_layer.program_cache import keep_programs
+from one_layer.system.program_cache import keep_programs
 from tests import ROOT
 
 _COMPILE = """
 import sys
-from one_layer.command import set_up
+from one_layer.cli.command import set_up
 set_up()
 import jax, jax.numpy as jnp
 jax.config.update("jax_raise_persistent_cache_errors", True)

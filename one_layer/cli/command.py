@@ -17,9 +17,9 @@ from typing import NoReturn
 
 from absl import logging as absl_logging
 
-from one_layer.errors import UserError, of_a_file
-from one_layer.heap import keep_freed_memory
-from one_layer.program_cache import keep_programs
+from one_layer.system.errors import UserError, of_a_file
+from one_layer.system.heap import keep_freed_memory
+from one_layer.system.program_cache import keep_programs
 
 
 def set_up() -> None:

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from one_layer import heap
+from one_layer.system import heap
 from tests import ROOT
 
 BYTES = 256 * 2**20
 # Frees a large block, and says whether the settings were made and how many bytes of the block the process still has.
 PROGRAM = f"""
 import mmap, sys
-from one_layer.heap import keep_freed_memory
+from one_layer.system.heap import keep_freed_memory
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * mmap.PAGESIZE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.files import remove_leftovers, replacing, write_atomically
+from one_layer.system.files import remove_leftovers, replacing, write_atomically
 
 
 def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path):
