@@ -147,6 +147,14 @@ def _data() -> ConfigDict:
     data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
     data.min_count = 1  # rarer tokens of the training text become unk
     data.max_length = 175  # tokens; training pairs with a longer side are left out and counted; labelled texts are cut
+    # Distillation by sentences: a run's folder or a ticket translates the source side of the training text once, with teacher_beam, and
+    # the run learns from these translations in the place of the references, or, with teacher_mix=both, from both. docs/distillation.md
+    data.teacher = ""
+    data.teacher_beam = 5
+    data.teacher_mix = "translations"
+    data.translations = (
+        ""  # or a file of such translations, one for each line of the training text, prepared as that is
+    )
     data.max_tokens = 4096  # padded tokens of the longer side in an update, over all micro-batches
     data.buckets = 6  # the number of padded lengths
     return data

@@ -13,6 +13,7 @@ SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_t
 STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
 NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
+TEACHER_MIXES = ("translations", "both")
 HELD_OUT = ("valid", "test")  # the parts that `held_out` may take out of the training text
 
 _MOST_TOY_PAIRS = 10_000_000
@@ -65,6 +66,10 @@ class DataConfig:
     unit: str = UNITS[0]
     block: int = 512
     mask_share: float = 0.15
+    teacher: str = ""
+    teacher_beam: int = 5
+    teacher_mix: str = TEACHER_MIXES[0]
+    translations: str = ""
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -112,6 +117,7 @@ class DataConfig:
         self._check_columns()
         self._check_unit()
         self._check_toy()
+        self._check_teacher()
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
         if self.bpe_kind not in BPE_KINDS:
@@ -121,7 +127,7 @@ class DataConfig:
                 "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
             )
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
-        for name, least in (floors | {"max_tokens": 1, "buckets": 1, "block": 2}).items():
+        for name, least in (floors | {"teacher_beam": 1, "max_tokens": 1, "buckets": 1, "block": 2}).items():
             if getattr(self, name) < least:
                 raise UserError(f"data.{name}={getattr(self, name)} is too small: give {least} or more")
         for name in ("toy_train", "toy_valid", "toy_test"):
@@ -130,6 +136,21 @@ class DataConfig:
                     f"data.{name}={getattr(self, name)} is too large: the toy language is made in memory; give at most "
                     f"{_MOST_TOY_PAIRS:,}"
                 )
+
+    def _check_teacher(self) -> None:
+        if self.teacher_mix not in TEACHER_MIXES:
+            raise UserError(f"data.teacher_mix={self.teacher_mix!r:.200} is unknown: give {listed(TEACHER_MIXES)}")
+        given = [name for name in ("teacher", "translations") if getattr(self, name)]
+        if not given:
+            return
+        if len(given) == 2:
+            raise UserError("data.translations has what a data.teacher would write: leave one of them out")
+        if self.labels or self.source not in ("toy", "text", "tsv", "tfds"):
+            raise UserError(
+                f"data.{given[0]} is for pairs of lines: leave it out with data.source={self.source!r:.200}"
+                + (" and data.labels" if self.labels else "")
+                + (", or read the text as data.source=text with data.prepared" if self.source == "fairseq" else "")
+            )
 
     def _check_toy(self) -> None:
         if self.source != "toy":

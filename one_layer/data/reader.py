@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int32
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
+from one_layer.data.sources.taught import Taught
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
@@ -33,7 +34,8 @@ class ParallelReader:
     def open(self, config: DataConfig) -> Source:
         """The source of the lines. Raises: UserError for files that cannot be used."""
         source = open_source(config)
-        return HeldOut(source, config) if config.held_out else source
+        source = HeldOut(source, config) if config.held_out else source
+        return Taught(source, config) if config.translations else source
 
     def languages(self, config: DataConfig) -> tuple[str, str]:
         """(source, target)."""

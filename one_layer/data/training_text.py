@@ -65,6 +65,8 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["delimiter"] = config.delimiter
     if config.held_out and config.parts_held_out != list(HELD_OUT):  # earlier versions had no such key
         options["parts_held_out"] = config.parts_held_out
+    if config.translations:
+        options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     languages = reader.languages(config)

@@ -59,6 +59,10 @@ class TrainedModel(ABC):
     def lines(self, lines: Iterable[str]) -> list[str]:
         """Returns one output line for each raw line, in order. The mode with the name `verb` writes these lines."""
 
+    def lines_of_tokens(self, lines: list[str]) -> list[str]:
+        """The same for lines that are prepared as the training text was; so are the lines that it returns. Raises: UserError by default."""
+        raise UserError(f"a {self.task.name} model returns no lines of tokens; give it raw text")
+
     @abstractmethod
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Scores a split. Returns the scores, and the hypotheses by kind: `plain`, and others that the task keeps; none for a text.

@@ -24,6 +24,7 @@ from one_layer.training import continuing, processes
 from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
+from one_layer.training.teaching import taught
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ def opened(
         source = None if resumed else source_of(run)
         with processes.leader_first("text"):  # it may store the text
             if known is None or (resumed and not _made_with(known, folder.assets())):
-                known = read_corpus(run, folder, resumed, source)
+                known = read_corpus(taught(run, folder), folder, resumed, source)
             corpus = known
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)

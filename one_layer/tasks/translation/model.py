@@ -38,17 +38,26 @@ class TranslationModel(TrainedModel):
         prepared = self.assets.source_preprocessing.apply(lines)
         # A line of only control characters becomes empty when it is prepared, or has no text to begin with.
         full = [place for place, line in enumerate(prepared) if line.strip() and lines[place].strip()]
-        whole = [self.assets.source_vocabulary.encode(prepared[place]) for place in full]
-        sentences = [cut(ids) for ids in whole]
-        if long := sum(len(ids) > LONGEST for ids in whole):
-            log.warning("%d of %d lines have more than %d tokens; only these are translated", long, len(lines), LONGEST)
+        plain = self.assets.target_preprocessing.undo(self.lines_of_tokens([prepared[place] for place in full]))
         translated = [""] * len(lines)
-        if not sentences:
-            return translated
-        hypotheses = self._generator(self.prepared, sentences, "translating")
-        plain = self.assets.target_preprocessing.undo(self._subwords(hypotheses))
         for place, line in zip(full, plain, strict=True):
             translated[place] = line
+        return translated
+
+    def lines_of_tokens(self, lines: list[str]) -> list[str]:
+        """The same from tokens to tokens: the lines are prepared as the model's training text was, and so are their translations.
+
+        A line without tokens stays empty.
+        """
+        translated = [""] * len(lines)
+        full = [place for place, line in enumerate(lines) if line.strip()]
+        whole = [self.assets.source_vocabulary.encode(lines[place]) for place in full]
+        if long := sum(len(ids) > LONGEST for ids in whole):
+            log.warning("%d of %d lines have more than %d tokens; only these are translated", long, len(lines), LONGEST)
+        if full:
+            hypotheses = self._generator(self.prepared, [cut(ids) for ids in whole], "translating")
+            for place, line in zip(full, self._subwords(hypotheses), strict=True):
+                translated[place] = line
         return translated
 
     lines = translate

@@ -1,0 +1,152 @@
+"""Distillation by sentences: the student's training text is what its teacher makes of the source lines, however it came to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import one_layer
+from one_layer.data.sources.toy import grammar
+from one_layer.data.text.lines import read_lines
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import RunConfig, resolve
+from one_layer.system.errors import UserError
+from one_layer.tasks.translation.model import TranslationModel
+from one_layer.training import teaching
+from one_layer.training.train import train
+from tests import tiny
+
+PART = 16  # lines
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.trained(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teaching, "_LINES", PART)
+
+
+def student(teacher: Path, changes: dict | None = None) -> RunConfig:
+    return tiny.run(
+        {"data.teacher": str(teacher), "data.teacher_beam": 2, "optim.warmup": 1, "train.updates": 2, **(changes or {})}
+    )
+
+
+def text_of(run: RunConfig) -> tuple[list[str], list[str]]:
+    """The training pairs that the run sees, as lines of tokens."""
+    corpus = run.task.corpus(run.data)
+    source, target = corpus.train.source, corpus.train.target
+    return [*map(corpus.source_vocabulary.decode, source)], [*map(corpus.target_vocabulary.decode, target)]
+
+
+def test_a_student_learns_from_the_translations_in_the_place_of_the_references_or_from_both(teacher, tmp_path):
+    german, english = grammar.generate(1, train=60, valid=12, test=8)["train"]
+    model = one_layer.load(teacher)
+    expected = [line for first in range(0, 60, PART) for line in model.translate(german[first : first + PART])]
+    assert any(expected)
+
+    run = teaching.taught(student(teacher), RunFolder(tmp_path))
+    assert read_lines(run.data.translations) == expected
+    full = [place for place, line in enumerate(expected) if line]
+    assert text_of(run) == ([german[place] for place in full], [expected[place] for place in full])
+
+    both = teaching.taught(student(teacher, {"data.teacher_mix": "both"}), RunFolder(tmp_path))
+    assert both.data.translations == run.data.translations, "the mix does not change the translations"
+    source, target = text_of(both)
+    assert (source, target) == (
+        german + [german[place] for place in full],
+        english + [expected[place] for place in full],
+    )
+
+
+def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, monkeypatch):
+    whole = Path(teaching.taught(student(teacher), RunFolder(tmp_path / "whole")).data.translations)
+    given: list[int] = []
+
+    def two_parts(model: TranslationModel, lines: list[str]) -> list[str]:
+        if len(given) == 2:
+            raise KeyboardInterrupt
+        given.append(len(lines))
+        return TranslationModel.translate(model, lines)
+
+    monkeypatch.setattr(TranslationModel, "lines", two_parts)
+    folder = RunFolder(tmp_path / "interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        teaching.taught(student(teacher), folder)
+    (unfinished,) = folder.path.iterdir()
+    with unfinished.open("a") as file:
+        file.write("the line that a kill cut")
+    given.clear()
+    resumed = Path(teaching.taught(student(teacher), folder).data.translations)
+    assert given == [PART, 60 - 3 * PART], "two parts of four were there"
+    assert resumed.name == whole.name and resumed.read_bytes() == whole.read_bytes()
+    assert [path.name for path in folder.path.iterdir()] == [resumed.name]
+
+
+def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, monkeypatch):
+    """The teacher is a ticket here, and its text has tokens already: so have its translations."""
+    text = tmp_path / "text"
+    text.mkdir()
+    for name, pair in grammar.generate(1, train=60, valid=12, test=8).items():
+        for language, lines in zip(("de", "en"), pair, strict=True):
+            (text / f"{name}.{language}").write_text("".join(f"{line.replace('e', 'e@@ ')}\n" for line in lines))
+    changes = {"data.source": "text", "data.directory": str(text), "data.prepared": True, "data.bpe_merges": 0}
+    train(tiny.run({**changes, "train.updates": 8}), tmp_path / "teacher", [])
+    ticket = tmp_path / "teacher" / "ticket.safetensors"
+    changes |= {"data.store": str(tmp_path / "store")}
+    first = teaching.taught(student(ticket, changes), RunFolder(tmp_path / "first"))
+    translations = Path(first.data.translations)
+    assert translations.parent == tmp_path / "store"
+    pieces = {token for line in read_lines(text / "train.en") for token in line.split()}
+    lines = read_lines(translations)
+    assert any(lines) and all(token in pieces for line in lines for token in line.split())
+
+    monkeypatch.setattr(teaching, "_translate", None)  # nothing is translated again
+    second = teaching.taught(student(ticket, {**changes, "seed": 2}), RunFolder(tmp_path / "second"))
+    assert second.data.translations == str(translations)
+    assert text_of(second) == text_of(first)
+
+
+def test_a_run_with_a_teacher_trains_and_goes_on(teacher, tmp_path):
+    train(student(teacher), tmp_path, [])
+    train(student(teacher, {"train.updates": 3}), tmp_path, [])
+    assert one_layer.load(tmp_path, "last").step == 3
+    with pytest.raises(UserError, match=r"data\.teacher: .* there, '' here"):
+        train(tiny.run({"optim.warmup": 1, "train.updates": 4}), tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data.teacher": "nowhere"}, ["data.teacher", "nowhere"]),
+        ({"data.source_language": "en", "data.target_language": "de"}, ["de to en", "en to de"]),
+        ({"data.teacher_mix": "half"}, ["data.teacher_mix", "half", "both"]),
+        ({"data.teacher_beam": 0}, ["data.teacher_beam"]),
+        ({"data.translations": "text.en"}, ["data.translations", "leave one of them out"]),
+    ],
+)
+def test_a_teacher_that_does_not_fit_is_refused_in_a_sentence(teacher, tmp_path, changes, words):
+    with pytest.raises(UserError) as error:
+        teaching.taught(student(teacher, changes), RunFolder(tmp_path))
+    assert all(word in str(error.value) for word in words), error.value
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_teacher_is_for_pairs_of_lines_and_not_the_run_itself(teacher, tmp_path):
+    values = tiny.config({"data.teacher": str(teacher)})
+    values["data"]["source"], values["data"]["directory"] = "fairseq", "bin"
+    with pytest.raises(UserError, match=r"data\.teacher is for pairs of lines.*data\.prepared"):
+        resolve(values)
+    with pytest.raises(UserError, match="own folder"):
+        teaching.taught(student(teacher), RunFolder(teacher))
+
+
+def test_translations_of_another_text_are_refused(tmp_path):
+    (tmp_path / "some.en").write_text("a line\n")
+    run = tiny.run({"data.translations": str(tmp_path / "some.en")})
+    with pytest.raises(UserError, match=r"data\.translations=.*some\.en does not have a line for each"):
+        run.task.corpus(run.data)
