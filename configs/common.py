@@ -43,7 +43,8 @@ def _model() -> ConfigDict:
     # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers, L masks
     model.weights = "one_layer"
     model.sharing = placeholder(str)  # layers share weights (one_layer), none, or masks (L random layers, one mask)
-    model.selection = "magnitude"  # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold
+    # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold; or sign: all weights stay, under the signs of S (keep=1)
+    model.selection = "magnitude"
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)

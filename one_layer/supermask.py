@@ -7,6 +7,7 @@ arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +20,7 @@ from jaxtyping import Array, Float, Int, Int8, Shaped, UInt8
 from one_layer.selection.counting import count, largest
 from one_layer.system.errors import UserError
 
-SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold")
+SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign")
 
 _BROKEN = 2  # every entry of a mask whose scores have a NaN
 _LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
@@ -35,8 +36,9 @@ class Supermask:
     - `threshold`: keeps the entries with S > τ, or the largest 0.5 % of S if fewer entries pass.
     - `sigmoid_threshold`: keeps the entries with σ(S) > τ, with the same lower limit.
     - `signed_threshold`: gives sign(S) where |S| > τ and 0 elsewhere, so the mask holds -1, 0 and 1.
+    - `sign`: gives 1 where S is at least 0 and -1 elsewhere, so no weight is dropped.
 
-    τ is the field `threshold`; the three threshold selections ignore `keep`.
+    τ is the field `threshold`; the three threshold selections ignore `keep`, and so does `sign`.
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
 
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
@@ -51,6 +53,11 @@ class Supermask:
     def exact(self) -> bool:
         """Whether `keep` decides how many weights survive; otherwise the scores decide."""
         return self.selection in ("magnitude", "score")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both."""
+        return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask",))
 
     @property
     def keeps_all(self) -> bool:
@@ -71,8 +78,12 @@ class Supermask:
         fixed = lax.stop_gradient(jnp.asarray(scores))
         if self.exact:
             return _largest(self.selection, fixed, jnp.asarray(kept_count(scores.size, self.keep), jnp.int32))
-        signed, sigmoid = self.selection == "signed_threshold", self.selection == "sigmoid_threshold"
-        chosen = _beyond(fixed, self.threshold) if signed else _above(fixed, self.threshold, sigmoid)
+        if self.selection == "sign":
+            chosen = jnp.where(fixed < 0, -1, 1)
+        elif self.selection == "signed_threshold":
+            chosen = _beyond(fixed, self.threshold)
+        else:
+            chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
         return jnp.where(jnp.any(jnp.isnan(fixed)), _BROKEN, chosen).astype(jnp.int8)
 
     def applied(
@@ -135,6 +146,14 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     if not 0.0 < number <= 1.0:
         raise UserError(f"keep is {number}; it must lie in (0, 1]: the fraction of the weights that the mask keeps")
     return max(1, size - int((1.0 - number) * size))
+
+
+def unpack_mask(
+    bits: Mapping[str, UInt8[Array | np.ndarray, "*layers bytes"]], shape: tuple[int, ...]
+) -> Float[Array, "..."]:
+    """Returns the mask that `bits` packs by their kinds (see `Supermask.kinds`), or that of each layer."""
+    mask = unpack(bits["mask"], shape) if "mask" in bits else 1.0
+    return mask * (1.0 - 2.0 * unpack(bits["sign"], shape)) if "sign" in bits else jnp.asarray(mask)
 
 
 def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, ...]) -> Float[Array, "..."]:

@@ -146,6 +146,8 @@ def at_layer(array: np.ndarray, layer: int | None, axes: int) -> np.ndarray:
 def mask_of(config: ModelConfig, scores: np.ndarray) -> np.ndarray:
     """The mask, by sorting and comparing."""
     flat, threshold = scores.ravel(), config.threshold
+    if config.selection == "sign":
+        return np.where(scores < 0, -1.0, 1.0)
     if config.selection == "signed_threshold":
         return np.where(np.abs(scores) > threshold, np.sign(scores), 0.0)
     if config.selection in ("threshold", "sigmoid_threshold"):

@@ -39,8 +39,9 @@ class TicketReader:
         self.masks = {}
         for name, bits in tensors.items():
             kind, _, role = name.partition("/")
-            if kind == "mask":
+            if kind == "mask" or (kind == "sign" and f"mask/{role}" not in tensors):
                 mask = self._mask(bits, role).astype(np.float32)
+                mask = mask if kind == "mask" else np.ones_like(mask)
                 if f"sign/{role}" in tensors:
                     mask[self._mask(tensors[f"sign/{role}"], role) == 1] = -1
                 self.masks[role] = mask

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Int8
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.products import product
-from one_layer.supermask import Supermask, unpack
+from one_layer.supermask import Supermask, unpack_mask
 
 Path = tuple[str, ...]
 Variables = dict[str, Any]
@@ -32,8 +32,7 @@ def matrix(
     - `trained`: `params/kernel`.
     - `fixed`: W, which is never trained. It is `frozen/kernel` if that exists (values from elsewhere), else `random/kernel`.
     - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3). If `materialized/kernel` exists, it holds this
-      product. If `packed/mask` exists, it holds M with one bit per entry, and `packed/sign` holds the signs of masks that have signs.
-      Packed masks take the memory of the bits only, and are unpacked at every use.
+      product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use.
 
     `axis` is the axis of the outputs, or of the tokens in an embedding. The values come from `one_layer.models.initialize`; the zeros
     here only tell Flax the shapes.
@@ -47,16 +46,10 @@ def matrix(
     weights = module.variable(source, "kernel", jnp.zeros, shape).value
     if kind == "fixed" or mask.keeps_all:
         return jnp.asarray(weights)
-    if module.has_variable("packed", "mask"):
-        return weights * mask.scaled(_unpacked(module, shape), axis)
+    if module.has_variable("packed", mask.kinds[0]):
+        bits: dict[str, Array] = {kind: module.get_variable("packed", kind) for kind in mask.kinds}
+        return weights * mask.scaled(unpack_mask(bits, shape), axis)
     return weights * mask(module.param("scores", zeros, shape), axis)
-
-
-def _unpacked(module: nn.Module, shape: tuple[int, int]) -> Float[Array, "rows columns"]:
-    mask = unpack(module.get_variable("packed", "mask"), shape)
-    if module.has_variable("packed", "sign"):  # the bit is 1 where the mask is -1
-        mask = mask * (1.0 - 2.0 * unpack(module.get_variable("packed", "sign"), shape))
-    return mask
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ def computing(variables: Variables, dtype: str) -> Variables:
     """
     if dtype == "float32":
         return variables
-    masked = {path[1:-1] for path in flatten_dict(variables) if path[-1] in ("scores", "mask")}
+    masked = {path[1:-1] for path in flatten_dict(variables) if path[-1] in ("scores", "mask", "sign")}
 
     def typed(path: tuple[Any, ...], leaf: Array) -> Array:
         collection, *module, name = (each.key for each in path)

@@ -77,7 +77,7 @@ def account(config: ModelConfig, variables: Variables | None = None, freeze_scor
         "dense": _size(_shapes(_dense(config))["params"]),
         **_use(random | frozen, kept, others),
     }
-    bits = 2 if config.selection == "signed_threshold" else 1
+    bits = len(config.supermask.kinds)
     ticket = sum(-(-bits * math.prod(shape) // 8) for shape in masks.values()) + 4 * (others + parameters["frozen"])
     return {
         "parameters": parameters,
@@ -135,7 +135,9 @@ def describe(accounts: Mapping[str, Account]) -> str:
 def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | None) -> list[float]:
     """The fraction that each of the masks at `path` keeps, of scores [fan_in, fan_out] or [layer, fan_in, fan_out]."""
     size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
-    if config.selection in ("magnitude", "score"):
+    if config.selection == "sign":
+        return [1.0] * masks
+    if config.supermask.exact:
         return [int(kept_count(size, config.keep)) / size] * masks
     if variables is None:
         raise UserError(

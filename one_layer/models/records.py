@@ -64,6 +64,10 @@ class Masks:
             raise UserError(
                 f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5"
             )
+        if self.selection == "sign" and not (self.keep == 1.0 and not self.dynamic_scale):
+            raise UserError(
+                f"model.selection='sign' drops no weight: give model.keep=1 (it is {self.keep}), and no model.dynamic_scale"
+            )
         if self.selection == "signed_threshold" and not (self.threshold >= 0.0 and not self.dynamic_scale):
             raise UserError(
                 f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold}) and no "

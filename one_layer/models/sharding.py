@@ -203,7 +203,7 @@ class Devices:
             return Selecting(together=self.mesh.devices.flat[0].platform != "cpu")
         if supermask.dynamic_scale:  # these masks have other values; W ⊙ M travels instead
             return Selecting(True, _layout)
-        signs = supermask.selection == "signed_threshold"
+        signs = "sign" in supermask.kinds
         return Selecting(True, _layout, lambda path, weights, mask: _product(self, signs, path, weights, mask))
 
 

@@ -54,8 +54,8 @@ class Ticket(Settings):
     """A trained model, with everything that is needed to use and to score it.
 
     - `masks`: packed bits in C order over fan_in and fan_out, the lowest bit of each byte first. Every layer starts at a new byte, so the
-      shape is [layers, bytes]; it is [bytes] for a table, and for one mask that the layers share. Keys are the module's path and "mask"
-      (1 where the mask is not 0) or, under `signed_threshold`, "sign" (1 where the mask is -1).
+      shape is [layers, bytes]; it is [bytes] for a table, and for one mask that the layers share. Keys are the module's path and the kinds
+      of `Supermask.kinds`: "mask" (1 where the mask is not 0) and "sign" (1 where it is -1).
     - `drawn`, by the module's path: the random weights that the seed gives.
     - `arrays`, by collection and path: all other variables: trained, fixed, or random but not from the seed.
     """
@@ -149,14 +149,11 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
     """The packed masks for scores of this shape. Checks that bits beyond the last weight are 0, and how many bits are set."""
     size = math.prod(shape[-2:])
     packed = (*shape[:-2], -(-size // 8))
-    signed = config.selection == "signed_threshold"
-    bits = {
-        kind: file.tensor(f"{kind}/{role}", "uint8", packed) for kind in (("mask", "sign") if signed else ("mask",))
-    }
-    mask = bits["mask"]
+    bits = {kind: file.tensor(f"{kind}/{role}", "uint8", packed) for kind in config.supermask.kinds}
+    first, mask = next(iter(bits.items()))
     if size % 8 and np.any(mask[..., -1] >> size % 8):
-        raise damaged(f"mask/{role} has bits beyond its last weight")
-    if signed and np.any(bits["sign"] & ~mask):
+        raise damaged(f"{first}/{role} has bits beyond its last weight")
+    if len(bits) > 1 and np.any(bits["sign"] & ~mask):
         raise damaged(f"sign/{role} has bits where the mask is 0")
     if config.selection in ("magnitude", "score"):
         kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, config.keep)

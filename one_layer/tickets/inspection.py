@@ -84,8 +84,8 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     matrices = []
     for module, recipe in recipes(ticket.config).items():
         drawn = ticket.drawn.get(module)
-        if drawn or (*module, "mask") in ticket.masks:
-            masks = {kind: ticket.masks[*module, kind] for kind in ("mask", "sign") if (*module, kind) in ticket.masks}
+        masks = {path[-1]: bits for path, bits in ticket.masks.items() if path[:-1] == module}
+        if drawn or masks:
             stored = sum(sizes[f"{kind}/{recipe.role}"] for kind in masks)
             made = f"{drawn.recipe.scheme} × {drawn.recipe.scale:.4g}" if drawn else "stored"
             shared = ticket.config.sharing == "weights"
@@ -122,8 +122,8 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
-    by = f"keep {config.keep:g}" if config.supermask.exact else f"threshold {config.threshold:g}"
-    selected = f"masks by {config.selection}, {by}; " if masked else ""
+    by = f", keep {config.keep:g}" if config.supermask.exact else f", threshold {config.threshold:g}"
+    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [
@@ -150,11 +150,12 @@ def _matrix(
 ) -> Matrix:
     size = math.prod(shape)
     rows = {kind: bits.reshape(-1, bits.shape[-1]) for kind, bits in masks.items()}
-    density = [int(ones) / size for ones in _ones(rows["mask"])] if masks else []
-    negative = [int(ones) / size for ones in _ones(rows["sign"])] if "sign" in masks else [0.0] * len(density)
+    shares = {kind: [int(ones) / size for ones in _ones(bits)] for kind, bits in rows.items()}
+    density = shares.get("mask") or [1.0] * len(shares.get("sign", []))
+    negative = shares.get("sign") or [0.0] * len(density)
     bound = sum(_entropy(p - minus, minus, 1 - p) for p, minus in zip(density, negative, strict=True)) * size / 8
     packed = sum(bits.nbytes for bits in masks.values())
-    overlap = _overlap(rows["mask"], density, size) if shared and len(density) > 1 else None
+    overlap = _overlap(rows["mask"], density, size) if shared and len(density) > 1 and "mask" in rows else None
     return Matrix(role, recipe, (shape[0], shape[1]), tuple(density), packed, stored, bound, overlap)
 
 

@@ -27,7 +27,7 @@ from one_layer.models import recipes, shapes
 from one_layer.models.config import ModelConfig
 from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.runs.settings import of_training
-from one_layer.supermask import Supermask, unpack
+from one_layer.supermask import Supermask, unpack_mask
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 from one_layer.tasks import task_of_family
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 ModulePath = tuple[str, ...]
 Variables = dict[str, Any]
-Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by "mask" and "sign"
+Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by the kinds of `Supermask.kinds`
 
 
 def from_run(model: TrainedModel) -> Ticket:
@@ -208,19 +208,18 @@ def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn]) -> tuple[Tick
 
 
 def _pack(scores: Float32[Array | np.ndarray, "*layers rows columns"], supermask: Supermask) -> dict[str, np.ndarray]:
-    """The masks of the scores as bits, layer by layer: `mask`, and `sign` if masks have signs."""
+    """The masks of the scores as bits, layer by layer, by their kinds (`Supermask.kinds`)."""
     plain = Supermask(
         supermask.keep, supermask.selection, supermask.threshold
     )  # without the dynamic scale, which follows from the mask
-    rows: dict[str, list[np.ndarray]] = {"mask": [], "sign": []}
+    rows: dict[str, list[np.ndarray]] = {kind: [] for kind in supermask.kinds}
     for layer in scores.reshape(-1, *scores.shape[-2:]):
         mask = np.asarray(plain(layer))
         if np.isnan(mask).any():
             raise UserError("the scores are not numbers: no mask can be made of this checkpoint; use another")
-        for kind, chosen in (("mask", mask != 0), ("sign", mask < 0)):
-            rows[kind].append(np.packbits(chosen, bitorder="little"))
-    kinds = ("mask", "sign") if supermask.selection == "signed_threshold" else ("mask",)
-    return {kind: np.stack(rows[kind]) if scores.ndim == 3 else rows[kind][0] for kind in kinds}
+        for kind, packed in rows.items():
+            packed.append(np.packbits(mask < 0 if kind == "sign" else mask != 0, bitorder="little"))
+    return {kind: np.stack(packed) if scores.ndim == 3 else packed[0] for kind, packed in rows.items()}
 
 
 def _same(ours: Float32[np.ndarray, "..."], theirs: Float32[np.ndarray, "..."]) -> bool:
@@ -233,10 +232,7 @@ def _product(
     weights: Float[Array, "*drawn rows columns"], bits: Bits, supermask: Supermask, axis: int
 ) -> Float[Array, "*layers rows columns"]:
     """W ⊙ M, for every layer if W or M has a layer axis."""
-    mask = unpack(bits["mask"], weights.shape[-2:])
-    if "sign" in bits:
-        mask = mask * (1.0 - 2.0 * unpack(bits["sign"], weights.shape[-2:]))
-    return weights * supermask.scaled(mask, axis)
+    return weights * supermask.scaled(unpack_mask(bits, weights.shape[-2:]), axis)
 
 
 def _a_row_each(bits: UInt8[Array, "*rows bytes"], shape: tuple[int, ...]) -> UInt8[Array, "*layers bytes"]:

@@ -61,7 +61,7 @@ def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
 
     def packed(entries: Array) -> PackedMask:
-        negative = jnp.packbits(entries < 0, axis=-2) if mask.selection == "signed_threshold" else None
+        negative = jnp.packbits(entries < 0, axis=-2) if mask.kinds == ("mask", "sign") else None
         return PackedMask(jnp.packbits(entries > 0, axis=-2), negative, entries.size)
 
     return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting).items()}

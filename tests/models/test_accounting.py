@@ -61,6 +61,8 @@ def masks(scores, config):
     if config.selection in ("magnitude", "score"):
         ranks = np.argsort(np.argsort(np.abs(each) if config.selection == "magnitude" else each, axis=1), axis=1)
         return (ranks >= int((1 - config.keep) * each.shape[1])).reshape(scores.shape)
+    if config.selection == "sign":
+        return np.ones(scores.shape, bool)
     compared = {"threshold": each, "signed_threshold": np.abs(each)}
     found = compared[config.selection] > config.threshold
     assert (found.mean(axis=1) > 0.006).all()
@@ -77,6 +79,7 @@ MORE = [
     {"embedding": "frozen", "embedding_path": "embeddings.txt", "selection": "score"},
     {"selection": "threshold", "threshold": 0.1, **SQUARE},
     {"selection": "signed_threshold", "threshold": 0.2, **SQUARE},
+    {"selection": "sign", "keep": 1.0, **SQUARE},
 ]
 
 

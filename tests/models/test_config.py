@@ -26,6 +26,10 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"keep": 0}, "model.keep is 0"),
         ({"selection": "sigmoid_threshold", "threshold": 1.0}, "model.threshold is 1.0; it is compared with a sigmoid"),
         ({"selection": "signed_threshold", "threshold": -1.0}, "needs a model.threshold of at least 0"),
+        (
+            {"selection": "sign", "keep": 0.5},
+            r"model\.selection='sign' drops no weight: give model\.keep=1 \(it is 0\.5\)",
+        ),
         ({"score_init": "constant", "score_constant": 0.0}, "never trains with model.selection=magnitude"),
         ({"init_qk_gain": 0.0}, "model.init_qk_gain is 0.0; it must be above 0"),
         ({"keep": 1.5}, "model.keep is 1.5"),

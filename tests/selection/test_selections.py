@@ -44,6 +44,14 @@ def test_a_signed_mask_is_the_sign_of_what_exceeds_the_threshold(seed, threshold
     np.testing.assert_array_equal(mask, np.where(np.abs(scores) > np.float32(threshold), np.sign(scores), 0))
 
 
+@quick
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_mask_of_signs_drops_nothing(seed):
+    scores = np.random.default_rng(seed).integers(-2, 3, (6, 10)).astype(np.float32)
+    mask = np.asarray(apply(Supermask(1.0, "sign"), scores))
+    np.testing.assert_array_equal(mask, np.where(scores < 0, -1, 1))
+
+
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_every_selection_passes_the_gradient_straight_through_and_a_nan_on(selection):
     scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)

@@ -84,21 +84,25 @@ def test_a_model_has_no_more_weights_than_its_file_gives_reason_for(most, size):
 def read(selection: str, mask: np.ndarray, sign: np.ndarray | None = None, change=None) -> dict[str, np.ndarray]:
     """What is read of packed masks, after `change` was made to a copy of them."""
     tensors = {"mask/a": packed(mask)} | ({} if sign is None else {"sign/a": packed(sign)})
+    if selection == "sign":
+        tensors = {"sign/a": tensors.pop("mask/a")}
     if change:
         change(tensors)
-    config = CONFIG.replace(selection=selection, threshold=0.1 if selection.endswith("threshold") else 0.0)
+    threshold, keep = 0.1 if selection.endswith("threshold") else 0.0, 1.0 if selection == "sign" else CONFIG.keep
+    config = CONFIG.replace(selection=selection, threshold=threshold, keep=keep)
     return ticket_content._read_masks(TicketFile(0, 0, {}, tensors, {}), "a", mask.shape, config)
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (2, 5, 7), (3, 5, 8), (2, 9, 8), (2, 3, 3)])
-@pytest.mark.parametrize("selection", ["magnitude", "score", "threshold", "signed_threshold"])
+@pytest.mark.parametrize("selection", ["magnitude", "score", "threshold", "signed_threshold", "sign"])
 def test_masks_are_read_as_they_were_packed(selection, shape):
     size = shape[-2] * shape[-1]
     mask = masks_of(shape, kept_count(size, 0.3) if selection in ("magnitude", "score") else size)
     sign = mask & (DICE.random(shape) < 0.5) if selection == "signed_threshold" else None
     found = read(selection, mask, sign)
-    assert found.keys() == ({"mask"} if sign is None else {"mask", "sign"})
-    np.testing.assert_array_equal(found["mask"], packed(mask))
+    first = "sign" if selection == "sign" else "mask"
+    assert found.keys() == ({first} if sign is None else {"mask", "sign"})
+    np.testing.assert_array_equal(found[first], packed(mask))
     if sign is not None:
         np.testing.assert_array_equal(found["sign"], packed(sign))
 
@@ -118,6 +122,7 @@ NONE = np.zeros((2, 5, 7), bool)
     [
         ("threshold", bit("mask/a", (1, 4), 0x08), "mask/a has bits beyond its last weight"),
         ("threshold", bit("mask/a", (0, 4), 0x80), "mask/a has bits beyond its last weight"),
+        ("sign", bit("sign/a", (0, 4), 0x80), "sign/a has bits beyond its last weight"),
         ("signed_threshold", bit("sign/a", (1, 0), 1), "sign/a has bits where the mask is 0"),
         ("magnitude", bit("mask/a", (1, 0), 0x07), "mask/a keeps 3 weights where model.keep 0.3 keeps 11"),
         ("score", lambda tensors: tensors["mask/a"].fill(7), "mask/a keeps 15 weights where model.keep 0.3 keeps 11"),

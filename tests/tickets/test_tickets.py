@@ -67,7 +67,7 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
     bits = {name.removeprefix("packed/"): found.pop(name) for name in list(found) if name.startswith("packed/")}
     scores = {name.removeprefix("params/"): leaf for name, leaf in flat(variables).items() if name.endswith("/scores")}
     same_numbers(found, {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")})
-    kinds = ("mask", "sign") if config.selection == "signed_threshold" else ("mask",)
+    kinds = {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(config.selection, ("mask",))
     assert bits.keys() == {name.replace("scores", kind) for name in scores for kind in kinds}
     for name, packed in bits.items():
         layers = {"encoder": (2,), "decoder": (3,)}.get(name.split("/")[0], ())
