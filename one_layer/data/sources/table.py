@@ -1,7 +1,7 @@
 """Reads tables of text, row by row: tab-separated text, CSV, and JSON lines, each plain or .gz.
 
-The name of the file says its kind: `.csv`; `.jsonl`, `.ndjson` or `.json`; every other file has tabs between its columns. Only CSV has
-quotation marks around values; in tab-separated text they are part of the text.
+The name of the file says its kind, in small letters or capitals: `.csv`; `.jsonl`, `.ndjson` or `.json`; every other file has tabs between
+its columns. Only CSV has quotation marks around values; in tab-separated text they are part of the text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,22 @@ def column_names(columns: str) -> tuple[str, ...]:
 
 def table_kind(path: Path) -> str:
     """`csv`, `json` or `tsv`: what the name of a file says about its table."""
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz")
     return "json" if name.endswith(_JSON) else "csv" if name.endswith(".csv") else "tsv"
+
+
+def json_row(line: str) -> Any:
+    """What a line of JSON says. Raises: ValueError or RecursionError for what is no JSON, and for an object that has a name twice."""
+    return json.loads(line, object_pairs_hook=_each_once)
+
+
+def _each_once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(entries)
+    if len(found) < len(entries):
+        names = [name for name, _ in entries]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it has {twice!r:.60} twice")
+    return found
 
 
 @dataclass(frozen=True)
@@ -39,9 +54,11 @@ class Table:
     """The rows of a file, read anew by every iteration. Empty lines are left out.
 
     `columns` are names, which the first line (or every JSON object) has, or numbers from 1, where the file has no header. `delimiter`
-    stands between the values of a CSV file.
+    stands between the values of a CSV file. Every row has as many values as the first one: with more or fewer, nobody knows which of
+    them belong to which column.
 
-    Raises, while it is read: UserError that names the file and the line, for a column that is missing and a value that is no text.
+    Raises, while it is read: UserError that names the file and the line, for a row of another width, a column that is missing or there
+    twice, and a value that is no text.
     """
 
     path: Path
@@ -54,12 +71,21 @@ class Table:
             yield from self._objects()
             return
         rows = self._quoted() if kind == "csv" else self._tabbed()
-        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(next(rows, None))
-        for number, cells in rows:
+        first = next(rows, None)
+        if first is None:
+            raise UserError(f"{self.path} has only empty lines; give a table with at least one row")
+        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(first[1])
+        for number, cells in chain([first] if self.numbered else [], rows):
+            shown = f"{'|'.join(cells)[:60]!r} has {counted(len(cells), 'column')}"
             if len(cells) <= max(places):
-                raise self._error(
-                    number, f"{'|'.join(cells)[:60]!r} has {counted(len(cells), 'column')}, too few for {self._asked}"
+                raise self._error(number, f"{shown}, too few for {self._asked}")
+            if len(cells) != len(first[1]):
+                hint = (
+                    f"write a value that contains {self.delimiter!r} in quotation marks"
+                    if kind == "csv"
+                    else "a value cannot contain a tab"
                 )
+                raise self._error(number, f"{shown}, but line {first[0]} has {len(first[1]):,}; {hint}")
             yield number, [cells[place] for place in places]
 
     @property
@@ -88,12 +114,15 @@ class Table:
             hint = f"close the quotation marks, or write one in a value as two; a value has at most {_LONGEST:,} characters"
             raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
 
-    def _header(self, first: Row | None) -> list[int]:
-        """The places of the columns. `first`: the first row, None where all lines are empty."""
-        if first is None:
-            raise UserError(f"{self.path} has only empty lines; give a table with a header and at least one row")
-        known = [cell.strip() for cell in first[1]]
+    def _header(self, cells: list[str]) -> list[int]:
+        """The places of the columns. `cells`: the first row."""
+        known = [cell.strip() for cell in cells]
         for name in self.columns:
+            if known.count(name) > 1:
+                raise self._error(
+                    1,
+                    f"the column {name!r} of {self._asked} is there {known.count(name)} times; give each its own name",
+                )
             if name not in known:
                 hint = (
                     "set data.delimiter"
@@ -110,7 +139,7 @@ class Table:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
+                record = json_row(line)
             except (ValueError, RecursionError) as error:
                 raise self._error(number, f"{error}; each line needs a whole JSON object") from None
             if not isinstance(record, dict):

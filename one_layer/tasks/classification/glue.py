@@ -5,12 +5,12 @@ Wang et al. 2019 (arXiv 1804.07461), table 1, describes the tasks and their scor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from one_layer.data.sources.table import json_row
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.lines import read_lines
 from one_layer.system.errors import UserError
@@ -138,8 +138,8 @@ def read_examples(task: Task, path: str | Path) -> Examples:
             found.append(Example(texts[0], texts[1] if len(texts) > 1 else "", value))
     if malformed and (len(malformed) > _MALFORMED_SHARE * len(lines) or not found):
         raise UserError(
-            f"{path}, line {malformed[0]}: {lines[malformed[0] - 1][:60]!r} has too few columns, like {len(malformed):,} of "
-            f"{len(lines):,} lines; is the file cut short, or of another task than {task.name}?"
+            f"{path}, line {malformed[0]}: {lines[malformed[0] - 1][:60]!r} has another number of columns than line 1, like "
+            f"{len(malformed):,} of {len(lines):,} lines; is the file cut short, or of another task than {task.name}?"
         )
     return Examples(task, tuple(found), unlabelled, len(malformed))
 
@@ -166,7 +166,9 @@ def read_tfds_examples(task: Task, name: str, split: str, directory: str = "") -
     return Examples(task, tuple(found), len(labels) - len(found), 0)
 
 
-Row = Callable[[str], list[Any]]  # turns a line into its label and texts; raises IndexError if it has too few columns
+Row = Callable[
+    [str], list[Any]
+]  # turns a line into its label and texts; raises IndexError if it has another number of columns than line 1
 
 
 def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
@@ -176,24 +178,28 @@ def _layout(task: Task, line: str, name: str) -> tuple[Row, int]:
     cells = line.split("\t")
     if any(set(names) & set(cells) for names in task.columns):
         places = [cells.index(_present(names, cells, name)) for names in (_LABEL, *task.columns)]
-        return _columns(places), 1
+        return _columns(places, len(cells)), 1
     texts = len(task.columns)
     if task.bare and len(cells) > max(task.bare):
-        return _columns(list(task.bare)), 0
+        return _columns(list(task.bare), len(cells)), 0
     # After `label a b`, another column is the pair's number. After a single text, another column would be a second text, of another
     # task. A label that is neither first nor last, as in CoLA, belongs to another layout.
     if (len(cells) > 2 if texts == 2 else len(cells) == 2) and _is_label(task, cells[0]):
-        return _columns([0, *range(1, texts + 1)]), 0
+        return _columns([0, *range(1, texts + 1)], len(cells)), 0
     if len(cells) == texts + 1 and _is_label(task, cells[texts]):
-        return _columns([texts, *range(texts)]), 0
+        return _columns([texts, *range(texts)], len(cells)), 0
     raise UserError(
         f"{name}, line 1: {line[:60]!r} is neither a header of {task.name} nor {texts + 1} columns with a label first or last"
     )
 
 
-def _columns(places: list[int]) -> Row:
+def _columns(places: list[int], width: int) -> Row:
+    """Reads the columns at `places` of lines with `width` columns. In a line of another width, nobody knows which value is which."""
+
     def row(line: str) -> list[str]:
         cells = line.split("\t")
+        if len(cells) != width:
+            raise IndexError(len(cells))
         return [cells[place] for place in places]
 
     return row
@@ -201,13 +207,13 @@ def _columns(places: list[int]) -> Row:
 
 def _from_json(task: Task, line: str, name: str) -> Row:
     try:
-        known = list(json.loads(line))
+        known = list(json_row(line))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{name}, line 1: {error}; each line needs a JSON object") from None
     keys = [_present(names, known, name) for names in (_LABEL, *task.columns)]
 
     def row(line: str) -> list[Any]:
-        record = json.loads(line)
+        record = json_row(line)
         label, *texts = [record[key] for key in keys]
         for text in texts:
             if not isinstance(text, str) or any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -219,6 +225,8 @@ def _from_json(task: Task, line: str, name: str) -> Row:
 
 def _present(names: tuple[str, ...], known: list[str], name: str) -> str:
     for each in names:
+        if known.count(each) > 1:
+            raise UserError(f"{name} has the column {each!r} {known.count(each)} times; give each its own name")
         if each in known:
             return each
     raise UserError(

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from one_layer.data.sources import table
 from one_layer.data.sources.table import Table, column_names
@@ -70,11 +72,43 @@ def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, mon
         ("a.jsonl", '{"de": null}\n', "de", r"line 1: 'de' is None; it must be a text"),
         ("a.jsonl", '{"de": "\\ud800"}\n', "de", r"line 1: 'de' is .* it must be a text"),
         ("a.tsv", "", "de", r"a.tsv is empty"),
-        ("a.tsv", "\n\n", "de", r"a.tsv has only empty lines; give a table with a header and at least one row"),
+        ("a.tsv", "\n\n", "de", r"a.tsv has only empty lines; give a table with at least one row"),
         ("a.csv", "\n", "de", r"a.csv has only empty lines"),
+        ("a.tsv", "de\ten\tde\n", "de,en", r"line 1: the column 'de' of data.columns=de,en is there 2 times"),
+        (
+            "a.jsonl",
+            '{"de": "x", "de": "y"}\n',
+            "de",
+            r"line 1: it has 'de' twice; each line needs a whole JSON object",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path: Path, name: str, text: str, columns: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=message):
         read(tmp_path / name, columns)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "CSV"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(widths=st.lists(st.integers(1, 6), min_size=1, max_size=8), header=st.booleans(), data=st.data())
+def test_a_row_of_another_width_is_never_read(
+    tmp_path: Path, kind: str, widths: list[int], header: bool, data: st.DataObject
+) -> None:
+    """Rows have the width of the first, or are refused by a line number: none shifts, and none gives a pair."""
+    delimiter = "\t" if kind == "tsv" else ","
+    rows = [
+        [f"c{column}" if header and not number else f"{number}:{column}" for column in range(width)]
+        for number, width in enumerate(widths)
+    ]
+    path = tmp_path / f"a.{kind}"
+    path.write_text("".join(delimiter.join(row) + "\n" for row in rows))
+    wanted = data.draw(st.lists(st.integers(0, widths[0] - 1), min_size=1, max_size=3, unique=True))
+    columns = ",".join(f"c{column}" if header else str(column + 1) for column in wanted)
+    wrong = next((number for number, width in enumerate(widths, 1) if width != widths[0]), None)
+    if wrong is None:
+        first = 1 if header else 0
+        assert read(path, columns) == [tuple(row[column] for column in wanted) for row in rows[first:]]
+    else:
+        with pytest.raises(UserError, match=rf"a\.{kind}, line {wrong}: .* (too few|but line 1 has {widths[0]})"):
+            read(path, columns)

@@ -100,7 +100,11 @@ def test_what_has_no_agreed_label_and_a_few_broken_lines_are_left_out_and_counte
             r"file, line 1: the label '0' is unknown; mnli has entailment neutral .* data.labels=0:entailment,1:neutral,2:contra",
         ),
         ("qqp", rows((0, "a", "b"), ("entailment", "c", "d")), r"file, line 2: the label 'entailment' is unknown"),
-        ("qqp", rows((0, "a", "b"), (1, "c")), r"file, line 2: '1\\tc' has too few columns, like 1 of 2 lines"),
+        (
+            "qqp",
+            rows((0, "a", "b"), (1, "c")),
+            r"file, line 2: '1\\tc' has another number of columns than line 1, like 1 of 2 lines",
+        ),
         ("qqp", rows(("a", "b", "c")), r"file, line 1: 'a\\tb\\tc' is neither a header of qqp nor 3 columns"),
         (
             "rte",
