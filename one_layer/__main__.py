@@ -23,7 +23,7 @@ from ml_collections import config_flags
 
 from one_layer import __version__
 from one_layer.cli import command, config_files, options
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
@@ -68,6 +68,8 @@ def main(argv: list[str]) -> None:
         _ticket()
     elif options.MODE.value == "report":
         _report()
+    elif options.MODE.value == "collect":
+        _collect()
     elif options.MODE.value == "keys":
         _keys()
     else:
@@ -166,6 +168,17 @@ def _report() -> None:
         if not flag.value:
             raise UserError(f"--{name} is missing; give {what}")
     report(options.RUNS.value, Path(options.WORKDIR.value or ""))
+
+
+def _collect() -> None:
+    """Writes the results of runs into one file. Imports no JAX."""
+    from one_layer.runs.collection import collect
+
+    for name, flag in (("runs", options.RUNS), ("output", options.OUTPUT)):
+        if not flag.value:
+            raise UserError(f"--{name} is missing; --mode=collect needs --runs=PATTERN and --output=NAME.jsonl.zst")
+    runs = collect(options.RUNS.value, Path(options.OUTPUT.value))
+    logging.getLogger(__name__).info("%s: %s", options.OUTPUT.value, counted(runs, "run"))
 
 
 def _keys() -> None:

@@ -17,6 +17,7 @@ _MODES = {
     "export": ("config", "workdir", "checkpoint", "precision"),
     "inspect": ("workdir", "ticket"),
     "report": ("workdir", "runs"),
+    "collect": ("runs", "output"),
     "keys": ("config",),
 }
 # Those of the modes for raw lines, which the tasks add: translate, classify, generate and fill.
@@ -27,7 +28,7 @@ WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; with --mode=re
 MODE = flags.DEFINE_string(
     "mode",
     "train",
-    "What to do: train, evaluate, translate, classify, generate, fill, export, inspect, report or keys.",
+    "What to do: train, evaluate, translate, classify, generate, fill, export, inspect, report, collect or keys.",
 )
 CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 TICKET = flags.DEFINE_string(
@@ -57,9 +58,15 @@ DISTRIBUTED = flags.DEFINE_string(
 PROCESSES = flags.DEFINE_integer("processes", 1, "With --distributed: how many processes there are.")
 PROCESS = flags.DEFINE_integer("process", 0, "With --distributed: the number of this process, from 0.")
 INPUT = flags.DEFINE_string("input", "", "The lines to translate, classify, continue or fill; stdin by default.")
-RUNS = flags.DEFINE_string("runs", "", "The folders of runs to report on, as a pattern, for instance 'runs/figure2/*'.")
+RUNS = flags.DEFINE_string(
+    "runs",
+    "",
+    "The folders of runs to report on or to collect, as a pattern, for instance 'runs/figure2/*'; or a collection.",
+)
 OUTPUT = flags.DEFINE_string(
-    "output", "", "The file for the lines that translate, classify, generate or fill write; stdout by default."
+    "output",
+    "",
+    "The file for the lines that translate, classify, generate or fill write; stdout by default. For collect: a file NAME.jsonl.zst.",
 )
 
 

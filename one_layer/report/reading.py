@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.report import shapes
+from one_layer.runs import collection
+from one_layer.runs.collection import Place
 from one_layer.runs.convergence import LESS_IS_BETTER
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
@@ -81,9 +83,20 @@ class Record:
 def read_runs(pattern: str) -> list[Record]:
     """The runs in the folders that `pattern` matches, sorted by folder, and those that their sweeps lack.
 
-    A folder of a sweep stands for the folders of its runs. Raises: UserError if no run is found, or for a damaged file.
+    A folder of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
+    Raises: UserError if no run is found, or for a damaged file.
     """
-    pattern = str(Path(pattern))  # as paths are written: without ./ and slashes that mean nothing
+    with collection.opened(pattern) as places:
+        records = [record for place in places for record in _in(place)]
+    if not records:
+        raise UserError(
+            f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
+        )
+    return records
+
+
+def _in(place: Place) -> list[Record]:
+    pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
     there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))
     matched = [Path(path) for path in there]
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
@@ -92,11 +105,7 @@ def read_runs(pattern: str) -> list[Record]:
     planned = {path: run for sweep in sweeps for path, run in planned_runs(sweep).items()}
     for sweep in {path.parent for path in folders if (path.parent / SWEEP_FILE).is_file()} - sweeps:
         planned |= {path: run for path, run in planned_runs(sweep).items() if fnmatch(str(path), pattern)}
-    if not folders and not planned:
-        raise UserError(
-            f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
-        )
-    return [_record(path, planned.get(path, {})) for path in sorted(folders | planned.keys())]
+    return [_record(path, planned.get(path, {}), place.named(path)) for path in sorted(folders | planned.keys())]
 
 
 def alike_in_time(records: Iterable[Record]) -> bool:
@@ -118,7 +127,7 @@ def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:
     return {sweep / name: run for name, run in found.get("runs", {}).items()}
 
 
-def _record(folder: Path, planned: dict[str, Any]) -> Record:
+def _record(folder: Path, planned: dict[str, Any], name: Path) -> Record:
     paths = RunPaths(folder)
     result = _read(paths.result_file, shapes.RESULT) if paths.result_file.is_file() else {}
     config = result.get("config") or (
@@ -126,7 +135,7 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
     )
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
     if words and not any(word.startswith("--workdir=") for word in words):
-        words = [*words, f"--workdir={folder}"]  # outside a sweep, a run's result does not say where it lies
+        words = [*words, f"--workdir={name}"]  # outside a sweep, a run's result does not say where it lies
     flat, metrics = flatten(config), _metrics(paths.metrics_file)
     evaluations = [
         _dated(_evaluation(path), metrics, str(flat.get("train.select")), bool(result))
@@ -135,7 +144,7 @@ def _record(folder: Path, planned: dict[str, Any]) -> Record:
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     text = result.get("data", began.get("text", {})).get("train", "")
-    return Record(folder, flat, result, metrics, evaluations, command, text)
+    return Record(name, flat, result, metrics, evaluations, command, text)
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:

@@ -75,6 +75,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ),
         (["--mode=evaluate"], "holds no run: there is no config.json"),
         (["--mode=report"], "--runs is missing; give the folders of runs, as a pattern"),
+        (
+            ["--mode=collect", "--runs=x"],
+            "--output is missing; --mode=collect needs --runs=PATTERN and --output=NAME.jsonl.zst",
+        ),
         ([TOY, "--process=1"], "--processes and --process need --distributed=HOST:PORT"),
         (["--mode=translate"], "holds no run: there is no config.json"),
     ],

@@ -1,0 +1,162 @@
+"""A collection: what many runs have left (configs, results, evaluations and metrics) in one file, to keep or to send to a colleague.
+
+The file is zstd-compressed JSON lines. The first line says what it is; each of the others has the name of a file and its text, unchanged:
+`zstdcat FILE | head` shows it. Checkpoints, tickets and hypotheses are not in it.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import zstandard
+
+from one_layer.runs.paths import SWEEP_FILE, RunPaths
+from one_layer.system.errors import UserError, counted
+from one_layer.system.files import replacing
+
+SUFFIX = ".jsonl.zst"
+
+_HEAD = {"format": "one_layer runs", "version": 1}
+_MOST = 2**32  # bytes of text that a reader takes
+
+
+class Place(NamedTuple):
+    """A pattern of folders. Those of a collection lie below `root`, and have names for people that begin with `shown`."""
+
+    pattern: str
+    root: Path = Path()
+    shown: Path = Path()
+
+    def named(self, folder: Path) -> Path:
+        """The name of one of these folders for people."""
+        return folder if self.root == Path() else self.shown / folder.relative_to(self.root)
+
+
+@contextmanager
+def opened(pattern: str) -> Iterator[list[Place]]:
+    """The places where the runs of `pattern` lie: the folders themselves, and collections (FILE, or FILE/PATTERN) while they are unpacked.
+
+    Raises: UserError for a collection that is damaged, or is none.
+    """
+    file, _, inner = (
+        pattern.partition(f"{SUFFIX}/") if f"{SUFFIX}/" in pattern else (pattern.removesuffix(SUFFIX), "", "")
+    )
+    files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if pattern != file else []
+    if not files:
+        yield [Place(pattern)]
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        places = []
+        for number, each in enumerate(files):
+            root = Path(folder).resolve() / str(number)
+            _unpack(Path(each), root)
+            places.append(Place(f"{root}/{inner or '**'}", root, Path(each.removesuffix(SUFFIX))))
+        yield places
+
+
+def collect(pattern: str, output: Path) -> int:
+    """Writes the files of all runs that `pattern` matches, and of their sweeps, into the collection `output`.
+
+    Runs are named by their folders below the deepest folder that has all of them. Returns the number of runs. Raises: UserError for a name
+    without `.jsonl.zst`, and for no run.
+    """
+    if not output.name.endswith(SUFFIX):
+        raise UserError(f"--output={output} is the name of a collection, which ends in {SUFFIX}; give such a name")
+    found: dict[str, Path] = {}
+    with opened(pattern) as places:
+        folders = {path: place.named(path) for place in places for path in _holding(place.pattern)}
+        runs = [path for path in folders if not (path / SWEEP_FILE).is_file()]
+        if not runs:
+            raise UserError(
+                f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/**'"
+            )
+        top = _above(folders.values())
+        for path, name in folders.items():
+            for file in _files(path):
+                key = (name.relative_to(top) / file.name).as_posix()
+                found[key] = file
+        lines = (
+            json.dumps({"file": key, "text": found[key].read_text("utf-8")}, ensure_ascii=False)
+            for key in sorted(found)
+        )
+        packing = zstandard.ZstdCompressor(level=19, write_checksum=True)
+        with replacing(output) as out, packing.stream_writer(out, closefd=False) as writer:
+            for line in (json.dumps({**_HEAD, "files": len(found)}), *lines):
+                writer.write(f"{line}\n".encode())
+    return len(runs)
+
+
+def _holding(pattern: str) -> list[Path]:
+    """The folders of runs and of sweeps that `pattern` matches; a folder that it names stands for those in it."""
+    there = [pattern] if Path(pattern).is_dir() else glob.glob(pattern, recursive=True)
+    every = {path for name in there for path in (Path(name), *(Path(name).rglob("*/") if Path(name).is_dir() else ()))}
+    return sorted(path for path in every if path.is_dir() and _files(path))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a run, or of a sweep, that are text about it."""
+    paths = RunPaths(folder)
+    named = [paths.config_file, paths.result_file, paths.metrics_file, paths.identity_file, folder / SWEEP_FILE]
+    return [*(path for path in named if path.is_file()), *sorted(folder.glob("evaluation-*.json"))]
+
+
+def _above(names: Iterable[Path]) -> Path:
+    """The deepest folder that has all of these; of one alone, the folder that it is in."""
+    parents = [set(name.parents) for name in names]
+    return max(set.intersection(*parents), key=lambda path: len(path.parts))
+
+
+def _unpack(file: Path, root: Path) -> None:
+    """Writes the files of a collection below `root`. Raises: UserError for a file that is damaged, or no collection."""
+    number, size, wanted = 0, 0, 0
+    try:
+        with file.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+            for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8", newline="\n"), 1):
+                values = json.loads(line)
+                if number == 1:
+                    wanted = values.pop("files")
+                    if values != _HEAD:
+                        raise ValueError(f"its first line does not say {json.dumps(_HEAD)}")
+                    continue
+                size += len(line)
+                if size > _MOST:
+                    raise ValueError(f"it has more than {counted(_MOST, 'byte')} of text")
+                target = root / _safe(values["file"])
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(values["text"], "utf-8", newline="\n")
+        if number != wanted + 1:
+            raise ValueError(f"{number - 1:,} of its {wanted:,} files are there")
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        EOFError,
+        zstandard.ZstdError,
+    ) as error:
+        reason = (
+            f"line {number}: {type(error).__name__}"
+            if isinstance(error, (KeyError, TypeError, AttributeError))
+            else error
+        )
+        raise UserError(
+            f"{file} is no whole collection of runs ({reason}); give a file that --mode=collect wrote"
+        ) from None
+
+
+def _safe(name: str) -> PurePosixPath:
+    """The name of a file in a collection. Raises: ValueError for one that would be written elsewhere, or is no file of a run."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name or not re.fullmatch(r"[\w.-]+\.jsonl?", path.name):
+        raise ValueError(f"{name!r:.100} is no name of a run's file")
+    return path

@@ -1,0 +1,142 @@
+"""A collection has the files of its runs, unchanged; what reads folders of runs reads it, and a stranger's file can do no harm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer.report.reading import read_runs
+from one_layer.runs import collection
+from one_layer.runs.collection import collect, opened
+from one_layer.system.errors import UserError
+from tests import ROOT, tiny
+
+RUNS = ("plain", "sweep/a", "sweep/b")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of three runs, two of which belong to a sweep that lacks a third, beside what is no run."""
+    top = tmp_path_factory.mktemp("collected") / "runs"
+    finished = tiny.trained(tmp_path_factory)
+    for name in RUNS:
+        (top / name).mkdir(parents=True)
+        for file in ("config.json", "result.json", "metrics.jsonl", "identity.json"):
+            shutil.copy(finished / file, top / name)
+    config = json.loads((finished / "config.json").read_text())
+    planned = {name: {"config": config, "words": [f"--workdir={name}"]} for name in ("a", "b", "c")}
+    (top / "sweep" / "sweep.json").write_text(json.dumps({"sweep": "x", "runs": planned}))
+    (top / "sweep" / "a" / "evaluation-test-last.json").write_text(
+        json.dumps({"split": "test", "checkpoint": "last", "step": 12, "bleu_tokenized": 3.5, "note": "ü\r\n\u2028"})
+    )
+    (top / "plain" / "checkpoints").mkdir()
+    (top / "plain" / "ticket.safetensors").write_bytes(b"large")
+    (top / "not a run").mkdir()
+    return top
+
+
+@pytest.fixture(scope="module")
+def collected(folders: Path) -> Path:
+    output = folders.parent / f"all{collection.SUFFIX}"
+    assert collect(f"{folders}/**", output) == len(RUNS)
+    return output
+
+
+def test_the_report_reads_of_a_collection_what_it_reads_of_the_folders(folders, collected, monkeypatch):
+    monkeypatch.chdir(folders.parent)
+    shutil.copy(collected, "runs.jsonl.zst")  # so that the names are the same
+    for inner in ("", "/sweep", "/*", "/plain", "/sweep/a"):
+        assert read_runs(f"runs.jsonl.zst{inner}") == read_runs(f"runs{inner or '/**'}"), inner
+    assert {str(record.folder) for record in read_runs("runs.jsonl.zst")} == {
+        *(f"runs/{name}" for name in (*RUNS, "sweep/c"))
+    }
+    assert {str(record.folder) for record in read_runs("*.jsonl.zst/plain")} == {"runs/plain", "all/plain"}
+
+
+def test_every_byte_comes_back_and_nothing_else_is_in_it(folders, collected):
+    expected = {str(path.relative_to(folders)): path.read_bytes() for path in folders.rglob("*.json*")}
+    assert read(collected) == expected
+
+
+def test_a_collection_of_a_collection_is_the_same_file(collected, tmp_path):
+    collect(str(collected), tmp_path / "again.jsonl.zst")
+    assert (tmp_path / "again.jsonl.zst").read_bytes() == collected.read_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_damaged_collection_is_refused_in_a_sentence(collected, data):
+    content = bytearray(collected.read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        content = content[:place]
+    else:
+        content[place] ^= 1 << data.draw(st.integers(0, 7))
+    damaged = collected.with_name("damaged.jsonl.zst")
+    damaged.write_bytes(content)
+    assert read(damaged) in (read(collected), "refused")  # one bit of zstd's header means nothing
+
+
+def read(file: Path) -> dict[str, bytes] | str:
+    """The content of a collection, or that it was refused."""
+    try:
+        with opened(str(file)) as (place,):
+            return {str(path.relative_to(place.root)): path.read_bytes() for path in place.root.rglob("*.json*")}
+    except UserError as error:
+        return (
+            "refused"
+            if f"{file} is no whole collection" in str(error) and "--mode=collect" in str(error)
+            else str(error)
+        )
+
+
+HEAD = {"format": "one_layer runs", "version": 1, "files": 1}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{**HEAD, "version": 2}],
+        [{"file": "a/result.json", "text": "{}"}],
+        [],
+        [HEAD],
+        [HEAD, {"file": "../result.json", "text": "{}"}],
+        [HEAD, {"file": "/tmp/result.json", "text": "{}"}],
+        [HEAD, {"file": "a/../../result.json", "text": "{}"}],
+        [HEAD, {"file": "a/run.sh", "text": "{}"}],
+        [HEAD, {"file": "a/result.json"}],
+        [HEAD, {"file": 7, "text": "{}"}],
+        [HEAD, {"file": "a/result.json", "text": 7}],
+        [HEAD, ["a/result.json", "{}"]],
+        [HEAD, {"file": "a/result.json", "text": "x" * 300}],
+    ],
+    ids=str,
+)
+def test_a_stranger_s_file_writes_nothing_outside_and_not_without_end(lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(collection, "_MOST", 200)
+    file = tmp_path / "strange.jsonl.zst"
+    file.write_bytes(zstandard.ZstdCompressor().compress("".join(f"{json.dumps(line)}\n" for line in lines).encode()))
+    with pytest.raises(UserError, match="is no whole collection of runs"), opened(str(file)):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "output", "message"),
+    [("**", "all.zip", r"ends in \.jsonl\.zst"), ("nothing", "all.jsonl.zst", "matches no folder of a run")],
+)
+def test_what_cannot_be_collected_is_said_and_leaves_no_file(folders, tmp_path, pattern, output, message):
+    with pytest.raises(UserError, match=message):
+        collect(f"{folders}/{pattern}", tmp_path / output)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_stored_results_are_collections_that_can_be_read():
+    for file in sorted((ROOT / "results").glob(f"*{collection.SUFFIX}")):
+        assert all(record.result for record in read_runs(str(file)))
