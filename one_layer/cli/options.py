@@ -40,7 +40,7 @@ TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
     "materialized",
     ["materialized", "packed"],
-    "materialized: apply the masks once, when the ticket is loaded. packed: keep them as bits, which takes less memory.",
+    "materialized: apply the masks once, before the first line. packed: keep them as bits, which takes less memory.",
 )
 PRECISION = flags.DEFINE_enum(
     "precision",

@@ -69,22 +69,31 @@ class Selecting:
 ONE_AFTER_THE_OTHER = Selecting()
 
 
-def materialize(variables: Variables, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Variables:
-    """Replaces scores and their W by W ⊙ M, computed once, in the collection `materialized`.
+def materialize(
+    variables: Variables, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER, packed: bool = False
+) -> Variables:
+    """Replaces scores and their W by W ⊙ M, computed once, in the collection `materialized`; with `packed`, also packed masks and their W.
 
     In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
     the result, without selecting masks at every call. Training, evaluation and decoding use this.
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
+    bits = flatten_dict(variables.get("packed", {})) if packed else {}
     products = flatten_dict(variables.get("materialized", {}))
     scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
-    for path, entries in select(scores, mask, selecting).items():
-        kernel = (*path[:-1], "kernel")
+    entries = select(scores, mask, selecting)
+    for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
+        kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
         weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)
-        chosen = mask.applied(entries, scores[path], axis=-2 if _of_table(path) else -1)
+        if path in entries:
+            chosen = mask.applied(entries[path], scores[path], axis)
+        else:
+            own = {kind: bits[*path[:-1], kind] for kind in mask.kinds}
+            chosen = mask.scaled(unpack_mask(own, weights.shape[-2:]), axis)
         products[kernel] = selecting.multiply(kernel, weights, chosen)
     made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
-    return {**variables, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
+    kept = {name: tree for name, tree in variables.items() if not (packed and name == "packed")}
+    return {**kept, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
 
 
 def select(

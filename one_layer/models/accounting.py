@@ -77,8 +77,7 @@ def account(config: ModelConfig, variables: Variables | None = None, freeze_scor
         "dense": _size(_shapes(_dense(config))["params"]),
         **_use(random | frozen, kept, others),
     }
-    bits = len(config.supermask.kinds)
-    ticket = sum(-(-bits * math.prod(shape) // 8) for shape in masks.values()) + 4 * (others + parameters["frozen"])
+    ticket = ticket_bytes(config)
     return {
         "parameters": parameters,
         "bytes": {
@@ -89,6 +88,13 @@ def account(config: ModelConfig, variables: Variables | None = None, freeze_scor
     }
 
 
+def ticket_bytes(config: ModelConfig) -> int:
+    """The bytes of the packed masks, and of all other arrays that no seed gives in float32."""
+    bits, others = len(config.supermask.kinds), ("params", "frozen")
+    sizes = {path: math.prod(shape) for path, shape in shapes(config).items() if path[0] in others}
+    return sum(-(-bits * size // 8) if path[-1] == "scores" else 4 * size for path, size in sizes.items())
+
+
 def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
     """The fewest and the most bytes of a masked model's ticket, without vocabulary and headers; None if the scores decide.
 
@@ -97,7 +103,7 @@ def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
     """
     if not config.supermask.exact:
         return None
-    fewest, most = 0.0, account(config)["bytes"]["ticket"]
+    fewest, most = 0.0, ticket_bytes(config)
     for (*_, leaf), shape in _shapes(config).get("params", {}).items():
         if leaf == "scores":
             size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])

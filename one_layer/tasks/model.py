@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
+import numpy as np
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.matrix import computing, materialize
-from one_layer.models import ModelConfig
+from one_layer.models import ModelConfig, by_role
+from one_layer.models.accounting import ticket_bytes
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
@@ -25,12 +29,13 @@ if TYPE_CHECKING:
 Variables = dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedModel(ABC):
     """A network with its variables, its text assets and its task's settings; `one_layer.load` makes one.
 
-    `variables` are the network's own, or those that `materialize` or a ticket gives. `step` is the update that they belong to; for an
-    average, the last of its updates. `source` says where they come from: for instance `best`, `last` or the path of a ticket.
+    `variables` are the network's own; those of a ticket, and of a copy with other masks, have masks as bits in the place of scores. With
+    `packed`, masks stay bits while the model computes. `step` is the update that the variables belong to; for an average, the last of its
+    updates. `source` says where they come from: for instance `best`, `last` or the path of a ticket.
     `file_bytes` is the size of the ticket, and `ticket_checkpoint` the name of the checkpoint that it was made of, empty where it is not
     known; of a checkpoint, the size is None. `trained_with` is the resolved config of the run, as far as it is known.
     """
@@ -47,8 +52,55 @@ class TrainedModel(ABC):
     trained_with: dict[str, Any]
     file_bytes: int | None = None
     ticket_checkpoint: str = ""
+    packed: bool = False
 
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
+
+    def __repr__(self) -> str:
+        config, masks = self.config, self.config.supermask
+        kept = f"keep {masks.keep}" if masks.exact else masks.selection
+        bytes_ = (
+            f"{ticket_bytes(config):,} bytes in a ticket" if self.file_bytes is None else f"{self.file_bytes:,} bytes"
+        )
+        languages = " to ".join(each for each in dict.fromkeys(self.assets.languages) if each not in ("", LABEL))
+        return (
+            f"<{config.network_family.describe(config)}{', ' * bool(languages)}{languages}; width {config.d_model}, "
+            f"feed-forward width {config.ffn}, {config.heads} heads; {config.weights}{f', {kept}' if config.masked else ''}; "
+            f"{bytes_}; {self.source}, update {self.step}>"
+        )
+
+    # The parts of the model by role, for instance `encoder/ffn/in` (`one_layer.models.by_role`). The arrays can only be read.
+
+    @cached_property
+    def masks(self) -> Mapping[str, np.ndarray]:
+        """The masks by role, int8 [fan_in, fan_out], or [layers, fan_in, fan_out] where each layer has its own; none in a dense model."""
+        return by_role.masks(self.config, self.variables)
+
+    @cached_property
+    def random(self) -> Mapping[str, np.ndarray]:
+        """The matrices that are never trained, by role: drawn from the seed, or pre-trained. The first axis is as in `masks`."""
+        return by_role.matrices(self.config, self.variables, "random", "frozen")
+
+    @cached_property
+    def scores(self) -> Mapping[str, np.ndarray]:
+        """The scores by role, in the shapes of `masks`. Raises: UserError for a ticket, and for a copy with other masks."""
+        if "packed" in self.variables:
+            raise UserError(
+                f"{self.source} has no scores, because a ticket keeps only the masks that they give; load the folder of the run instead"
+            )
+        return by_role.matrices(self.config, self.variables, "params", leaf="scores")
+
+    def with_masks(self, masks: Mapping[str, Any]) -> TrainedModel:
+        """A copy that computes with other masks: those of `masks` by role, and this model's for other roles.
+
+        It shares the compiled programs of this model. Masks may keep any number of weights. Raises: UserError for an unknown role, a wrong
+        shape, and values that masks of `model.selection` do not have.
+        """
+        changed = by_role.with_masks(self.config, self.variables, masks)
+        copy = dataclasses.replace(self, variables=changed, source=f"{self.source} with other masks", file_bytes=None)
+        programs = {name: value for name, value in vars(self).items() if name.startswith("_")}
+        vars(copy).update(programs)
+        return copy
 
     @property
     def main_score(self) -> str:
@@ -92,19 +144,19 @@ class TrainedModel(ABC):
     @cached_property
     def prepared(self) -> Variables:
         """The variables with all masks applied to their weights, computed once."""
-        return prepared(self.config, self.variables)
+        return self.variables if self.packed else prepared(self.config, self.variables)
 
 
 def prepared(config: ModelConfig, variables: Variables) -> Variables:
     """`variables` with all masks applied to their weights, in the type that the model computes in.
 
-    Without scores, they are returned unchanged and not copied.
+    Without masks, they are returned unchanged and not copied.
     """
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
-    scored = any(path[-1].key == "scores" for path, _ in leaves)
-    return _materialized(variables, config.supermask, config.dtype, Devices.holding(variables)) if scored else variables
+    masked = "packed" in variables or any(path[-1].key == "scores" for path, _ in leaves)
+    return _materialized(variables, config.supermask, config.dtype, Devices.holding(variables)) if masked else variables
 
 
 @partial(jax.jit, static_argnames=("mask", "dtype", "devices"))
 def _materialized(variables: Variables, mask: Supermask, dtype: str, devices: Devices) -> Variables:
-    return devices.for_computing(computing(materialize(variables, mask, devices.selecting(mask)), dtype))
+    return devices.for_computing(computing(materialize(variables, mask, devices.selecting(mask), packed=True), dtype))

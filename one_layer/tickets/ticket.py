@@ -11,23 +11,22 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, UInt8
+from jaxtyping import Array, Float32
 
 from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
 from one_layer.initializers import Recipe
-from one_layer.models import recipes, shapes
+from one_layer.layers.matrix import materialize
+from one_layer.models import by_role, recipes, shapes
 from one_layer.models.config import ModelConfig
-from one_layer.models.trees import flatten_dict, unflatten_dict
+from one_layer.models.trees import flatten_dict
 from one_layer.runs.settings import of_training
-from one_layer.supermask import Supermask, unpack_mask
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 from one_layer.tasks import task_of_family
@@ -45,15 +44,14 @@ log = logging.getLogger(__name__)
 
 ModulePath = tuple[str, ...]
 Variables = dict[str, Any]
-Bits = dict[str, UInt8[Array, "..."]]  # [bytes], or [layers, bytes], by the kinds of `Supermask.kinds`
 
 
 def from_run(model: TrainedModel) -> Ticket:
     """The ticket of a checkpoint. Raises: UserError for scores that are NaN, and for a model that has its masks from a ticket."""
-    if {"materialized", "packed"} & model.variables.keys():
+    if "packed" in model.variables:
         raise UserError(
-            f"{model.source} is a ticket already, and its model has no scores: copy the file, or, for another precision, give "
-            "one_layer.tickets.save what one_layer.tickets.load reads"
+            f"{model.source} has masks and no scores, which a checkpoint has; if it is a ticket already, copy the file, or, for another "
+            "precision, give one_layer.tickets.save what one_layer.tickets.load reads"
         )
     arguments = (model.config, model.seed, model.variables, model.assets)
     settings: dict[str, Any] = {
@@ -104,11 +102,12 @@ def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
         data=ticket.data,
         settings=ticket.evaluation,
         assets=ticket.assets,
-        variables=variables(ticket, packed),
+        variables=variables(ticket, packed=True),
         source=str(path),
         trained_with=trained_with(ticket),
         file_bytes=Path(path).stat().st_size,
         ticket_checkpoint=ticket.checkpoint,
+        packed=packed,
     )
 
 
@@ -140,7 +139,8 @@ def make(
     for path, leaf in flat.items():
         module = path[1:-1]
         if path[-1] == "scores":
-            masks |= {(*module, kind): bits for kind, bits in _pack(leaf, config.supermask).items()}
+            mask = by_role.select(leaf, config.supermask)
+            masks |= {(*module, kind): bits for kind, bits in by_role.pack(mask, config.supermask).items()}
         elif path[0] == "random" and _same(weights := known[module].draw(seed), np.asarray(leaf)):
             drawn[module] = Drawn(known[module], checksum(weights), leaf)
         else:
@@ -159,17 +159,10 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
     """
     flat: dict[ModulePath, Array] = {path: jnp.asarray(array) for path, array in ticket.arrays.items()}
     flat |= {("random", *module, "kernel"): jnp.asarray(drawn.weights) for module, drawn in ticket.drawn.items()}
-    masks: dict[ModulePath, Bits] = {}
-    for path, array in ticket.masks.items():
-        masks.setdefault(path[:-1], {})[path[-1]] = jnp.asarray(array)
-    for module, bits in masks.items():
-        fixed = next(path for path in (("frozen", *module, "kernel"), ("random", *module, "kernel")) if path in flat)
-        if packed:
-            flat |= {("packed", *module, kind): _a_row_each(each, flat[fixed].shape) for kind, each in bits.items()}
-        else:
-            axis = -2 if module[-1].endswith("embedding") else -1
-            flat["materialized", *module, "kernel"] = _product(flat.pop(fixed), bits, ticket.config.supermask, axis)
-    return {"params": {}, "random": {}, **unflatten_dict(flat)}
+    whole = by_role.with_bits(flat, ticket.masks)
+    if packed:
+        return whole
+    return jax.jit(materialize, static_argnames=("mask", "packed"))(whole, mask=ticket.config.supermask, packed=True)
 
 
 def save(path: str | Path, ticket: Ticket, precision: str = "float32") -> dict[str, int]:
@@ -207,34 +200,6 @@ def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn]) -> tuple[Tick
         raise UserError(f"the ticket {path} cannot be used: {error}") from None
 
 
-def _pack(scores: Float32[Array | np.ndarray, "*layers rows columns"], supermask: Supermask) -> dict[str, np.ndarray]:
-    """The masks of the scores as bits, layer by layer, by their kinds (`Supermask.kinds`)."""
-    plain = Supermask(
-        supermask.keep, supermask.selection, supermask.threshold
-    )  # without the dynamic scale, which follows from the mask
-    rows: dict[str, list[np.ndarray]] = {kind: [] for kind in supermask.kinds}
-    for layer in scores.reshape(-1, *scores.shape[-2:]):
-        mask = np.asarray(plain(layer))
-        if np.isnan(mask).any():
-            raise UserError("the scores are not numbers: no mask can be made of this checkpoint; use another")
-        for kind, packed in rows.items():
-            packed.append(np.packbits(mask < 0 if kind == "sign" else mask != 0, bitorder="little"))
-    return {kind: np.stack(packed) if scores.ndim == 3 else packed[0] for kind, packed in rows.items()}
-
-
 def _same(ours: Float32[np.ndarray, "..."], theirs: Float32[np.ndarray, "..."]) -> bool:
     """Whether two arrays have the same bits."""
     return np.array_equal(ours.view(np.uint32), theirs.view(np.uint32))
-
-
-@partial(jax.jit, static_argnames=("supermask", "axis"))
-def _product(
-    weights: Float[Array, "*drawn rows columns"], bits: Bits, supermask: Supermask, axis: int
-) -> Float[Array, "*layers rows columns"]:
-    """W ⊙ M, for every layer if W or M has a layer axis."""
-    return weights * supermask.scaled(unpack_mask(bits, weights.shape[-2:]), axis)
-
-
-def _a_row_each(bits: UInt8[Array, "*rows bytes"], shape: tuple[int, ...]) -> UInt8[Array, "*layers bytes"]:
-    """The bits for weights of this shape, with one row per layer even if all layers share one mask."""
-    return jnp.broadcast_to(bits, jnp.broadcast_shapes(bits.shape, (*shape[:-2], 1)))

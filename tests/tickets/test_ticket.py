@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,57 +12,19 @@ from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.trees import flatten_dict, unflatten_dict
-from one_layer.supermask import Supermask, kept_count
+from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
-from one_layer.tickets import ticket as ticket_module
-from tests.random_tickets import ASSETS, CONFIG, DICE, masks_of, packed, ticket_of
+from tests.random_tickets import ASSETS, CONFIG, DICE, ticket_of
 
-SHAPES = [((5, 7), (5, 7)), ((5, 7), (3, 5, 7)), ((3, 5, 7), (3, 5, 7)), ((3, 5, 7), (5, 7))]
 SCALED = CONFIG.replace(dynamic_scale=True)
 
 
 def scale_of(mask: np.ndarray, axis: int) -> np.ndarray:
     kept = mask.sum(axis=axis, keepdims=True)
     return np.sqrt(mask.shape[axis] / np.maximum(kept, 1)) * (kept > 0)
-
-
-@pytest.mark.parametrize(("drawn", "masked"), SHAPES)
-def test_a_product_is_that_of_every_layer(drawn, masked):
-    """Whether the layers share the weights, the mask, or neither."""
-    weights = DICE.normal(size=drawn).astype(np.float32)
-    mask = masks_of(masked, 20)
-    sign = mask & (DICE.random(masked) < 0.5)
-    bits = {"mask": jnp.asarray(packed(mask)), "sign": jnp.asarray(packed(sign))}
-    found = ticket_module._product(weights, bits, Supermask(selection="signed_threshold"), -1)
-    np.testing.assert_array_equal(found, weights * (1.0 * mask - 2.0 * sign))
-    for axis in (-1, -2):
-        found = ticket_module._product(weights, {"mask": bits["mask"]}, Supermask(dynamic_scale=True), axis)
-        np.testing.assert_allclose(found, weights * mask * scale_of(mask, axis), rtol=1e-6)
-    rows = ticket_module._a_row_each(bits["mask"], drawn)
-    np.testing.assert_array_equal(rows, np.broadcast_to(bits["mask"], (*np.broadcast_shapes(drawn, masked)[:-2], 5)))
-
-
-@pytest.mark.parametrize("shape", [(5, 7), (1, 5, 7), (3, 5, 7)])
-def test_masks_of_scores_are_packed_layer_by_layer(shape):
-    scores = DICE.normal(size=shape).astype(np.float32)
-    found = ticket_module._pack(scores, Supermask(selection="signed_threshold", threshold=0.5, dynamic_scale=True))
-    expected = {"mask": packed(np.abs(scores) > 0.5), "sign": packed(scores < -0.5)}
-    assert found.keys() == expected.keys()
-    for kind, bits in expected.items():
-        np.testing.assert_array_equal(found[kind], bits)
-    found = ticket_module._pack(scores, Supermask(selection="threshold", threshold=0.5))
-    assert found.keys() == {"mask"}
-    np.testing.assert_array_equal(found["mask"], packed(scores > 0.5))
-
-
-def test_scores_that_are_no_numbers_make_no_ticket():
-    scores = np.zeros((2, 5, 7), np.float32)
-    scores[1, 0, 0] = np.nan
-    with pytest.raises(UserError, match="the scores are not numbers"):
-        ticket_module._pack(scores, Supermask(selection="signed_threshold"))
 
 
 @pytest.mark.parametrize("changes", [{}, {"weights": "multi_layer", "sharing": "masks"}], ids=str)
@@ -150,13 +111,10 @@ def test_a_file_is_loaded_and_restored_and_its_size_is_said(tmp_path, caplog):
     sizes = tickets.save(tmp_path / "again", loaded)
     assert sizes["total"] == total == path.stat().st_size and "mask/encoder/ffn/in" in sizes
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
-    for packed_too, collection in ((False, "materialized"), (True, "packed")):
-        restored = tickets.restore_ticket(path, packed_too) if packed_too else tickets.restore_ticket(path)
-        assert (
-            collection in restored.variables
-            and not {"materialized", "packed"} - {collection} & restored.variables.keys()
-        )
-        assert (restored.config, restored.seed, restored.step) == (CONFIG, 1, 9)
+    restored = tickets.restore_ticket(path)
+    assert (restored.config, restored.seed, restored.step) == (CONFIG, 1, 9)
+    assert "materialized" in restored.prepared and "packed" not in restored.prepared
+    assert tickets.restore_ticket(path, packed=True).prepared.keys() >= {"random", "packed"}
     (tmp_path / "broken").write_bytes(b"")
     with pytest.raises(UserError, match=r"the ticket .*broken cannot be used: it ends within its header"):
         tickets.load(tmp_path / "broken")

@@ -259,7 +259,7 @@ def test_a_model_that_came_from_a_ticket_is_no_checkpoint(tmp_path):
     given = ROOT / "tickets" / "sst2.safetensors"
     for packed in (False, True):
         with pytest.raises(
-            UserError, match=r"sst2\.safetensors is a ticket already, .* copy the file, or, for another precision"
+            UserError, match=r"sst2\.safetensors has masks and no scores, .* copy the file, or, for another precision"
         ):
             tickets.export(one_layer.load(given, packed=packed), tmp_path / "again")
     assert not any(tmp_path.iterdir())

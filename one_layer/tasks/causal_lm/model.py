@@ -6,7 +6,6 @@ import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -32,7 +31,6 @@ _LENGTHS = 64  # the buffer of a batch is a multiple of this many tokens, so tha
 _LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
-@dataclass(frozen=True, eq=False)
 class CausalLanguageModel(TrainedModel):
     """Continues prompts by sampling, with the settings of `evaluation`."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -32,7 +31,6 @@ class Label(NamedTuple):
     probability: float
 
 
-@dataclass(frozen=True, eq=False)
 class ClassificationModel(TrainedModel):
     """Labels texts, or pairs of texts separated by a tab."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -32,7 +31,6 @@ class Candidate(NamedTuple):
     probability: float
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedLanguageModel(TrainedModel):
     """Fills each `<mask>` of a line."""
 

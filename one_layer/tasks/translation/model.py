@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +18,6 @@ from one_layer.tasks.translation.generate import Generator, Hypothesis
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
 class TranslationModel(TrainedModel):
     """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept."""
 

@@ -96,7 +96,8 @@ def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path
     truths = [("negative", "positive")[label] for _, label in texts(30, 2)]
     assert np.mean(np.array(labels) == np.array(truths)) == result["accuracy"]
     ticket = workdir / "ticket.safetensors"
-    for restored in (restore_run(workdir, "best"), restore_ticket(ticket), restore_ticket(ticket, packed=True)):
+    models = [restore_run(workdir, "best"), restore_ticket(ticket), restore_ticket(ticket, packed=True)]
+    for restored in (*models, models[1].with_masks(models[0].masks)):
         found = evaluate(restored, "test", RunFolder(tmp_path))["test.tsv"]
         assert {name: found[name] for name in result} == pytest.approx(result, rel=1e-5)
         assert (tmp_path / "hypotheses-test.tsv.txt").read_text().split("\n")[:-1] == labels
