@@ -85,7 +85,7 @@ def export_run(workdir: Path, checkpoint: str, target: Path) -> None:
             "lower-casing; only runs with data.bpe_kind=byte-level can be exported"
         )
     state = export(restored.variables, restored.config)
-    labels = restored.assets.target_vocabulary.tokens[len(SPECIALS) :] if restored.task.name == "classification" else ()
+    labels = restored.assets.target_vocabulary.tokens[len(SPECIALS) :] if restored.task == "classification" else ()
     tokens = {token: number for number, token in enumerate(restored.assets.source_vocabulary.tokens)}
     version = "" if steps.codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
     write_atomically(target / "model.safetensors", save(state, metadata={"format": "pt"}))

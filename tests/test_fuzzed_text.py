@@ -15,6 +15,7 @@ from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
+from one_layer.tasks import TASKS
 from one_layer.tasks.translation import bleu
 from one_layer.training.train import train
 from tests import tiny
@@ -110,7 +111,7 @@ def test_a_run_on_hostile_text_has_a_hypothesis_for_every_line(trained, text, ca
 @pytest.mark.slow
 def test_lines_that_are_too_long_are_cut_and_counted(trained):
     model = restore_run(trained)
-    corpus = model.task.scored_corpus(model.data, model.assets, "test")
+    corpus = TASKS[model.task].scored_corpus(model.data, model.assets, "test")
     test, count = corpus.tests["test"], 2 * len(LONG[:2])
     assert max(test.source.lengths.max(), test.target.lengths.max()) == LONGEST
     cut = sum(int((side.lengths == LONGEST).sum()) for side in (test.source, test.target))

@@ -103,26 +103,8 @@ def test_imports_between_packages_lead_downwards(project: Imports) -> None:
 
 
 def test_no_module_imports_itself_in_a_circle(project: Imports) -> None:
-    """Leaving out what only a type checker or a function reads would hide circles, so all imports count, but for two packages'
-    own __init__, which gather what their modules offer."""
-    gathering = {"one_layer", "one_layer.tasks", "one_layer.models"}
-    inner = {
-        module: {target for target in targets if target in project and target not in gathering}
-        for module, targets in project.items()
-        if module not in gathering
-    }
-    lazy = {
-        ("one_layer.models.families", "one_layer.models.config"),
-        ("one_layer.models.layers", "one_layer.models.config"),
-        ("one_layer.tasks.model", "one_layer.tasks.protocol"),
-    }
-    lazy |= {
-        ("one_layer.models.families", f"one_layer.models.{name}")
-        for name in ("translation", "classifier", "causal", "masked")
-    }
-    TopologicalSorter(
-        {module: {each for each in targets if (module, each) not in lazy} for module, targets in inner.items()}
-    ).prepare()
+    """All imports count, also those that only a type checker or a function reads."""
+    TopologicalSorter({module: targets & project.keys() for module, targets in project.items()}).prepare()
 
 
 def test_a_task_knows_no_other_task(project: Imports) -> None:

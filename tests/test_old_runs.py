@@ -46,7 +46,7 @@ def test_it_scores_what_it_scored(task, kind):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_ticket_says_what_the_run_says(task):
     run, ticket = (one_layer.load(path) for path in (OLD / task, OLD / task / "ticket.safetensors"))
-    assert run.task is ticket.task and run.task.name == task
+    assert run.task == ticket.task == task
     said = run.lines(LINES[task])
     assert said == ticket.lines(line for line in LINES[task]) and said[1] == "" and said[0] and said[2]
 

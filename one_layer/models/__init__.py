@@ -4,14 +4,18 @@ Every network belongs to a family (`one_layer.models.families`): a translation m
 head), a causal language model (decoder alone), or a masked language model (encoder, and a head for the masked tokens).
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from one_layer.models.causal import CausalModel
 from one_layer.models.classifier import Classifier
 from one_layer.models.config import ModelConfig
+from one_layer.models.masked import MaskedModel
 from one_layer.models.translation import Transformer
 from one_layer.models.weights import abstract, initialize, pretrained_tables, recipes, roles, shapes
 
 __all__ = [
+    "NETWORKS",
     "Classifier",
     "ModelConfig",
     "Transformer",
@@ -25,6 +29,15 @@ __all__ = [
 ]
 
 
+# The Flax module of each family in `one_layer.models.families.FAMILIES`.
+NETWORKS: dict[str, Callable[[ModelConfig], Any]] = {
+    "translation": Transformer,
+    "classifier": Classifier,
+    "decoder": CausalModel,
+    "masked_lm": MaskedModel,
+}
+
+
 def build(config: ModelConfig) -> Any:
     """The Flax module of the config's family. `build(config).apply(variables, ...)` gives logits, float32.
 
@@ -33,4 +46,4 @@ def build(config: ModelConfig) -> Any:
     - `decoder`: `apply(variables, tokens)` gives [batch, length, target vocab], for the token after each token.
     - `masked_lm`: `apply(variables, source, places)` gives [batch, places, source vocab], for the tokens at these places.
     """
-    return config.network_family.network(config)
+    return NETWORKS[config.network_family.name](config)

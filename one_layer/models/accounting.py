@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from one_layer.models import ModelConfig, shapes
+from one_layer.models.config import ModelConfig
 from one_layer.models.trained import count_trained
+from one_layer.models.weights import shapes
 from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 

@@ -1,77 +1,36 @@
-"""The kinds of layers of a model, one for each letter of its layer strings, and their order in each stack."""
+"""The layers of each stack, from the keys of a model: one kind for each letter of its layer strings.
+
+A number of layers stands for `L` in a dense model, and for `S` in a masked one. The variables of these layers are in the module
+`layers` of their stack; those of updatable layers beside them are in `trained`, and those of reservoirs in `reservoir`.
+
+- `L` is the layer of a dense model. Beside masked layers, it always has biases and affine norms, or RMSNorm in a modern block.
+- `S` is the layer of a masked model.
+- `R` has fixed matrices, no biases and plain norms, whose scale is 1 and whose shift is 0 (arXiv 2012.15045, section 2).
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.groups import Group, StackSettings
-from one_layer.layers.pattern import expand
+from one_layer.models.keys import ModelKeys
 from one_layer.system.errors import UserError
 
-if TYPE_CHECKING:
-    from one_layer.models.config import ModelConfig
 
-
-@dataclass(frozen=True)
-class Layers:
-    """`main` is a layer for which a number of layers stands. `strings` has the letters of each stack, `patterns` those of the layers that
-    are not left out, and `stacks` their settings.
-
-    A number of layers stands for `L` in a dense model, and for `S` in a masked one. The variables of these layers are in the module
-    `layers` of their stack; those of updatable layers beside them are in `trained`, and those of reservoirs in `reservoir`.
-
-    - `L` is the layer of a dense model. Beside masked layers, it always has biases and affine norms, or RMSNorm in a modern block.
-    - `S` is the layer of a masked model.
-    - `R` has fixed matrices, no biases and plain norms, whose scale is 1 and whose shift is 0 (arXiv 2012.15045, section 2).
-    """
-
-    main: LayerSettings
-    strings: dict[str, str]
-    patterns: dict[str, str]
-    stacks: dict[str, StackSettings]
-
-    @classmethod
-    def of(cls, config: ModelConfig) -> Layers:
-        """The layers of `config`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
-        strings = {
-            stack: expand(f"{stack}_layers", getattr(config, f"{stack}_layers"), _main(config))
-            for stack in ("encoder", "decoder")
-        }
-        patterns = {stack: "".join(filter(str.isupper, string)) for stack, string in strings.items()}
-        for stack, pattern in patterns.items():
-            if "S" in pattern and not config.masked:
-                given = getattr(config, f"{stack}_layers")
-                raise UserError(
-                    f"model.{stack}_layers is {given!r:.200}, but model.weights is 'dense', which has no masks; give "
-                    "model.weights=one_layer, or L instead of S"
-                )
-        if config.backskip != "off" and not any("R" in string.upper() for string in strings.values()):
-            raise UserError(
-                f"train.backskip is {config.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
-                "(R); give a layer string with R, or train.backskip=off"
-            )
-        main = _layer(config, _main(config), "encoder")
-        return cls(main, strings, patterns, {stack: _stack(config, stack, string) for stack, string in strings.items()})
-
-    def stack(self, name: str) -> StackSettings:
-        """The settings of the stack `encoder` or `decoder`."""
-        return self.stacks[name]
-
-
-def _main(config: ModelConfig) -> str:
-    """The letter that a number of layers stands for."""
-    return "S" if config.masked else "L"
-
-
-def _stack(config: ModelConfig, stack: str, string: str) -> StackSettings:
-    main, pattern = _main(config), "".join(filter(str.isupper, string))
+def stack_settings(config: ModelKeys, stack: str) -> StackSettings:
+    """The stack `encoder` or `decoder`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
+    pattern = config.pattern(stack)
+    if "S" in pattern and not config.masked:
+        given = getattr(config, f"{stack}_layers")
+        raise UserError(
+            f"model.{stack}_layers is {given!r:.200}, but model.weights is 'dense', which has no masks; give "
+            "model.weights=one_layer, or L instead of S"
+        )
     groups = []
     for letter in sorted(set(pattern)):
-        name = "layers" if letter == main else {"L": "trained", "R": "reservoir"}[letter]
-        shares = letter == main
+        shares = letter == config.main_letter
+        name = "layers" if shares else {"L": "trained", "R": "reservoir"}[letter]
         groups.append(
             Group(
                 letter,
@@ -91,11 +50,11 @@ def _stack(config: ModelConfig, stack: str, string: str) -> StackSettings:
         backskip=config.backskip,
         freezing=config.freezing,
         name=stack,
-        numbers=tuple(number for number, letter in enumerate(string, 1) if letter.isupper()),
+        numbers=tuple(number for number, letter in enumerate(config.strings[stack], 1) if letter.isupper()),
     )
 
 
-def _layer(config: ModelConfig, letter: str, stack: str) -> LayerSettings:
+def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
     """One layer of the kind `letter`."""
     main = LayerSettings(
         d_model=config.d_model,
@@ -113,7 +72,7 @@ def _layer(config: ModelConfig, letter: str, stack: str) -> LayerSettings:
         norm_position=config.norm_position,
         modern=config.modern,
     )
-    if letter == _main(config):
+    if letter == config.main_letter:
         return main
     if letter == "L":
         norm = "rms" if config.modern else "affine"

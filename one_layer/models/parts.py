@@ -42,12 +42,12 @@ class NormPart(NamedTuple):
 
 def group_size(config: ModelConfig, stack: str, group: Group) -> int:
     """The number of layers of a group."""
-    return config.layers.patterns[stack].count(group.letter)
+    return config.pattern(stack).count(group.letter)
 
 
 def group_numbers(config: ModelConfig, stack: str, group: Group) -> tuple[int, ...]:
     """The numbers, from 0, of the layers of a group that are not left out."""
-    return numbers_of(config.layers.strings[stack], group.letter)
+    return numbers_of(config.strings[stack], group.letter)
 
 
 def matrices(config: ModelConfig) -> Iterator[Part]:

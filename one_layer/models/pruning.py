@@ -28,7 +28,7 @@ def pruned(config: ModelConfig, variables: Variables, **layers: Any) -> tuple[Mo
     a string that differs from the model's own in more than that.
     """
     for key, value in layers.items():
-        own = config.layers.strings[key.removesuffix("_layers")]
+        own = config.strings[key.removesuffix("_layers")]
         if not isinstance(value, str) or not left_out(own, value):
             raise UserError(
                 f"model.{key} is {value!r:.200}, but the model was trained with the layers {own}; to leave layers out, give this string "
@@ -43,7 +43,7 @@ def pruned(config: ModelConfig, variables: Variables, **layers: Any) -> tuple[Mo
 
 def kept_layers(config: ModelConfig) -> dict[str, str]:
     """For each stack with layers left out, the numbers, from 1, of those that stay: for instance `1.2.4`."""
-    strings = {stack: string for stack, string in config.layers.strings.items() if not string.isupper()}
+    strings = {stack: string for stack, string in config.strings.items() if not string.isupper()}
     return {
         stack: ".".join(str(place) for place, letter in enumerate(string, 1) if letter.isupper())
         for stack, string in strings.items()

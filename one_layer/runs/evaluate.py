@@ -17,6 +17,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import may_change, of_training
 from one_layer.system.errors import UserError
+from one_layer.tasks import task_named
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     if folder and folder.holds_run and model.file_bytes is not None:
         _check_same_model(model, folder)
     try:
-        corpus = model.task.scored_corpus(model.data, model.assets, split_name)
+        corpus = task_named(model.task).scored_corpus(model.data, model.assets, split_name)
     except MissingPart as error:  # a model that is trained already cannot hold lines out
         raise UserError(
             f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
@@ -108,7 +109,7 @@ def _identity(trained_with: dict[str, Any], config: ModelConfig, assets: TextAss
 
     Tickets of earlier versions lack the sections `optim` and `train`.
     """
-    layers = {f"{stack}_layers": string.upper() for stack, string in config.layers.strings.items()}
+    layers = {f"{stack}_layers": string.upper() for stack, string in config.strings.items()}
     prints = (vocabulary.fingerprint for vocabulary in assets.vocabularies)
     data = {name: value for name, value in trained_with["data"].items() if name not in ("valid", "tests")}
     return {

@@ -11,6 +11,7 @@ from one_layer.models.pruning import pruned
 from one_layer.runs.records import flatten, record
 from one_layer.runs.settings import task_settings
 from one_layer.system.errors import UserError
+from one_layer.tasks import task_named
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -51,13 +52,14 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     model = without_layers(model, overrides)
     if not isinstance(config.get("evaluation"), dict):
         raise UserError("the config lacks the section 'evaluation'; start from configs/common.py")
-    settings = task_settings(model.task, config["evaluation"])
+    task = task_named(model.task)
+    settings = task_settings(task, config["evaluation"])
     own, now = vars(model.settings), vars(settings)
     if others := ", ".join(f"{name}={now[name]} and not {own[name]}" for name in now if now[name] != own[name]):
         log.info("the section evaluation is that of the given config: %s", others)
     text = record(DataConfig, "data", {**vars(model.data), **data})
     _check_held_out(model.data, text)
-    model.task.check(text, model.config, settings)
+    task.check(text, model.config, settings)
     return dataclasses.replace(model, settings=settings, data=text)
 
 

@@ -46,7 +46,6 @@ def restore_run(
         folder.check_identity(checkpoints.progress(steps[-1]), assets)
         params = _average(checkpoints, steps, variables["params"])
     return run.task.model(
-        task=run.task,
         config=config,
         seed=run.seed,
         step=steps[-1],

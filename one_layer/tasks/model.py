@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -23,9 +23,6 @@ from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 
-if TYPE_CHECKING:
-    from one_layer.tasks.protocol import Task
-
 Variables = dict[str, Any]
 
 
@@ -40,7 +37,6 @@ class TrainedModel(ABC):
     known; of a checkpoint, the size is None. `trained_with` is the resolved config of the run, as far as it is known.
     """
 
-    task: Task
     config: ModelConfig
     seed: int
     step: int
@@ -54,6 +50,7 @@ class TrainedModel(ABC):
     ticket_checkpoint: str = ""
     packed: bool = False
 
+    task: ClassVar[str]  # the name of its task in `one_layer.tasks.TASKS`, which users give as `task`
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
 
     def __repr__(self) -> str:
@@ -113,7 +110,7 @@ class TrainedModel(ABC):
 
     def lines_of_tokens(self, lines: list[str]) -> list[str]:
         """The same for lines that are prepared as the training text was; so are the lines that it returns. Raises: UserError by default."""
-        raise UserError(f"a {self.task.name} model returns no lines of tokens; give it raw text")
+        raise UserError(f"a {self.task} model returns no lines of tokens; give it raw text")
 
     @abstractmethod
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -139,7 +136,7 @@ class TrainedModel(ABC):
     def check_verb(self, verb: str) -> None:
         """Raises: UserError if `verb` is not what this model does."""
         if verb != self.verb:
-            raise UserError(f"this is a {self.task.name} model, which does not {verb}; give --mode={self.verb}")
+            raise UserError(f"this is a {self.task} model, which does not {verb}; give --mode={self.verb}")
 
     @cached_property
     def prepared(self) -> Variables:

@@ -29,7 +29,6 @@ Validator = Callable[[Variables, dict[str, Variables], Between], dict[str, float
 class Task(ABC):
     """One task. Training, evaluation, run folders, results and tickets use a task only through this class.
 
-    - `name`: the value that users give as `task`.
     - `family`: the family of its networks (`one_layer.models.families`).
     - `settings`: the frozen record of the config's section `evaluation`; keys of other tasks in that section have no effect.
     - `limits`: the largest values of these settings that a ticket may have.
@@ -37,12 +36,16 @@ class Task(ABC):
     - `model`: the class of its trained models.
     """
 
-    name: ClassVar[str]
     family: ClassVar[str]
     settings: ClassVar[type]
     limits: ClassVar[dict[str, int]] = {}
     validated_by: ClassVar[tuple[str, ...]] = ()
     model: ClassVar[type[TrainedModel]]
+
+    @property
+    def name(self) -> str:
+        """The value that users give as `task`."""
+        return self.model.task
 
     @abstractmethod
     def check(self, data: DataConfig, model: ModelConfig, settings: Any) -> None:
@@ -58,9 +61,9 @@ class Task(ABC):
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """All splits as ids of the vocabularies of another run's model, for fine-tuning. Raises: UserError if the model has no such ids."""
-        if source.task.name != self.name:
+        if source.task != self.name:
             raise UserError(
-                f"train.init_from is the run of a {source.task.name} model, but task is {self.name}; give the run of a {self.name} model"
+                f"train.init_from is the run of a {source.task} model, but task is {self.name}; give the run of a {self.name} model"
             )
         if [*map(code, source.assets.languages)] != [*map(code, data.languages)]:
             raise UserError(

@@ -29,7 +29,7 @@ from one_layer.models.trees import flatten_dict
 from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
-from one_layer.tasks import task_of_family
+from one_layer.tasks import task_named, task_of_family
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
@@ -55,7 +55,7 @@ def from_run(model: TrainedModel) -> Ticket:
         )
     arguments = (model.config, model.seed, model.variables, model.assets)
     settings: dict[str, Any] = {
-        "task": model.task,
+        "task": task_named(model.task),
         "data": model.data,
         "evaluation": model.settings,
         "step": model.step,
@@ -95,7 +95,6 @@ def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
     """The trained model in a ticket, as `one_layer.runs.restore.restore_run` gives it for a run. Raises: UserError as `load` does."""
     ticket = load(path)
     return ticket.task.model(
-        task=ticket.task,
         config=ticket.config,
         seed=ticket.seed,
         step=ticket.step,

@@ -72,8 +72,8 @@ def _teacher(run: RunConfig) -> TrainedModel:
         model = one_layer.load(data.teacher)
     except UserError as error:
         raise UserError(f"data.teacher cannot be used: {error}") from None
-    if model.task.name != run.task.name:
-        raise UserError(f"data.teacher={data.teacher} is a {model.task.name} model; give a {run.task.name} model")
+    if model.task != run.task.name:
+        raise UserError(f"data.teacher={data.teacher} is a {model.task} model; give a {run.task.name} model")
     theirs = model.assets.languages
     if [*map(code, theirs)] != [*map(code, data.languages)]:
         raise UserError(

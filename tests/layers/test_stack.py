@@ -53,6 +53,10 @@ def of_layer(config: ModelConfig, variables: dict, layer: int) -> dict:
     }
 
 
+def layer_of(config):
+    return config.stack("encoder").groups[0].layer
+
+
 @pytest.mark.parametrize("side", CASES)
 @pytest.mark.parametrize("weights", mostly_slow(["one_layer", "multi_layer", "dense"], ["one_layer", "dense"]))
 def test_the_scan_equals_the_loop(weights, side):
@@ -66,7 +70,7 @@ def test_the_scan_equals_the_loop(weights, side):
         y, state = stack.apply(variables, X, *rest, mutable=["intermediates"])
         return y, state["intermediates"]["layers"]["output"][0]
 
-    one = jit(lambda variables, x: kind(config.layer).apply(variables, x, *rest))
+    one = jit(lambda variables, x: kind(layer_of(config)).apply(variables, x, *rest))
     y, outputs = scanned(variables)
     x = X
     for layer in range(LAYERS):
@@ -84,7 +88,7 @@ def test_the_layers_differ_in_their_masks_alone():
     same = {**variables, "params": jax.tree.map(lambda s: jnp.repeat(s[:1], LAYERS, 0), variables["params"])}
     stack = stack_of(BASE, "encoder")
     scanned = jit(lambda v: stack.apply(v, X, SEEN))
-    one = jit(lambda v, x: EncoderLayer(BASE.layer).apply(v, x, SEEN))
+    one = jit(lambda v, x: EncoderLayer(layer_of(BASE)).apply(v, x, SEEN))
     x = X
     for _ in range(LAYERS):
         x = one(of_layer(BASE, same, 0), x)
@@ -141,11 +145,11 @@ def test_every_layer_drops_entries_of_its_own():
 def test_each_kind_of_dropout_acts_in_training_alone(name):
     config = BASE.replace(**{name: 0.5})
     variables = of_layer(config, variables_of(config, "encoder"), 0)
-    training = jit(lambda v, key: EncoderLayer(config.layer).apply(v, X, SEEN, rngs={"dropout": key}))
+    training = jit(lambda v, key: EncoderLayer(layer_of(config)).apply(v, X, SEEN, rngs={"dropout": key}))
     first, again, other = (np.asarray(training(variables, jax.random.key(seed))) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 0.01
-    evaluation = [jit(lambda v, c=c: EncoderLayer(c.layer).apply(v, X, SEEN))(variables) for c in (config, BASE)]
+    evaluation = [jit(lambda v, c=c: EncoderLayer(layer_of(c)).apply(v, X, SEEN))(variables) for c in (config, BASE)]
     np.testing.assert_array_equal(*evaluation)
     assert np.abs(first - evaluation[0]).max() > 0.01
 

@@ -60,7 +60,7 @@ def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
     """The section `evaluation` of any config may replace the run's, whose data.block decides the largest stride."""
     text = {"data.source": "plain", "data.directory": "there", "data.held_out": 0.1, "data.block": 32}
     run = tiny.run({"task": "causal_lm", "model.encoder_layers": 0, "evaluation.stride": 8, **text})
-    settings = {"task": run.task, "config": run.model_config(12, 12), "data": run.data, "settings": run.evaluation}
+    settings = {"config": run.model_config(12, 12), "data": run.data, "settings": run.evaluation}
     others = {"seed": 1, "step": 1, "assets": fuzz_tickets.assets(TINY), "variables": {}, "source": "best"}
     model = CausalLanguageModel(**settings, **others, trained_with=run.raw)
     assert rescored(model, {"evaluation": {"stride": 32}}, {}).settings.stride == 32

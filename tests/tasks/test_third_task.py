@@ -29,7 +29,7 @@ from one_layer.data.tokens import TokenStore
 from one_layer.layers.blocks import EncoderLayer
 from one_layer.layers.matrix import Embedding, Projection, embed
 from one_layer.layers.stack import Stack
-from one_layer.models import ModelConfig, build
+from one_layer.models import NETWORKS, ModelConfig, build
 from one_layer.models.families import FAMILIES, Family, Head, Table
 from one_layer.models.inputs import keys_that_count, kind_of_tables, position_table, positions
 from one_layer.runs.evaluate import evaluate
@@ -75,7 +75,6 @@ FAMILY = Family(
     tables=lambda c: iter([Table("source_embedding", "encoder/embedding", c.source_vocab, ("source",))]),
     heads=lambda c: iter([Head("letters", "head/letters", (c.d_model, c.target_vocab))]),
     check=check,
-    network=Reverser,
     describe=lambda c: f"reverser with {c.encoder_layers} layers",
 )
 
@@ -90,6 +89,7 @@ class ReversalSettings:
 class ReversalModel(TrainedModel):
     """Reverses words of letters."""
 
+    task = "reversal"
     verb = "reverse"
 
     def lines(self, lines: Sequence[str]) -> list[str]:
@@ -114,7 +114,7 @@ class ReversalModel(TrainedModel):
 
 
 class Reversal(Task):
-    name, family, settings, model = "reversal", "reverser", ReversalSettings, ReversalModel
+    family, settings, model = "reverser", ReversalSettings, ReversalModel
 
     def check(self, data, model, settings):
         if data.source != "toy":
@@ -184,6 +184,7 @@ def _third_task():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "reversal", Reversal())
         patch.setitem(FAMILIES, "reverser", FAMILY)
+        patch.setitem(NETWORKS, "reverser", Reverser)
         yield
 
 

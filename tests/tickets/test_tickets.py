@@ -202,7 +202,7 @@ def test_a_run_s_ticket_knows_where_its_text_was_and_how_it_searched(tmp_path):
     run = tiny.run({"evaluation.beam": 3, "seed": 11})
     config = run.model_config(12, 6)
     given = (assets(config), initialize(config, 11), "best", run.raw)
-    restored = TranslationModel(run.task, config, 11, 12, run.data, run.evaluation, *given)
+    restored = TranslationModel(config, 11, 12, run.data, run.evaluation, *given)
     tickets.save(tmp_path / "t", tickets.from_run(restored))
     loaded = tickets.load(tmp_path / "t")
     assert (loaded.data, loaded.evaluation, loaded.seed, loaded.step) == (run.data, run.evaluation, 11, 12)

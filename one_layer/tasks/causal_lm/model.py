@@ -34,6 +34,7 @@ _LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 class CausalLanguageModel(TrainedModel):
     """Continues prompts by sampling, with the settings of `evaluation`."""
 
+    task = "causal_lm"
     verb = "generate"
 
     def generate(self, prompts: Iterable[str]) -> list[str]:

@@ -25,7 +25,6 @@ from one_layer.tasks.work import Work, decoder_work
 class CausalLM(Task):
     """Predicts each token of a text from those before it (arXiv 2012.15045 trains such a model on enwik8)."""
 
-    name = "causal_lm"
     family = "decoder"
     settings = LanguageModelSettings
     limits = {  # noqa: RUF012  # a ClassVar of Task

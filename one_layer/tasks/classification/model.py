@@ -34,6 +34,7 @@ class Label(NamedTuple):
 class ClassificationModel(TrainedModel):
     """Labels texts, or pairs of texts separated by a tab."""
 
+    task = "classification"
     verb = "classify"
 
     @property

@@ -32,7 +32,6 @@ _READER = LabelledReader()
 class Classification(Task):
     """Labels texts or pairs of texts (paper A, section 4, on QQP and MNLI)."""
 
-    name = "classification"
     family = "classifier"
     settings = LabellingSettings
     limits = {"max_tokens": 2**24, "buckets": 1000}  # noqa: RUF012  # a ClassVar of Task

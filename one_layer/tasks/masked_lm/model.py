@@ -34,6 +34,7 @@ class Candidate(NamedTuple):
 class MaskedLanguageModel(TrainedModel):
     """Fills each `<mask>` of a line."""
 
+    task = "masked_lm"
     verb = "fill"
 
     @property

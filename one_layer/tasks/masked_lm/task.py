@@ -25,7 +25,6 @@ from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 class MaskedLM(Task):
     """Predicts masked tokens (Devlin et al. 2019; RoBERTa, arXiv 1907.11692), as arXiv 2012.15045 pre-trains its encoders."""
 
-    name = "masked_lm"
     family = "masked_lm"
     settings = MaskedSettings
     limits = {"max_tokens": 2**24, "candidates": 2**16}  # noqa: RUF012  # a ClassVar of Task

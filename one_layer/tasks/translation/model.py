@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 class TranslationModel(TrainedModel):
     """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept."""
 
+    task = "translation"
     verb = "translate"
     main_score = "bleu_tokenized"
 

@@ -23,7 +23,6 @@ from one_layer.tasks.work import Work, search_work
 class Translation(Task):
     """Translates sentences of one language into another (paper A, section 4)."""
 
-    name = "translation"
     family = "translation"
     settings = SearchSettings
     limits = {  # noqa: RUF012  # a ClassVar of Task

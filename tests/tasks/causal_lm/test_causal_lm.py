@@ -26,6 +26,7 @@ from one_layer.runs.rescoring import rescored
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
+from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.sampling import Sampler
 from one_layer.training.metrics import read_metrics
@@ -114,7 +115,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
 
 def test_the_score_is_that_of_each_token_after_the_context_of_its_window(folder, model, written):
     """Token by token, with a loop that knows nothing of batches."""
-    corpus = model.task.scored_corpus(model.data, model.assets, "test")
+    corpus = TASKS[model.task].scored_corpus(model.data, model.assets, "test")
     ids = np.asarray(corpus.tests["test"].source.tokens, np.int32)
     log_p = jax.jit(lambda tokens: jax.nn.log_softmax(build(model.config).apply(model.variables, tokens)))
     before, total = np.concatenate([[EOS], ids]), 0.0
@@ -257,8 +258,8 @@ def test_another_verb_is_refused(model):
 
 def test_the_validation_text_can_be_a_part(written, model):
     """With a limit, the score is that of the text cut there."""
-    corpus = model.task.scored_corpus(model.data, model.assets, "valid")
-    task, data = model.task, model.data
+    corpus = TASKS[model.task].scored_corpus(model.data, model.assets, "valid")
+    task, data = TASKS[model.task], model.data
     cut = corpus.valid.source.tokens[:20]
     limited = task.validator(model.config, data, changed(model, valid_tokens=20).settings, corpus)
     object.__setattr__(corpus.valid, "source", Stream(cut, BLOCK))

@@ -1,0 +1,201 @@
+"""The keys of a model's settings: one frozen record, and what follows from it without knowing any network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from one_layer.data.special_tokens import PAD
+from one_layer.layers.freezing import STACKS, Freezing
+from one_layer.layers.pattern import expand
+from one_layer.models.records import Embeddings, Initialization, Masks, Reservoirs
+from one_layer.supermask import Supermask
+
+# What the layers of a stack may share, for each value of `weights`; the first is the default.
+SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
+
+
+def default_family(decoder_layers: int | str) -> str:
+    """The family of a model whose config names none: a classifier if it has no decoder layers, else a translation model."""
+    return "translation" if decoder_layers else "classifier"
+
+
+@dataclass(frozen=True)
+class ModelKeys:
+    """The keys of a model's settings (paper A, section 4; arXiv 2012.15045), and what follows from them; see configs/common.py.
+
+    The record is flat because users type these keys. Values are checked by `one_layer.models.config.ModelConfig`, which is what all other
+    modules use. `encoder_layers` and `decoder_layers` are numbers or layer strings (see `one_layer.layers.pattern`). `family` (see
+    `one_layer.models.families`) says which network this is. By default it is a translation model, or a classifier if `decoder_layers`
+    is 0. A classifier's `target_vocab` counts the four special types and the labels.
+
+    Fields that are None follow from `weights` and `init_preset`. A dense model has trained embeddings, biases and affine LayerNorm.
+    A masked model has masked embeddings, no biases and plain LayerNorm. The presets differ in `init_attention`, `scale_by_keep`,
+    `zero_pad_row` and `share_norm_scale`: `paper` follows the text of paper A, `reference` follows its code, and `corrected` equals
+    `paper`, for models that go beyond it. `init_qk_gain` multiplies query and key matrices (Otsuka et al. 2025, arXiv 2511.04217).
+    `init_embedding` can give random tables another scheme than `init_scheme`.
+    """
+
+    source_vocab: int
+    target_vocab: int
+    d_model: int = 512
+    ffn: int = 1024
+    heads: int = 4
+    encoder_layers: int | str = 6
+    decoder_layers: int | str = 6
+    weights: str = "one_layer"
+    sharing: str | None = None
+    selection: str = "magnitude"
+    keep: float = 0.5
+    threshold: float = 0.0
+    dynamic_scale: bool = False
+    score_init: str = "uniform"
+    score_constant: float = 0.5
+    embedding: str | None = None
+    embedding_source: str = "text"
+    embedding_path: str = ""
+    embedding_vocabulary: str = ""
+    shared_embedding: bool = False
+    positions: str = "sinusoidal"
+    max_positions: int = 512
+    embedding_norm: bool = False
+    activation: str = "relu"
+    norm: str | None = None
+    bias: bool | None = None
+    share_bias: bool = False
+    share_norm_scale: bool | None = None
+    norm_position: str = "post"
+    reservoir: str = "transformer"
+    reservoir_conv: str = "dynamic"
+    reservoir_width: int = 7
+    reservoir_direction: str = "auto"
+    layerdrop: float = 0.0
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    head_dropout: float = 0.0
+    dtype: str = "float32"
+    remat: bool = False
+    init_preset: str = "paper"
+    init_scheme: str = "kaiming_uniform"
+    init_attention: str | None = None
+    init_embedding: str = ""
+    scale_by_keep: bool | None = None
+    zero_pad_row: bool | None = None
+    init_qk_gain: float | None = None
+    block: str = "paper"
+    family: str | None = None
+    backskip: str = "off"
+    train_only: str = ""
+    freeze: str = ""
+
+    def __post_init__(self) -> None:
+        followed = {name: value for name, value in self._follows().items() if getattr(self, name) is None}
+        for name, value in followed.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_followed", frozenset(followed))
+
+    def _follows(self) -> dict[str, object]:
+        """The values of fields that were not given; they follow from `weights`, `init_preset` and `decoder_layers`."""
+        dense, reference = self.weights == "dense", self.init_preset == "reference"
+        return {
+            "sharing": SHARING.get(self.weights, ("none",))[0],
+            "embedding": "trained" if dense else "masked",
+            "norm": ("rms" if dense else "rms_plain") if self.modern else ("affine" if dense else "plain"),
+            "bias": dense and not self.modern,
+            "share_norm_scale": reference and self.weights == "one_layer",
+            "init_attention": "xavier" if reference else "scheme",
+            "scale_by_keep": not (reference or self.dynamic_scale),  # each makes up for what masks leave out
+            "zero_pad_row": reference,
+            "init_qk_gain": 1.0,
+            "family": default_family(self.decoder_layers),
+        }
+
+    @property
+    def modern(self) -> bool:
+        """Whether layers have rotary positions and SwiGLU, and by default RMSNorm and no biases."""
+        return self.block == "modern"
+
+    @property
+    def position_rows(self) -> int:
+        """The rows of the position table, as in RoBERTa: a pad has its own id as position, the first token pad + 1. Without a table 0."""
+        return 0 if self.positions == "sinusoidal" else self.max_positions + PAD + 1
+
+    @cached_property
+    def masks(self) -> Masks:
+        """How scores are initialised and become masks."""
+        return Masks(
+            self.keep, self.selection, self.threshold, self.dynamic_scale, self.score_init, self.score_constant
+        )
+
+    @cached_property
+    def initialization(self) -> Initialization:
+        """How random weights are drawn."""
+        return Initialization(
+            self.init_preset,
+            self.init_scheme,
+            str(self.init_attention),
+            self.init_embedding,
+            bool(self.scale_by_keep),
+            bool(self.zero_pad_row),
+            float(self.init_qk_gain or 0.0),
+        )
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The kind of the embedding tables, and where their values come from."""
+        return Embeddings(
+            str(self.embedding),
+            self.embedding_source,
+            self.embedding_path,
+            self.embedding_vocabulary,
+            self.positions,
+            self.max_positions,
+        )
+
+    @cached_property
+    def reservoirs(self) -> Reservoirs:
+        """What reservoirs are, and how layers are left out in training."""
+        return Reservoirs(
+            self.reservoir,
+            self.reservoir_conv,
+            self.reservoir_width,
+            self.reservoir_direction,
+            self.layerdrop,
+            self.backskip,
+        )
+
+    @property
+    def freezing(self) -> Freezing:
+        """Which parts are trained."""
+        return Freezing(self.train_only, self.freeze)
+
+    @property
+    def main_letter(self) -> str:
+        """The letter that a number of layers stands for (see `one_layer.layers.pattern`)."""
+        return "S" if self.masked else "L"
+
+    @cached_property
+    def strings(self) -> dict[str, str]:
+        """The letters of the layers of each stack, those that are left out included. Raises: UserError, which names the key, for others."""
+        return {
+            stack: expand(f"{stack}_layers", getattr(self, f"{stack}_layers"), self.main_letter) for stack in STACKS
+        }
+
+    def pattern(self, stack: str) -> str:
+        """The letters of the layers of a stack, without those that are left out."""
+        return "".join(filter(str.isupper, self.strings[stack]))
+
+    def depth(self, stack: str) -> int:
+        """The number of layers of the stack `encoder` or `decoder`."""
+        return len(self.pattern(stack))
+
+    @property
+    def masked(self) -> bool:
+        """Whether the layers' matrices are random under trained masks. At keep 1 they are random and have no masks."""
+        return self.weights != "dense"
+
+    @property
+    def supermask(self) -> Supermask:
+        """How the scores of every matrix become its mask."""
+        return self.masks.supermask
