@@ -38,15 +38,17 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     parts = PlainParts(config, lines=masked)
     names = dict.fromkeys((parts.valid, *parts.tests))
     texts = {name: parts.part(name) for name in names}  # a missing file is noticed before the long work
-    train, assets = _training(config, parts.part(parts.train), saved, masked)
+    text = parts.part(parts.train)
+    train, assets = _training(config, text, saved, masked)
     of_unit = unit_of(config, assets)
     splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
     known = _counts(of_unit, train)
-    report = [_describe(of_unit, "train", known)]
+    report = [_describe(of_unit, "train", known), f"files of train: {text.names}"]
     for name, split in splits.items():
         counts = _counts(of_unit, stream(split))
         perplexity = unigram_perplexity(counts, known)
         report.append(f"{_describe(of_unit, name, counts)}; unigram perplexity {perplexity:,.1f}")
+        report.append(f"files of {name}: {texts[name].names}")
     report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")
     tests = {name: splits[name] for name in parts.tests}
     return Corpus(**vars(assets), train=Split(train), valid=splits[parts.valid], tests=tests, report=report)
@@ -90,16 +92,18 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
         _check_files(config, saved)
-    prepared = stored(config.store, _options(config, masked), text.paths, given, make) if config.store else make()
+    prepared = stored(config.store, _options(config, text, masked), text.paths, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
 
-def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
+def _options(config: DataConfig, text: PlainText, masked: bool) -> dict[str, Any]:
     """Everything but the text itself that decides the ids of the training text."""
     options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
     options |= {"streamed": True, "masked": masked, "codes": _given_codes(config)}
     if config.columns:  # only where it is given, so that stores of earlier versions are found
         options["columns"] = config.columns
+    if text.altered:
+        options["joined"] = "by lines, without marks"
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     return options

@@ -8,6 +8,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from one_layer.data import stream_corpus
 from one_layer.data.config import DataConfig
@@ -39,14 +41,17 @@ def test_the_parts_by_position_make_up_the_text(folder):
     corpus = stream_corpus.load(config(folder))
     parts = [corpus.train, corpus.valid, corpus.tests["test"]]
     whole = np.concatenate([ids for part in parts for ids in part.source.chunks()])
-    assert bytes((whole - 4).astype(np.uint8)) == TEXT.encode() + b"the end\n" * 20
+    assert bytes((whole - 4).astype(np.uint8)) == TEXT.encode() + b"\n" + b"the end\n" * 20
+    assert f"files of train: {folder}/a.txt, {folder}/b.txt.gz" in corpus.report
     assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
 
 
 def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder):
     (folder / "more").mkdir()
-    (folder / "more" / ".c.txt").write_text("hidden\n" * 9)
-    expected = {"*.txt": "a.txt", "**.txt": "a.txt", "**/*.txt": "a.txt,more/.c.txt", "more/?c*": "more/.c.txt"}
+    (folder / "more" / "c.txt").write_text("third\n" * 9)
+    for name in ("._a.txt", ".a.txt.swp", "more/.c.txt"):  # of a file manager and an editor
+        (folder / name).write_text("hidden\n" * 9)
+    expected = {"*.txt": "a.txt", "**.txt": "a.txt", "**/*.txt": "a.txt,more/c.txt", "more/.?.txt": "more/.c.txt"}
     for pattern, names in expected.items():
         own = stream_corpus.load(config(folder, train=names)).fingerprints()
         for train in (pattern, f"{folder}/{pattern}"):
@@ -59,6 +64,12 @@ def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder
         ({"train": "*.txt", "valid": "v.txt"}, r"data.train='\*.txt' also matches .*v.txt, which is in data.valid"),
         ({"train": "a.txt,t*", "tests": ("test", "t.gz")}, r"also matches .*t.gz, which is in data.tests"),
         ({"train": "more/../*.txt", "valid": "v.txt"}, r"also matches .*v.txt, which is in data.valid"),
+        (
+            {"train": "a.txt", "valid": "[ab].txt"},
+            r"data.valid='\[ab\].txt' also matches .*a.txt, which is in data.train",
+        ),
+        ({"tests": ("test", "v.*"), "valid": "v.txt"}, r"data.valid='v.txt'|data.tests='v\.\*' also matches .*v.txt"),
+        ({"valid": "linked.*"}, r"data.valid='linked\.\*' also matches .*a.txt, which is in data.train"),
         ({"train": "a.txt,?.txt"}, r"data.train='a.txt,\?.txt' names .*a.txt twice"),
     ],
 )
@@ -67,12 +78,55 @@ def test_a_pattern_takes_no_text_twice_and_none_that_is_scored(folder, changes, 
     (folder / "v.txt").write_text("valid\n" * 9)
     (folder / "more").mkdir()
     (folder / "t.gz").write_bytes(gzip.compress(b"test\n" * 9))
+    (folder / "linked.text").symlink_to(folder / "a.txt")
     with pytest.raises(UserError, match=message):
         stream_corpus.load(config(folder, **changes))
 
 
 def test_a_text_that_is_named_as_it_is_may_be_there_twice_and_be_scored_too(folder):
     assert len(stream_corpus.load(config(folder, train="a.txt,a.txt", valid="a.txt")).valid) > 0
+
+
+def test_a_file_that_has_the_name_of_a_pattern_or_of_a_list_is_meant_itself(folder):
+    for name in ("a[1].txt", "a1.txt", "x,y.txt", "what?.gz"):
+        content = f"{name}\n".encode() * 9
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    for name, found in {"a[1].txt": "a[1].txt", "x,y.txt": "x,y.txt", "what?": "what?.gz", "a[1]*": "a1.txt"}.items():
+        corpus = stream_corpus.load(config(folder, train=name))
+        assert f"files of train: {folder}/{found}" in corpus.report
+        assert read_bytes(corpus.train).startswith(found.encode())
+
+
+def read_bytes(part):
+    return bytes((np.asarray(part.source.tokens) - 4).astype(np.uint8))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+@given(
+    texts=st.lists(st.text(st.sampled_from("añ\n\r\ufeff"), max_size=9), min_size=1, max_size=4),
+    marks=st.lists(st.booleans(), min_size=4, max_size=4),
+    zipped=st.lists(st.booleans(), min_size=4, max_size=4),
+    piece=st.sampled_from([1, 4, 1 << 20]),
+)
+def test_a_text_in_several_files_has_the_lines_of_each(tmp_path, texts, marks, zipped, piece):
+    """No line goes over from one file to the next, and none begins with a byte order mark that is not the text's own."""
+    paths, lines = [], []
+    for number, (text, mark, compressed) in enumerate(zip(texts, marks, zipped, strict=False)):
+        text = text.removeprefix("\ufeff")
+        content = (("\ufeff" if mark else "") + text).encode()
+        paths.append(tmp_path / f"{number}.{'GZ' if compressed else 'txt'}")
+        paths[-1].write_bytes(gzip.compress(content) if compressed else content)
+        lines += [line + "\n" for line in text.removesuffix("\n").split("\n")] if text else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_text, "_PIECE", piece)
+        found = PlainText(tuple(paths))
+        whole = b"".join(found.pieces()).decode()
+        assert whole.removesuffix("\n") == "".join(lines).removesuffix("\n")
+        assert found.size == len(whole.encode())
+        cut = found.size // 2
+        halves = found.part(0, cut, False), found.part(cut, found.size, False)
+        assert b"".join(piece for half in halves for piece in half.pieces()).decode() == whole
+    assert found.altered or whole == "".join(texts)
 
 
 @pytest.mark.parametrize("name", ["characters", "bpe"])
@@ -84,7 +138,7 @@ def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, 
     corpus = stream_corpus.load(chosen)
     of_unit = stream_corpus.unit_of(chosen, corpus)
     parts = [of_unit.text(part.source.tokens) for part in (corpus.train, corpus.valid, corpus.tests["test"])]
-    assert "".join(parts) == TEXT + "два" * 40 and all(parts)
+    assert "".join(parts) == TEXT + "\n" + "два" * 40 and all(parts)
 
 
 @pytest.mark.parametrize("share", [0.107, 0.112, 0.3])  # in bytes, the ends of all parts lie inside a character
@@ -151,8 +205,8 @@ def test_a_store_in_the_vocabulary_of_another_run_is_not_a_new_run_s(folder, tmp
     saved = assets_of(stream_corpus.load(config(folder, unit="characters", train="other.txt")))
     own = config(folder, unit="characters")
     chosen = config(folder, unit="characters", store=str(tmp_path / "store"))
-    for given in (saved, None, saved, None):
-        corpus, expected = stream_corpus.load(chosen, given), stream_corpus.load(own, given)
+    for kept in (saved, None, saved, None):
+        corpus, expected = stream_corpus.load(chosen, kept), stream_corpus.load(own, kept)
         assert corpus.vocabularies == expected.vocabularies and corpus.fingerprints() == expected.fingerprints()
     assert len(list((tmp_path / "store").iterdir())) == 2  # each is made once
     resumed = stream_corpus.load(chosen, assets_of(corpus))

@@ -55,21 +55,20 @@ class PlainParts:
                 PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
             )
         found = self._found(name)
-        if _has_pattern(name):  # files that are named as they are may be given twice, or scored as well
-            self._check_once(name, found)
+        self._check_once(name, found)
         return _not_empty(PlainText(tuple(found)))
 
     def _found(self, name: str) -> list[Path]:
         """The files of a part. Raises: UserError for an empty name, a missing file and a pattern that matches nothing."""
         folder, found = Path(self._config.directory), []
-        for each in map(str.strip, name.split(",")):
+        for each in self._names(name):
             if not each:
                 raise UserError(
                     f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
                 )
-            if _has_pattern(each):
-                # Unlike Path.glob, this takes absolute patterns and `**.txt`.
-                paths = {folder / path for path in glob(each, root_dir=folder, recursive=True, include_hidden=True)}
+            if self._is_pattern(each):
+                # Unlike Path.glob, this takes absolute patterns and `**.txt`. Hidden files, for instance an editor's, are not matched.
+                paths = {folder / path for path in glob(each, root_dir=folder, recursive=True)}
                 matching = sorted(path for path in paths if path.is_file())
                 if not matching:
                     raise UserError(f"no file in {folder} matches {each!r:.200}; correct data.{self._key(name)}")
@@ -78,24 +77,42 @@ class PlainParts:
                 found.append(self._existing(name, folder / each))
         return found
 
+    def _names(self, name: str) -> list[str]:
+        """The names and patterns of a part. A file that is there with the whole name is meant, whatever the name contains."""
+        return [name] if self._is_file(name) else [each.strip() for each in name.split(",")]
+
+    def _is_file(self, name: str) -> bool:
+        path = Path(self._config.directory) / name
+        return path.is_file() or path.with_name(f"{path.name}.gz").is_file()
+
+    def _is_pattern(self, name: str) -> bool:
+        return any(letter in name for letter in "*?[") and not self._is_file(name)
+
     def _check_once(self, name: str, found: list[Path]) -> None:
-        """Raises: UserError if names and patterns have a file in common, also one of training and one of a set that is scored."""
-        config, files = self._config, [*map(os.path.abspath, found)]
-        if twice := next((path for path, times in Counter(files).items() if times > 1), None):
+        """Raises: UserError if a pattern takes a file twice, or takes one that another part has too: what is scored would be known text.
+
+        Files that are named as they are may be given twice, and may be scored as well.
+        """
+        config, files = self._config, [*map(os.path.realpath, found)]
+        picked = any(map(self._is_pattern, self._names(name)))
+        if picked and (twice := next((path for path, times in Counter(files).items() if times > 1), None)):
             raise UserError(
                 f"data.{self._key(name)}={name!r:.200} names {twice} twice; give names and patterns without a file in common"
             )
-        for part in (config.valid, *config.tests):
-            if name != config.train or part in config.parts_held_out:
+        for part in dict.fromkeys((config.train, config.valid, *config.tests)):
+            if part == name or part in config.parts_held_out:
+                continue
+            if not picked and not any(map(self._is_pattern, self._names(part))):
                 continue
             try:
-                scored = {*map(os.path.abspath, self._found(part))}
+                others = {*map(os.path.realpath, self._found(part))}
             except UserError:
                 continue  # what is wrong with it is told where it is read
-            if shared := sorted({*files} & scored):
+            if shared := sorted({*files} & others):
+                pattern, other = (name, part) if picked else (part, name)
                 raise UserError(
-                    f"data.train={config.train!r:.200} also matches {shared[0]}, which is in data.{self._key(part)}: give names or a "
-                    "pattern that leave it out"
+                    f"data.{self._key(pattern)}={pattern!r:.200} also matches {shared[0]}, which is in data.{self._key(other)}: give "
+                    "names or a pattern that leave it out"
                 )
 
     def _existing(self, name: str, path: Path) -> Path:
@@ -110,10 +127,6 @@ class PlainParts:
     def _key(self, name: str) -> str:
         config = self._config
         return "train" if name == config.train else "valid" if name == config.valid else "tests"
-
-
-def _has_pattern(name: str) -> bool:
-    return any(letter in name for letter in "*?[")
 
 
 def _not_empty(text: PlainText) -> PlainText:

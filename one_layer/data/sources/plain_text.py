@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from one_layer.data.text.lines import how_to_convert
+from one_layer.data.text.lines import how_to_convert, is_compressed
 from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
+_SHOWN = 20  # names of files
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ class TfdsText:
 
 @dataclass(frozen=True)
 class PlainText:
-    """The bytes of `files`, one file after the other, from `first` up to `end` (None: all). Nothing is kept in memory."""
+    """The bytes of `files`, one file after the other, from `first` up to `end` (None: all). Nothing is kept in memory.
+
+    A file begins a new line: where the one before it lacks its last line end, there is one between the two. Byte order marks are left out.
+    """
 
     files: tuple[Path | TfdsText, ...]
     first: int = 0
@@ -80,20 +84,31 @@ class PlainText:
 
     @cached_property
     def size(self) -> int:
-        """Bytes of all files. A compressed file is read for it."""
-        return sum(map(_size, self.files))
+        """Bytes of all files, which are read for it."""
+        return sum(map(len, self._joined()))
+
+    @property
+    def altered(self) -> bool:
+        """Whether there may be a line end between files, or a byte order mark was left out."""
+        return len(self.files) > 1 or (isinstance(self.files[0], Path) and _has_mark(self.files[0]))
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes in pieces. Raises: UserError for a file that cannot be read."""
         place = 0
-        for path in self.files:
-            for piece in _pieces(path):
-                if self.end is not None and place >= self.end:
-                    return
-                begin, end = self.first - place, len(piece) if self.end is None else self.end - place
-                place += len(piece)
-                if begin < len(piece) and end > 0 and (wanted := piece[max(begin, 0) : end]):
-                    yield wanted
+        for piece in self._joined():
+            if self.end is not None and place >= self.end:
+                return
+            begin, end = self.first - place, len(piece) if self.end is None else self.end - place
+            place += len(piece)
+            if begin < len(piece) and end > 0 and (wanted := piece[max(begin, 0) : end]):
+                yield wanted
+
+    def _joined(self) -> Iterator[bytes]:
+        last = b"\n"
+        for file in self.files:
+            for number, piece in enumerate(_pieces(file)):
+                yield b"\n" + piece if number == 0 and last != b"\n" else piece
+                last = piece[-1:]
 
     def characters(self) -> Iterator[str]:
         """The text in pieces. Raises: UserError for bytes that are not UTF-8."""
@@ -132,15 +147,21 @@ class PlainText:
         after = b"".join(PlainText(self.files, place, place + _LONGEST_CHARACTER).pieces())
         return place + next((number for number, byte in enumerate(after) if byte & 0xC0 != 0x80), 0)
 
+    @property
+    def names(self) -> str:
+        """The names of the files, for people."""
+        shown, more = ", ".join(map(str, self.files[:_SHOWN])), len(self.files) - _SHOWN
+        return f"{shown} and {more:,} more" if more > 0 else shown
+
     def __str__(self) -> str:
         more = f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
         return f"{self.files[0]}{more}"
 
 
 def _open(path: Path) -> Any:
-    if path.suffix == ".gz":
+    if is_compressed(path):
         return gzip.open(path)
-    if path.suffix == ".zip":
+    if path.suffix.lower() == ".zip":
         archive = zipfile.ZipFile(path)
         files = [each for each in archive.infolist() if not each.is_dir()]
         if len(files) != 1:
@@ -151,10 +172,9 @@ def _open(path: Path) -> Any:
     return path.open("rb")
 
 
-def _size(path: Path | TfdsText) -> int:
-    if isinstance(path, Path) and path.suffix not in (".gz", ".zip"):
-        return path.stat().st_size
-    return sum(map(len, _pieces(path)))
+def _has_mark(path: Path) -> bool:
+    with _open(path) as file:
+        return file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
 
 
 def _pieces(path: Path | TfdsText) -> Iterator[bytes]:
@@ -163,8 +183,10 @@ def _pieces(path: Path | TfdsText) -> Iterator[bytes]:
         return
     try:
         with _open(path) as file:
-            while piece := file.read(_PIECE):
+            piece = file.read(_PIECE + len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+            while piece:
                 yield piece
+                piece = file.read(_PIECE)
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
         raise UserError(f"{path} is not a whole compressed file ({error}); create it or copy it again") from None
     except NotImplementedError as error:  # zipfile's word for other methods of compression

@@ -74,13 +74,18 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     path = existing_file(path)
     number = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if is_compressed(path) else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 yield _decode(line, str(path), number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(_damaged(path, error)) from None
     if number == 0:
         raise UserError(f"{path} is empty; give a text file with at least one line")
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the name of a file says that it is a gzip file, in small letters or capitals."""
+    return path.suffix.lower() == ".gz"
 
 
 class MissingPart(UserError):
@@ -122,7 +127,7 @@ def _beside(path: Path) -> str:
 def _content(path: Path) -> bytes:
     try:
         content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" and content else content
+        return gzip.decompress(content) if is_compressed(path) and content else content
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(_damaged(path, error)) from None
     except OSError as error:
