@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from one_layer.cli.command import exit_unread, in_utf8, say
 from one_layer.system.errors import UserError
+from one_layer.system.files import at_home
 
 
 def run(main: Callable[[], None]) -> None:
@@ -21,6 +22,7 @@ def run(main: Callable[[], None]) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         try:
+            sys.argv = [*map(at_home, sys.argv)]
             main()
         finally:
             sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends

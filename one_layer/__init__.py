@@ -22,11 +22,13 @@ def load(path: str | Path, checkpoint: str | int | None = None, packed: bool = F
     Raises: UserError for a path without a model, one that is damaged, and an argument that has no effect on such a path.
     """
     from one_layer.system.errors import UserError, not_in_utf8
+    from one_layer.system.files import at_home
 
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
         raise not_in_utf8(path) from None
+    path = at_home(os.fspath(path))
     if Path(path).is_dir():
         from one_layer.runs.restore import restore_run
 

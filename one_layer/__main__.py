@@ -14,7 +14,6 @@ import re
 import shlex
 import sys
 import traceback
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from ml_collections import config_flags
 from one_layer import __version__
 from one_layer.cli import command, config_files, options
 from one_layer.system.errors import UserError, counted
+from one_layer.system.files import at_home
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
@@ -227,8 +227,12 @@ def run() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     command.in_utf8()
     config_files.make_importable()
-    sys.argv = [config_files.resolved(word) for word in sys.argv]
-    command.ended(partial(app.run, _together, flags_parser=_parse))
+    command.ended(_run)
+
+
+def _run() -> None:
+    sys.argv = [config_files.resolved(at_home(word)) for word in sys.argv]
+    app.run(_together, flags_parser=_parse)
 
 
 def _parse(argv: list[str]) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from one_layer.system.errors import UserError
-from one_layer.system.files import json_object
+from one_layer.system.files import at_home, json_object
 
 SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which launch/sweep.py writes: its config, its name and its runs
 
@@ -19,7 +20,7 @@ class RunPaths:
     """The files in the folder `path` of one run; `one_layer.runs.folder.RunFolder` says what they hold."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(at_home(os.path.join(path, "")))
 
     def __str__(self) -> str:
         return str(self.path)

@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from one_layer.system.errors import UserError
+from one_layer.system.files import at_home
 
 Record = TypeVar("Record")
 
@@ -31,7 +32,7 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
     Raises: UserError for an unknown key (it suggests the nearest known one), and for a value of another type or out of range.
     """
     hints = get_type_hints(kind)
-    values = {name: value for name, value in values.items() if name in hints or name not in ignored}
+    values = {name: _at_home(value) for name, value in values.items() if name in hints or name not in ignored}
     refuse_unknown(f"{section}.", values, set(hints))
     for name, value in values.items():
         if not fits(value, hints[name]):
@@ -43,6 +44,13 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
             shown = f"{value!r}" if isinstance(value, float) else "a number of more than 18 digits"
             raise UserError(f"{section}.{name} is {shown}; it takes a number from -10**18 to 10**18")
     return kind(**values)
+
+
+def _at_home(value: Any) -> Any:
+    """A value with `~/` at its start replaced (see `at_home`); of a tuple, each of its texts."""
+    if isinstance(value, tuple):
+        return tuple(map(_at_home, value))
+    return at_home(value) if isinstance(value, str) else value
 
 
 def fits(value: Any, hint: Any) -> bool:

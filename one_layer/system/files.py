@@ -14,8 +14,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from one_layer.system.errors import UserError
+
 _UNFINISHED = ".unfinished"  # the end of the names that `replacing` gives to temporary files
+_HOME = re.compile(r"~[^/=\s]*/")
 _TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
+
+
+def at_home(word: str) -> str:
+    """A path, or a word of a command line with a path behind `=`, with the home folder in the place of `~/` or `~name/` at its start.
+
+    A shell does this too, but not behind `=`, where such a path would become a folder called `~`. Raises: UserError for an unknown name.
+    """
+    option, path = re.fullmatch(r"(-[^=]*=)?(.*)", word, re.DOTALL).groups("")  # type: ignore[union-attr]
+    if not _HOME.match(path):
+        return word
+    home = os.path.expanduser(path)
+    if home == path:
+        raise UserError(f"{word}: there is no home folder {path.partition('/')[0]}; give the folder's whole path")
+    return option + home
 
 
 def json_object(path: str | Path) -> dict[str, Any]:

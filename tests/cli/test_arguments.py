@@ -16,8 +16,13 @@ import pytest
 from absl import flags
 
 import one_layer
+import one_layer.__main__
+from configs import common
 from one_layer.cli import options
 from one_layer.cli.command import _unraisable, ended
+from one_layer.data.config import DataConfig
+from one_layer.runs.paths import RunPaths
+from one_layer.runs.records import flatten, record
 from one_layer.system.errors import UserError
 from tests import ROOT, tiny
 from tests.documents import each_command
@@ -280,6 +285,35 @@ def test_an_error_of_the_program_keeps_its_traceback(capsys):
 def test_every_flag_is_used_by_a_mode():
     own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.cli.options"]} - {"mode", "version"}
     assert own - {name for name in own if name.startswith("config.")} == set(options.NAMES)
+
+
+def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(cli, monkeypatch, tmp_path):
+    """No folder called ~ is made, whichever flag or key has the path, and whether it is from the command line or the config's file."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    here = common.get_config().to_dict()
+    keys = [name for name, value in flatten(here).items() if isinstance(value, str) and name != "data.delimiter"]
+    names = [name for name in options.NAMES if isinstance(flags.FLAGS[name].default, str | None) and name != "config"]
+    names = [name for name in names if flags.FLAGS[name].flag_type() == "string" and name != "distributed"]
+    found = {}
+
+    def look(argv):
+        found.update({name: flags.FLAGS[name].value for name in names} | flatten(options.CONFIG.value.to_dict()))
+        sys.exit(0)
+
+    monkeypatch.setattr(one_layer.__main__, "main", look)
+    assert {"workdir", "ticket", "input", "output", "runs"} <= set(names) and {
+        "data.directory",
+        "train.init_from",
+    } <= set(keys)
+    words = [f"--{name}=~/x" for name in names] + [f"--config.{name}=~/x" for name in keys]
+    assert cli("--config=configs/common.py", *words, "--config.data.tests=('~/x',)")[0] == 0
+    assert {name: found[name] for name in (*names, *keys)} == dict.fromkeys((*names, *keys), f"{tmp_path}/x")
+    own = {"directory": "~/corpora", "train": "a", "tests": ("~/b", "c"), "source": "plain", "store": "~root/x"}
+    data = record(DataConfig, "data", own)
+    assert (data.directory, data.tests) == (f"{tmp_path}/corpora", (f"{tmp_path}/b", "c")) and data.store[0] == "/"
+    assert RunPaths("~/run").path == tmp_path / "run" and RunPaths("~").path == tmp_path and str(RunPaths("")) == "."
+    with pytest.raises(UserError, match=f"{tmp_path}/none"):
+        one_layer.load("~/none")
 
 
 def test_no_command_of_the_documents_has_an_option_without_effect():

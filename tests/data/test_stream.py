@@ -112,7 +112,7 @@ def test_a_text_in_several_files_has_the_lines_of_each(tmp_path, texts, marks, z
     """No line goes over from one file to the next, and none begins with a byte order mark that is not the text's own."""
     paths, lines = [], []
     for number, (text, mark, compressed) in enumerate(zip(texts, marks, zipped, strict=False)):
-        text = text.removeprefix("\ufeff")
+        text = text.lstrip("\ufeff")
         content = (("\ufeff" if mark else "") + text).encode()
         paths.append(tmp_path / f"{number}.{'GZ' if compressed else 'txt'}")
         paths[-1].write_bytes(gzip.compress(content) if compressed else content)
@@ -126,7 +126,7 @@ def test_a_text_in_several_files_has_the_lines_of_each(tmp_path, texts, marks, z
         cut = found.size // 2
         halves = found.part(0, cut, False), found.part(cut, found.size, False)
         assert b"".join(piece for half in halves for piece in half.pieces()).decode() == whole
-    assert found.altered or whole == "".join(texts)
+    assert found.altered or whole == "".join(text.lstrip("\ufeff") for text in texts)
 
 
 @pytest.mark.parametrize("name", ["characters", "bpe"])

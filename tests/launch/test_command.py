@@ -28,6 +28,12 @@ def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
     assert done.stdout == f"{str(path)!a} größe\n", done.stderr
 
 
+def test_paths_of_a_command_may_begin_in_the_home_folder(tmp_path):
+    source = "import sys; from launch import command; command.run(lambda: print(sys.argv[1:]))"
+    done = program(source, "--out=~/x", "~/y", environment=UTF8 | {"HOME": str(tmp_path)})
+    assert done.stdout == f"['--out={tmp_path}/x', '{tmp_path}/y']\n", done.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [

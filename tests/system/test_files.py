@@ -8,8 +8,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from one_layer.system.files import remove_leftovers, replacing, write_atomically
+from one_layer.system.errors import UserError
+from one_layer.system.files import at_home, remove_leftovers, replacing, write_atomically
 
 
 def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path):
@@ -119,3 +122,18 @@ def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_stays(tm
         assert len(list(tmp_path.iterdir())) == len(others) + 1
     assert {path.name for path in tmp_path.iterdir()} == others | {"config.json"}
     assert (tmp_path / "config.json").read_bytes() == b"whole"
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    option=st.from_regex(r"(--?[a-z.]{1,9}=)?", fullmatch=True), rest=st.text(st.sampled_from("x~/= ü\n"), max_size=6)
+)
+def test_a_path_begins_in_the_home_folder_where_a_shell_would_take_it_there(option, rest):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", "/home/of me")
+        assert at_home(f"{option}~/{rest}") == f"{option}/home/of me/{rest}"
+        assert at_home(f"{option}~root/{rest}") == f"{option}{os.path.expanduser('~root')}/{rest}"
+        for other in (f"{option}x{rest}", f"{option}./~/{rest}", f"{option}~"):  # a delimiter may be ~
+            assert at_home(other) == other
+        with pytest.raises(UserError, match="there is no home folder ~nobody_of_this_name"):
+            at_home(f"{option}~nobody_of_this_name/{rest}")
