@@ -45,7 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (
             [TOY, "--mode=tarin"],
-            "--mode=tarin is unknown; known are train, evaluate, export, inspect, report, keys, translate, classify",
+            "--mode=tarin is unknown; known are train, evaluate, export, inspect, report, collect, keys, translate, classify",
         ),
         (
             ["--config=configs/toyy.py"],
@@ -80,10 +80,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ),
         (["--mode=evaluate"], "holds no run: there is no config.json"),
         (["--mode=report"], "--runs is missing; give the folders of runs, as a pattern"),
-        (
-            ["--mode=collect", "--runs=x"],
-            "--output is missing; --mode=collect needs --runs=PATTERN and --output=NAME.jsonl.zst",
-        ),
         ([TOY, "--process=1"], "--processes and --process need --distributed=HOST:PORT"),
         (["--mode=translate"], "holds no run: there is no config.json"),
     ],
@@ -160,6 +156,7 @@ def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
         ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
         (["--mode=export", "--ticket=x"], "--mode=export has no use for --ticket; leave it out"),
         (["--mode=keys", "--runs=x"], "--mode=keys has no use for --runs; leave it out"),
+        (["--mode=collect", "--runs=x"], "--output is missing; --mode=collect needs --runs=PATTERN"),
         (
             ["--mode=classify", "--ticket=x", "--precision=int4"],
             "--mode=classify has no use for --precision; leave it out",
