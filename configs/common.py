@@ -203,7 +203,8 @@ def _train() -> ConfigDict:
     # Updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
     train.evaluate_every = 0
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop
-    # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews.
+    # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews. It is nll where the score
+    # cannot measure the validation text: bleu needs a reference of four tokens.
     train.select = "bleu"
     train.log_every = 50  # updates
     # Gradients through reservoirs: off (computed), identity (passed on unchanged, which skips the reservoir's backward pass) or policy

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Int32
+
 from one_layer.data.config import DataConfig, another_file
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Pairs, Source
+from one_layer.data.special_tokens import EOS
 from one_layer.data.text.assets import TextAssets, Vocabularies
+from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
 from one_layer.data.training_text import assets_of, codes_of, encoded, prepare
@@ -23,7 +28,7 @@ class Split:
 
     - `source`, `target`: ids ending in eos, each int32 [length].
     - `source_text`: the lines as they were read.
-    - `reference`: target tokens, BPE joined, for tokenised BLEU.
+    - `reference`: target tokens, BPE joined, for tokenised BLEU; an unknown token is marked as `unknown_marked` does.
     - `reference_detokenized`: plain text with its original case, for sacreBLEU, which lower-cases it if needed. If the files were
       prepared already, it may be lower-cased.
     """
@@ -36,6 +41,12 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def sentences(self) -> list[Int32[np.ndarray, " length"]]:
+        """`source` as it is translated: a line of white space alone has no tokens, whatever the preprocessing made of it."""
+        sides = zip(self.source, self.source_text, strict=True)
+        return [ids if text.strip() else np.array([EOS], np.int32) for ids, text in sides]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +160,9 @@ def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets
     """A validation or test split, with the reference texts."""
     steps = assets.source_preprocessing, assets.target_preprocessing
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
-    reference = steps[1].join(pairs[1])
-    plain = reader.plain_reference(config, raw, pairs[1], steps[1])
+    references = list(map(unknown_marked, pairs[1]))
+    reference = steps[1].join(references)
+    plain = reader.plain_reference(config, raw, references, steps[1])
     source, target = map(reader.cut, encoded(config, reader, assets, pairs))
     return Split(source, target, raw[0], reference, plain)
 

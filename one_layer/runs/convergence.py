@@ -27,6 +27,12 @@ AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis
 LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")  # of every other score, more is better
 
 
+def selected_by(metrics: Sequence[Mapping[str, Any]], wanted: str) -> str:
+    """The score that selects the best checkpoint: the `wanted` one, or nll where the evaluations lack it: it cannot measure their text."""
+    evaluated = [line for line in metrics if "valid/nll" in line]
+    return wanted if not evaluated or any(f"valid/{wanted}" in line for line in evaluated) else "nll"
+
+
 @dataclass(frozen=True)
 class Curve:
     """The evaluations of a run: at `x` (rising), the score `y`."""

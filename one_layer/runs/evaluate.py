@@ -135,7 +135,7 @@ def _scored(model: TrainedModel) -> str:
 def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:
     """Says so if an average of checkpoints scores below the best checkpoint, as far as that one was scored on this split."""
     best, name = folder.best_scores(split), model.main_score
-    if model.source.startswith("average") and name in best and scores[name] < best[name]:
+    if model.source.startswith("average") and name in best and name in scores and scores[name] < best[name]:
         log.warning(
             "%s: %s has a %s of %.4g, below the %.4g of the best checkpoint. The averaged checkpoints lie too far apart: average fewer, or "
             "checkpoints of shorter intervals (train.evaluate_every). docs/running.md says when averaging helps",

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from one_layer.data.batches import Batch, training_iterator
 from one_layer.models.flops import batch_flops
+from one_layer.runs.convergence import selected_by
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 from one_layer.training import curves, processes
@@ -55,10 +56,11 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
             trainer.stop_if_asked(interruption)
     if progress.step < trainer.updates:
         train = trainer.run.train
+        select = selected_by(read_metrics(folder.metrics_file), train.select)
         log.info(
             "ends at update %d of %d: the last %d evaluations brought no better %s than that of the best checkpoint "
             "(train.patience=%d; with train.patience=0 the run goes on)",
-            *(progress.step, trainer.updates, progress.since_best, f"valid/{train.select}", train.patience),
+            *(progress.step, trainer.updates, progress.since_best, f"valid/{select}", train.patience),
         )
 
 
@@ -175,7 +177,7 @@ class _Course:
             )
         values |= self._flips.since(trainer.params)
         values["train/flops"] = progress.flops
-        select = trainer.run.train.select
+        select = self._selected_by(values)
         score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]
         better = progress.best is None or score > progress.best
         if better:
@@ -191,6 +193,22 @@ class _Course:
         trainer.save(score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
+
+    def _selected_by(self, values: dict[str, float]) -> str:
+        """The score of these `values` that selects the best checkpoint. Raises: UserError if another one selected the earlier ones."""
+        trainer = self._trainer
+        wanted = trainer.run.train.select
+        select = selected_by([values], wanted)
+        if select == wanted:
+            return wanted
+        if any(f"valid/{wanted}" in line for line in read_metrics(trainer.folder.metrics_file)):
+            raise UserError(
+                f"{wanted} cannot measure the validation text, and an earlier version selected the checkpoints of this run by it; "
+                "train in a new --workdir, where nll selects them"
+            )
+        if not trainer.progress.evaluated:
+            log.warning("%s cannot measure the validation text: nll selects the best checkpoint", wanted)
+        return select
 
     def _title(self) -> str:
         return f"epoch {self._trainer.progress.step / self._trainer.epoch_updates:.1f}"

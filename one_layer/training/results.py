@@ -17,7 +17,7 @@ from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
 from one_layer.runs.commit import commit
-from one_layer.runs.convergence import summary, unrecorded
+from one_layer.runs.convergence import selected_by, summary, unrecorded
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -65,7 +65,8 @@ def write(
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
         except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
             log.warning("no ticket was written: %s", error)
-    if lost := unrecorded(curve, run.train.select, progress.evaluated):
+    select = selected_by(curve, run.train.select)
+    if lost := unrecorded(curve, select, progress.evaluated):
         log.warning(
             "result.json has no areas under the convergence curve: %s lacks %d of %d evaluations, the first at update %d",
             *(folder.metrics_file, len(lost), len(progress.evaluated), lost[0]),
@@ -78,14 +79,14 @@ def write(
         "test": tests,
         "examples": examples,
         "data": fingerprints(corpus),
-        "valid": {"select": run.train.select, "score": score, "step": best.step},
+        "valid": {"select": select, "score": score, "step": best.step},
         "steps": progress.step,
         "epochs": progress.step / epoch_updates,
         "skipped_updates": progress.skipped,
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
         "train_flops": progress.flops,
-        "convergence": {} if lost else summary(curve, run.train.select),
+        "convergence": {} if lost else summary(curve, select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
         "peak_memory_bytes": peak_memory_bytes(),

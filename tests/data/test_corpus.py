@@ -120,6 +120,16 @@ def test_tokenised_text_is_detokenised_for_sacrebleu(folder: Path) -> None:
     assert test.source_text == ["d@@ as ist , ja"]
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+def test_an_unknown_word_of_a_reference_is_never_right(folder: Path, prepared: bool) -> None:
+    """As in fairseq, also inside a word that BPE has split. Scores against a raw file use its text as it stands."""
+    lines = ["the <unk> is <unk>", "<unk>", "th@@ <unk> a", "a<unk> <<unk>>"]
+    write(folder, "test", ["ja"] * len(lines), lines)
+    test = load(texts(folder, prepared=prepared)).tests["test"]
+    assert test.reference == ["the <<unk>> is <<unk>>", "<<unk>>", "th<<unk>> a", "a<unk> <<unk>>"]
+    assert ("<<unk>>" in test.reference_detokenized[0]) == prepared
+
+
 def test_references_keep_their_case_however_text_is_lowered(folder: Path) -> None:
     """Raw or tokenised, in subwords or not."""
     (folder / "codes").write_text("#version: 0.2\nt h\nth a\n")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.text.units import Unit
 from one_layer.report.measures import MEASURES
-from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete, summary
+from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete, selected_by, summary
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.measures import SCORES
 from tests import ROOT
@@ -32,6 +32,12 @@ def test_a_score_of_which_less_is_better_holds_its_first_value_before():
     falling = Curve((10.0, 20.0), (6.0, 2.0), less_is_better=True)
     assert falling.area(20) == pytest.approx(60.0 + 40.0)
     assert (falling.best(), falling.reaches(4.0), falling.reaches(1.0)) == (2.0, 20.0, None)
+
+
+def test_nll_selects_where_the_evaluations_lack_the_score():
+    lines = [{"step": 1, "train/nll": 2.0}, {"step": 2, "valid/nll": 2.0, "valid/bleu": 0.0}]
+    assert [selected_by(lines[:count], "bleu") for count in (0, 1, 2)] == ["bleu"] * 3
+    assert (selected_by([{"valid/nll": 2.0}], "bleu"), selected_by([{"valid/nll": 2.0}], "nll")) == ("nll", "nll")
 
 
 BETTER = {  # a worse and a better value of every score

@@ -315,6 +315,21 @@ def test_patience_ends_a_run_that_gets_no_better_and_the_log_says_so(tmp_path, m
 
 
 @pytest.mark.slow
+def test_nll_selects_where_bleu_cannot_measure_the_validation_text(tmp_path, monkeypatch, caplog):
+    """Else every evaluation has BLEU 0, none is better than the first, and patience ends the run."""
+    monkeypatch.setattr("one_layer.tasks.translation.bleu.can_measure", lambda *_: False)
+    changes = {"train.select": "bleu", "evaluation.valid_beam": 1, "train.patience": 1, "data.tests": ()}
+    train(tiny.run(changes), tmp_path, [])
+    nll = [line["valid/nll"] for line in metrics(tmp_path) if "valid/nll" in line]
+    assert result(tmp_path)["valid"] | {"step": 0} == {"select": "nll", "score": -min(nll), "step": 0}
+    assert len(nll) == 3 and result(tmp_path)["convergence"] and "bleu" not in str(metrics(tmp_path))
+    assert caplog.text.count("nll selects the best checkpoint") == 1
+    (tmp_path / "metrics.jsonl").write_text('{"step": 4, "seconds": 1.0, "valid/nll": 2.0, "valid/bleu": 0.0}\n')
+    with pytest.raises(UserError, match="bleu cannot measure the validation text, and an earlier version selected"):
+        train(tiny.run(changes | {"train.updates": 20}), tmp_path, [])
+
+
+@pytest.mark.slow
 def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
     train(tiny.run({"train.keep_last": 1, "train.keep_best": 2, "data.tests": ()}), tmp_path, [])
     nll = {line["step"]: line["valid/nll"] for line in metrics(tmp_path) if "valid/nll" in line}

@@ -14,9 +14,8 @@ from one_layer.data.sources.data_bin import DataBin
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
-from one_layer.data.special_tokens import UNK
 from one_layer.data.text.lines import MissingPart, existing_file, read_parallel, stream_lines
-from one_layer.data.text.vocabulary import SPECIALS
+from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
 
@@ -178,15 +177,10 @@ class FairseqFolder(Source):
 
     def read(self, name: str) -> Pairs:
         source, target = (
-            [_unknown_marked(vocabulary.decode(ids)) for ids in side]
+            [unknown_marked(vocabulary.decode(ids)) for ids in side]
             for vocabulary, side in zip(self.vocabularies, self.ids(name), strict=True)
         )
         return source, target
-
-
-def _unknown_marked(line: str) -> str:
-    """What the dictionary lacked, as fairseq writes it in references: a hypothesis's own <unk> must not count as right."""
-    return " ".join(f"<{SPECIALS[UNK]}>" if token == SPECIALS[UNK] else token for token in line.split(" "))
 
 
 _KINDS: dict[str, type[Source]] = {

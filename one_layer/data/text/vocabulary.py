@@ -155,6 +155,14 @@ class Vocabulary:
         return {token: number for token, number in self._ids.items() if number >= len(SPECIALS)}
 
 
+def unknown_marked(line: str) -> str:
+    """A tokenised line with `<<unk>>` for `<unk>`, as fairseq writes what the dictionary lacked in references.
+
+    A hypothesis's own `<unk>` then never counts as right.
+    """
+    return " ".join(f"<{SPECIALS[UNK]}>" if token == SPECIALS[UNK] else token for token in line.split(" "))
+
+
 def has_second_text(ids: Int32[np.ndarray, " length"]) -> bool:
     """Whether the ids of two texts, cut at the end, still have a token of the second one (see `Vocabulary.encode_texts`)."""
     return len(ids) > ids.tolist().index(EOS) + 3  # `</s> </s>` and `</s>` are around the second text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,8 +81,14 @@ class ClassificationValidator:
 
 
 def label_scores(log_p: LogP, split: Split, scores: Sequence[str]) -> dict[str, float]:
-    """`nll` in nats per text, and the named `scores`."""
+    """`nll` in nats per text, and the named `scores`, but for those that cannot measure this text.
+
+    Such a score is not 1 even if all labels are right: F1 where no text has the label 1, Matthews' correlation where all have one label.
+    """
     right = np.array([ids[0] for ids in split.target]) - (UNK + 1)
     nll = -float(log_p[np.arange(len(right)), right].astype(np.float64).mean())
     given = log_p.argmax(axis=1)
-    return {"nll": nll, **{name: SCORES[name](given, right) for name in scores}}
+    return {
+        "nll": nll,
+        **{name: SCORES[name](given, right) for name in scores if math.isclose(SCORES[name](right, right), 1)},
+    }

@@ -20,6 +20,7 @@ from one_layer.data.stream_corpus import stream
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, build
+from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.masked_lm.settings import MaskedSettings
 from one_layer.tasks.model import prepared
@@ -63,9 +64,13 @@ class Scorer:
         batches = validation_batches(text, self._masking, rows, limit)
         with tqdm(desc=title, unit="batch", disable=None, leave=False) as bar:
             nll, targets, right = summed(self._sums, variables, batches, between, bar.update).tolist()
-        mean = nll / max(targets, 1.0)
+        if not targets:
+            raise UserError(
+                f"no token of {title} is masked, so that there is nothing to score; give a longer text, or a larger data.mask_share"
+            )
+        mean = nll / targets
         perplexity = math.exp(mean) if mean < 700 else math.inf
-        return {"nll": mean, "perplexity": perplexity, "accuracy": right / max(targets, 1.0), "masked": targets}
+        return {"nll": mean, "perplexity": perplexity, "accuracy": right / targets, "masked": targets}
 
 
 class MaskedValidator:

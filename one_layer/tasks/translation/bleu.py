@@ -11,6 +11,8 @@ mteval-v13a's (see `one_layer.data.text.languages`).
 
 Each is a score of the whole corpus, from 0 to 100, with one reference for each hypothesis. All are case-sensitive; only sacreBLEU can
 ignore case, and its signature then says so.
+
+A text whose references have nowhere four tokens in a row cannot be measured: its BLEU is 0 even for a perfect model (`can_measure`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ from sacrebleu.metrics.bleu import BLEU, BLEUScore
 from one_layer.data.text.languages import characters
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.system.errors import UserError
+
+UNMEASURED = (
+    "BLEU cannot measure this text, because no reference has four tokens: it would be 0 for a perfect translation"
+)
 
 
 def bleu_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -57,6 +63,15 @@ def bleu_sacre(
     metric = sacrebleu_metric(tokenize, lowercase)
     score = metric.corpus_score(hypotheses, [references])
     return score.score, str(metric.get_signature())
+
+
+def can_measure(references: Sequence[str], tokenize: str = "none") -> bool:
+    """Whether BLEU can measure this text: else every hypothesis has BLEU 0, even the reference itself, which has no four tokens anywhere.
+
+    `references` are the lines that are compared, and `tokenize` the tokenizer of that comparison.
+    """
+    metric = sacrebleu_metric(tokenize)
+    return any(len(metric.tokenizer(line.strip()).split()) >= metric.max_ngram_order for line in references)
 
 
 def describe_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
 
 from one_layer.data.search_batches import batches_for_search
-from one_layer.data.special_tokens import PAD
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
 from one_layer.models.decoding import Decoder, reorder
@@ -32,6 +32,9 @@ class Hypothesis:
     score: float
 
 
+_EMPTY = Hypothesis(np.array([EOS], np.int32), 0.0)
+
+
 class Generator:
     """Translates ids to ids. A program is compiled once for each padded shape, and kept."""
 
@@ -48,10 +51,24 @@ class Generator:
     ) -> list[Hypothesis]:
         """The best hypothesis of every sentence (ids that end in eos), in order. `between` is called before every batch.
 
+        A sentence without tokens is not searched: its translation is empty too, whoever asks for it.
+
         `variables` may be a model's own. If `one_layer.tasks.model.prepared` has applied the masks already, no batch selects them again.
 
         Raises: UserError if the model's outputs are not finite.
         """
+        full = [index for index, ids in enumerate(sentences) if len(ids) > 1]
+        best = self._best(variables, [sentences[index] for index in full], title, between) if full else []
+        found = dict(zip(full, best, strict=True))
+        return [found.get(index, _EMPTY) for index in range(len(sentences))]
+
+    def _best(
+        self,
+        variables: Variables,
+        sentences: Sequence[Int[np.ndarray, "_"]],
+        title: str,
+        between: Callable[[], None],
+    ) -> list[Hypothesis]:
         found: dict[int, Hypothesis] = {}
         devices = Devices.holding(variables)
         batches = batches_for_search(sentences, self.settings.max_tokens)

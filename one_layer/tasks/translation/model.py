@@ -35,43 +35,32 @@ class TranslationModel(TrainedModel):
         """
         lines = self.given(lines)
         prepared = self.assets.source_preprocessing.apply(lines)
-        # A line of only control characters becomes empty when it is prepared, or has no text to begin with.
-        full = [place for place, line in enumerate(prepared) if line.strip() and lines[place].strip()]
-        plain = self.assets.target_preprocessing.undo(self.lines_of_tokens([prepared[place] for place in full]))
-        translated = [""] * len(lines)
-        for place, line in zip(full, plain, strict=True):
-            translated[place] = line
-        return translated
+        blank_stays = [text if line.strip() else "" for line, text in zip(lines, prepared, strict=True)]
+        return self.assets.target_preprocessing.undo(self.lines_of_tokens(blank_stays))
 
     def lines_of_tokens(self, lines: list[str]) -> list[str]:
         """The same from tokens to tokens: the lines are prepared as the model's training text was, and so are their translations.
 
         A line without tokens stays empty.
         """
-        translated = [""] * len(lines)
-        full = [place for place, line in enumerate(lines) if line.strip()]
-        whole = [self.assets.source_vocabulary.encode(lines[place]) for place in full]
+        whole = list(map(self.assets.source_vocabulary.encode, lines))
         if long := sum(len(ids) > LONGEST for ids in whole):
             log.warning("%d of %d lines have more than %d tokens; only these are translated", long, len(lines), LONGEST)
-        if full:
-            hypotheses = self._generator(self.prepared, [cut(ids) for ids in whole], "translating")
-            for place, line in zip(full, self._subwords(hypotheses), strict=True):
-                translated[place] = line
-        return translated
+        return self._subwords(self._generator(self.prepared, list(map(cut, whole)), "translating"))
 
     lines = translate
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """The BLEU scores, whose names say which form they are, and the hypotheses: `plain` (detokenised) and `tokenized` (BPE joined)."""
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
-        hypotheses = self._generator(self.prepared, split.source, title)
+        hypotheses = self._generator(self.prepared, split.sentences, title)
         subwords = self._subwords(hypotheses)
         plain = target.undo(subwords)
         scores = bleu_scores(target, subwords, split, self.settings.tokenize)
         scores["tokens"] = sum(len(h.tokens) for h in hypotheses)
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
-        sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}"
-        log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre)
+        sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}" if "bleu_sacre" in scores else ""
+        log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre or "no sacreBLEU either")
         # Lines that were prepared before they were read have BPE's marks; in others, a mark is text.
         shown = source.join(split.source_text) if self.data.is_prepared else split.source_text
         for place in range(0, len(plain), -(-len(plain) // 3)):
@@ -91,20 +80,22 @@ class TranslationModel(TrainedModel):
 def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokenize: str = "") -> dict[str, Any]:
     """All BLEU scores of hypotheses (lines of the model's tokens); each name says which form it is.
 
+    A form that cannot measure this text (`bleu.can_measure`) has no score, and `details_tokenized` says so of tokenised BLEU.
     If the model's text is lower-cased, sacreBLEU ignores case, and its signature says so. German, the target of WMT14 en-de, is also
     scored with compounds split. `tokenize`: the name of sacreBLEU's tokenizer; empty: the target language decides.
     """
     lines, references = bleu.bleu_tokens(target, target.join(subwords)), bleu.bleu_tokens(target, split.reference)
     tokenize = tokenize or sacrebleu_tokenizer(target.language)
     sacre, signature = bleu.bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase, tokenize)
-    scores: dict[str, Any] = {
-        "bleu_tokenized": bleu.bleu_tokenized(lines, references),
-        "bleu_sacre": sacre,
-        "signature": signature,
-        "sentences": len(lines),
-        "details_tokenized": bleu.describe_tokenized(lines, references)
-        + ("" if target.spaced else ", where each character is a token"),
-    }
-    if code(target.language) == "de":
-        scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
+    scores: dict[str, Any] = {"signature": signature, "sentences": len(lines), "details_tokenized": bleu.UNMEASURED}
+    if bleu.can_measure(references):
+        details = bleu.describe_tokenized(lines, references)
+        scores |= {
+            "bleu_tokenized": bleu.bleu_tokenized(lines, references),
+            "details_tokenized": details + ("" if target.spaced else ", where each character is a token"),
+        }
+        if code(target.language) == "de":
+            scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
+    if bleu.can_measure(split.reference_detokenized, tokenize):
+        scores["bleu_sacre"] = sacre
     return scores

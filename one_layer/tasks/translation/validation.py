@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +21,16 @@ from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.settings import SearchSettings
 
+log = logging.getLogger(__name__)
+
 Variables = dict[str, Any]
 
 
 class TranslationValidator:
-    """Measures negative log-likelihood per token and, unless `valid_beam` is 0, tokenised BLEU on the validation set."""
+    """Measures negative log-likelihood per token and, unless `valid_beam` is 0 or BLEU cannot measure the text, tokenised BLEU."""
 
     def __init__(self, model: ModelConfig, settings: SearchSettings, corpus: Corpus) -> None:
         self._model, self._corpus, self._settings = model, corpus, settings
-        self._generator = Generator(model, settings, settings.valid_beam) if settings.valid_beam else None
         network = build(model)
 
         def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array]:
@@ -39,6 +41,11 @@ class TranslationValidator:
         self._sums = jax.jit(sums)
         target = corpus.target_preprocessing
         self._reference = bleu.bleu_tokens(target, corpus.valid.reference)
+        measured = bleu.can_measure(self._reference)
+        if settings.valid_beam and not measured:
+            log.warning("valid: %s; so it is not computed", bleu.UNMEASURED)
+        wanted = settings.valid_beam and measured
+        self._generator = Generator(model, settings, settings.valid_beam) if wanted else None
         # A tokenizer that needs a package is missed now, and not after hours of training.
         bleu.sacrebleu_metric(settings.tokenize or sacrebleu_tokenizer(target.language))
 
@@ -52,7 +59,7 @@ class TranslationValidator:
         nll, tokens = summed(self._sums, variables, batches, between).tolist()
         values = {"valid/nll": nll / tokens}
         if self._generator and math.isfinite(nll):  # a diverged model cannot translate
-            hypotheses = self._generator(variables, valid.source, "valid", between)
+            hypotheses = self._generator(variables, valid.sentences, "valid", between)
             subwords = [self._corpus.target_vocabulary.decode(each.tokens) for each in hypotheses]
             target = self._corpus.target_preprocessing
             lines = bleu.bleu_tokens(target, target.join(subwords))

@@ -89,6 +89,13 @@ def test_a_text_that_is_only_scored_has_no_hypotheses(folder, model):
     assert not list(folder.path.glob("*hypotheses*"))
 
 
+def test_a_text_of_which_no_token_is_masked_is_refused(folder, model):
+    """It would have an nll of 0, better than any other."""
+    few = dataclasses.replace(model, data=dataclasses.replace(model.data, mask_share=1e-9))
+    with pytest.raises(UserError, match="no token of valid is masked"):
+        evaluate(few, "valid", None)
+
+
 def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
     for updates in (20, 40):
         train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])

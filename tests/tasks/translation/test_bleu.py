@@ -42,6 +42,15 @@ def test_tokenized_is_what_counting_gives(pairs: list[tuple[str, str]]) -> None:
     assert bleu.bleu_tokenized(hypotheses, references) == pytest.approx(counted_bleu(hypotheses, references), abs=1e-9)
 
 
+@settings(deadline=None)
+@given(st.lists(st.text("ab .-", max_size=9), min_size=1, max_size=4), st.sampled_from(["none", "13a", "char", "zh"]))
+def test_bleu_can_measure_a_text_exactly_where_a_perfect_translation_has_a_score(
+    lines: list[str], tokenize: str
+) -> None:
+    score = bleu.sacrebleu_metric(tokenize).corpus_score(lines, [lines]).score
+    assert bleu.can_measure(lines, tokenize) == (score > 0)
+
+
 def test_tokenized_ends_of_the_scale() -> None:
     lines = ["ein mann geht durch den wald .", "&quot; ja &quot;"]
     assert bleu.bleu_tokenized(lines, lines) == pytest.approx(100)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
@@ -26,14 +28,15 @@ class Parrot(Generator):
     def __init__(self) -> None:
         self.given = []
 
-    def __call__(self, variables, sentences, title=""):
+    def _best(self, variables, sentences, *_):
         self.given = sentences
         return [Hypothesis(ids, 0.0) for ids in sentences]
 
 
 def model_with(folder: Path, generator: Generator, **steps: bool) -> TranslationModel:
     """A model of which only the text side is there, as it comes back from its folder."""
-    sides = [Preprocessing(language, tokenize=True, lowercase=True, codes=CODES, **steps) for language in ("de", "en")]
+    steps = {"tokenize": True, "lowercase": True, **steps}
+    sides = [Preprocessing(language, codes=CODES, **steps) for language in ("de", "en")]
     vocabulary = Vocabulary.build(sides[0].apply(RAW))
     save_text_assets(TextAssets(vocabulary, vocabulary, *sides), folder)
     model = object.__new__(TranslationModel)
@@ -76,3 +79,21 @@ def test_what_holds_no_word_stays_empty(tmp_path: Path) -> None:
     assert model.translate(lines) == ["", "", "", "", "", "", "das war gut, z. b. am 3. mai.", ""]
     assert len(parrot.given) == 1
     assert model.translate(lines[:6]) == [""] * 6
+
+
+BLANK = st.text(" \u00a0\t\u2028\u3000", max_size=3)
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(BLANK | st.sampled_from(RAW), min_size=1, max_size=8), tokenize=st.booleans())
+def test_a_line_is_scored_as_it_is_translated(tmp_path: Path, lines: list[str], tokenize: bool) -> None:
+    """A line without text stays empty in both, whatever tokens its preprocessing makes of it; so it does in validation."""
+    parrot = Parrot()
+    model = model_with(tmp_path, parrot, tokenize=tokenize)
+    vars(model).update(data=DataConfig(), settings=SearchSettings())
+    ids = TokenStore.of(map(model.assets.source_vocabulary.encode, model.assets.source_preprocessing.apply(lines)))
+    split = Split(ids, ids, lines, lines, lines)
+    plain = model.score(split, "test")[1]["plain"]
+    assert plain == model.translate(lines)
+    assert [bool(text) for text in plain] == [bool(line.strip()) for line in lines]
+    assert all(len(each) > 1 for each in parrot.given)

@@ -26,6 +26,15 @@ def test_sacrebleu_says_whether_case_counts(lowercase: bool) -> None:
     assert scores["bleu_sacre"] == bleu.bleu_sacre(target.undo(TOKENS), references)[0]
 
 
+def test_a_text_that_bleu_cannot_measure_has_no_bleu_and_says_so() -> None:
+    """No reference has four tokens, so that the references themselves would have BLEU 0. Each form counts its own tokens."""
+    target, short = Preprocessing("de"), ["ja !", "gut, gut"]
+    scores = bleu_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=short))
+    assert not [name for name in scores if name.startswith("bleu")] and "cannot measure" in scores["details_tokenized"]
+    scores = bleu_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=["a, b!", "c"]))
+    assert [name for name in scores if name.startswith("bleu")] == ["bleu_sacre"]
+
+
 @pytest.mark.parametrize("language", ["de", "deu", "de-AT", "en"])
 def test_compounds_are_split_in_german_alone(language: str) -> None:
     target = Preprocessing(language, tokenize=True)
