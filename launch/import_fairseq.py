@@ -57,7 +57,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
         name = f"{stack}.embed_tokens.weight"
         check_rows(vocabulary, file, len(state[name]), name)
     run = _run(found, options, dictionaries, overrides)
-    model = run.model_config(len(source), len(target))
+    model = run.model_for((source, target))
     variables = fairseq.convert(state, model)
     codes = "".join(f"{line}\n" for line in read_lines(run.data.bpe_codes)) if run.data.bpe_codes else None
     assets = TextAssets(source, target, *corpora.PARALLEL.preprocessing(run.data, codes))

@@ -87,7 +87,7 @@ def load(
     raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
     prepared = prepare(config, reader, source, vocabularies, codes)
     assets, train = prepared.assets, Split(prepared.source, prepared.target)
-    splits = {name: _scored_split(config, reader, assets, pairs) for name, pairs in raw.items()}
+    splits = {name: _scored_split(config, reader, assets, pairs, source.ids(name)) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
     report = [*source.report.values(), *prepared.report]
     report += [_describe(config, reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
@@ -108,13 +108,13 @@ def load_scored(
 
     Raises: UserError for a split that the config does not have, and for files that cannot be used.
     """
-    if config.bpe_merges and codes is None:
-        raise UserError("the BPE codes of the run are needed: they cannot be learned without its training text")
+    if (config.bpe_merges or config.bpe_codes) and codes is None:
+        raise UserError("the BPE codes of the run are needed: they are a part of it, and are never read from elsewhere")
     source = reader.open(config)
     names = _scored_names(source, wanted)
-    assets = assets_of(config, reader, vocabularies, codes_of(config, codes))
+    assets = assets_of(config, reader, vocabularies, codes)
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
-    splits = {name: _scored_split(config, reader, assets, raw[part]) for name, part in names.items()}
+    splits = {name: _scored_split(config, reader, assets, raw[part], source.ids(part)) for name, part in names.items()}
     report = [
         *source.report.values(),
         *(_describe(config, reader, assets, name, split) for name, split in splits.items()),
@@ -156,14 +156,20 @@ def _scored_names(source: Source, wanted: str) -> dict[str, str]:
     raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}{every}")
 
 
-def _scored_split(config: DataConfig, reader: ParallelReader, assets: TextAssets, raw: Pairs) -> Split:
-    """A validation or test split, with the reference texts."""
+def _scored_split(
+    config: DataConfig,
+    reader: ParallelReader,
+    assets: TextAssets,
+    raw: Pairs,
+    ids: tuple[TokenStore, TokenStore] | None,
+) -> Split:
+    """A validation or test split, with the reference texts. `ids`: its sentences, where the source has ids and no text."""
     steps = assets.source_preprocessing, assets.target_preprocessing
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
     references = list(map(unknown_marked, pairs[1]))
     reference = steps[1].join(references)
     plain = reader.plain_reference(config, raw, references, steps[1])
-    source, target = map(reader.cut, encoded(config, reader, assets, pairs))
+    source, target = map(reader.cut, ids or encoded(config, reader, assets, pairs))
     return Split(source, target, raw[0], reference, plain)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from one_layer.data.config import DataConfig
+from one_layer.data.text.assets import Vocabularies, check_equal
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
@@ -147,6 +148,13 @@ class RunConfig:
         given = {"source_vocab": source_vocab, "target_vocab": target_vocab, "family": self.task.family}
         given |= {"backskip": self.train.backskip, "train_only": self.optim.train_only, "freeze": self.optim.freeze}
         return record(ModelConfig, "model", {**self.model, **given})
+
+    def model_for(self, vocabularies: Vocabularies) -> ModelConfig:
+        """The model for these vocabularies, source and target. Raises: UserError if they share a table and are not equal."""
+        model = self.model_config(*map(len, vocabularies))
+        if model.shared_embedding:
+            check_equal(vocabularies)
+        return model
 
 
 def resolve(config: dict[str, Any]) -> RunConfig:

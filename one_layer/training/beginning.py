@@ -72,7 +72,7 @@ def opened(
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
-        model = run.model_config(*map(len, corpus.vocabularies))
+        model = run.model_for(corpus.vocabularies)
         for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
             log.info(line)
         check_memory(run, model, corpus, members)

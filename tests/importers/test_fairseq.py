@@ -5,8 +5,11 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from one_layer.data.text.fairseq_dictionary import read_dictionary
+from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.importers.fairseq import convert, export
 from one_layer.importers.fairseq_options import read_options, write_options
 from one_layer.models import ModelConfig, build, initialize
@@ -273,6 +276,29 @@ def test_a_dictionary_keeps_fairseqs_ids(tmp_path):
     assert vocabulary.encode("haus und madeupword0000 <pad>").tolist() == [6, 7, 8, 3, 2]
     vocabulary.save(tmp_path / "vocabulary.txt")
     assert type(vocabulary).load(tmp_path / "vocabulary.txt") == vocabulary
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+@given(
+    entries=st.dictionaries(
+        st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+            lambda token: token.strip() and token == token.lstrip("\ufeff") and token not in SPECIALS
+        ),
+        st.integers(-(10**18), 10**18),
+        min_size=1,
+        max_size=6,
+    )
+)
+@example(entries={"▁p": -1, "New York": 5, "a ": 3})
+def test_a_dictionary_has_the_tokens_that_fairseq_reads(tmp_path, entries):
+    """fairseq takes what is before the last space as the token, and Python's `int` of the rest, whatever they are."""
+    path = tmp_path / "dict.txt"
+    path.write_bytes("".join(f"{token} {count}\n" for token, count in entries.items()).encode())
+    lines = [line.rstrip().rsplit(" ", 1) for line in path.read_text("utf-8").split("\n")[:-1]]
+    vocabulary = read_dictionary(path)
+    assert [*zip(vocabulary.tokens, vocabulary.counts, strict=True)][4:] == [(token, int(n)) for token, n in lines]
+    vocabulary.save(path)
+    assert type(vocabulary).load(path) == vocabulary and vocabulary.decode([4]) == next(iter(entries))
 
 
 def test_a_real_dictionary(shared):

@@ -11,6 +11,7 @@ import pytest
 
 from configs import common
 from one_layer.data.corpus import DataConfig
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
@@ -314,3 +315,18 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(older))
     with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
         RunFolder(tmp_path).claim(run)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_one_table_for_both_languages_needs_one_vocabulary(shared: bool) -> None:
+    """Where two vocabularies have equally many types, a shared table would otherwise give one row to two words."""
+    run = tiny.run({"model.shared_embedding": shared, "data.joined_vocabulary": shared})
+    ours = Vocabulary((*SPECIALS, "ein", "word3", "zwei"))
+    again = Vocabulary(ours.tokens, (0,) * len(ours))
+    theirs = Vocabulary((*SPECIALS, "ein", "wort3", "zwei"))
+    assert run.model_for((ours, again)).target_vocab == 7
+    if shared:
+        with pytest.raises(UserError, match="the id 5 is 'word3' in the vocabulary of the source and 'wort3' in that"):
+            run.model_for((ours, theirs))
+    else:
+        assert run.model_for((ours, theirs)) == run.model_for((ours, again))

@@ -7,14 +7,16 @@ older kind that begins with TNTIDX (`lazy`, `cached`), whose .bin counts ids fro
 from __future__ import annotations
 
 import struct
+from itertools import chain, count, takewhile
 from pathlib import Path
 
 import numpy as np
 
 from one_layer.data.special_tokens import EOS
+from one_layer.data.stream import on_disk
 from one_layer.data.text.fairseq_dictionary import read_dictionary
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.data.tokens import TokenStore
+from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
 
 _MAPPED, _OLDER = b"MMIDIDX\x00\x00", b"TNTIDX\x00\x00"
@@ -32,12 +34,26 @@ class DataBin:
         first, second = (read_dictionary(self._folder / f"dict.{language}.txt") for language in languages)
         self.vocabularies = first, first if first == second else second
 
-    def read(self, split: str) -> tuple[TokenStore, TokenStore]:
-        """Returns the sentences of source and target, checked against each other and against the dictionaries.
+    def further(self, split: str) -> list[str]:
+        """The splits that continue one: of `train`, `train1`, `train2`, and so on. fairseq reads them as a part of the training text."""
+        names = (f"{split}{number}" for number in count(1))
+        return list(
+            takewhile(lambda name: any(_with(prefix, ".idx").is_file() for prefix in self._prefixes(name)), names)
+        )
+
+    def read(self, *splits: str) -> tuple[TokenStore, TokenStore]:
+        """Returns the sentences of source and target of the splits, checked against each other and against the dictionaries.
 
         Raises: UserError for sides of unequal length, for an id that is not in the dictionary, for a sentence that does not end with
         eos, and as `read_indexed` does.
         """
+        sides = zip(*map(self._read, splits), strict=True)
+        source, target = (
+            _joined(stores, vocabulary) for stores, vocabulary in zip(sides, self.vocabularies, strict=True)
+        )
+        return source, target
+
+    def _read(self, split: str) -> tuple[TokenStore, TokenStore]:
         prefixes = [self._prefix(split, language) for language in self._languages]
         source, target = map(read_indexed, prefixes)
         if len(source) != len(target):
@@ -49,9 +65,12 @@ class DataBin:
             _check(prefix, store, vocabulary)
         return source, target
 
-    def _prefix(self, split: str, language: str) -> Path:
+    def _prefixes(self, split: str, language: str = "") -> list[Path]:
         names = ["-".join(self._languages), "-".join(reversed(self._languages))]
-        prefixes = [self._folder / f"{split}.{pair}.{language}" for pair in names]
+        return [self._folder / f"{split}.{pair}.{language or self._languages[0]}" for pair in names]
+
+    def _prefix(self, split: str, language: str) -> Path:
+        prefixes = self._prefixes(split, language)
         for prefix in prefixes:
             if _with(prefix, ".idx").is_file():
                 return prefix
@@ -99,6 +118,10 @@ def read_indexed(prefix: Path) -> TokenStore:
         )
     if not len(starts):
         raise UserError(f"{index} has no sentences; {_AGAIN}")
+    if (
+        total := int(lengths.sum())
+    ) > held:  # a damaged index of many overlapping sentences would ask for much more than the file
+        raise UserError(f"{index} has sentences of {total:,} ids together, but {data.name} holds {held:,}; {_AGAIN}")
     tokens = np.memmap(data, kind, "r", shape=(held,))
     return TokenStore(np.asarray(tokens), starts, lengths, shift=int(content.startswith(_OLDER)))
 
@@ -122,6 +145,15 @@ def _older_index(content: bytes, place: int) -> Index:
     _, offsets = np.frombuffer(content, "<i8", 2 * (count + 1), place).reshape(2, -1)
     np.frombuffer(content, "<i8", dimensions, place + 16 * (count + 1))
     return kind, offsets[:-1], np.diff(offsets)
+
+
+def _joined(stores: tuple[TokenStore, ...], vocabulary: Vocabulary) -> TokenStore:
+    """The sentences of several stores in one, which lies in an unnamed temporary file."""
+    if len(stores) == 1:
+        return stores[0]
+    lengths = np.concatenate([store.lengths for store in stores])
+    ids = on_disk(chain.from_iterable(store.chunks() for store in stores), fitting_type(len(vocabulary)))
+    return TokenStore(ids, np.cumsum(lengths) - lengths, lengths)
 
 
 def _check(prefix: Path, store: TokenStore, vocabulary: Vocabulary) -> None:

@@ -14,6 +14,7 @@ from one_layer.data.sources.data_bin import DataBin
 from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
+from one_layer.data.special_tokens import EOS
 from one_layer.data.text.lines import MissingPart, existing_file, read_parallel, stream_lines
 from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.data.tokens import TokenStore
@@ -54,6 +55,10 @@ class Source(ABC):
     def lines(self, name: str) -> ManyPairs:
         """The same for the largest part: lines are read as they are needed, and can be read more than once."""
         return self.read(name)
+
+    def ids(self, name: str) -> tuple[TokenStore, TokenStore] | None:
+        """The sentences of a part as ids, source and target, of a source that has ids; None of one that has text."""
+        return None
 
     def files(self, name: str) -> list[Path]:
         """The files that a part comes from."""
@@ -172,12 +177,19 @@ class FairseqFolder(Source):
         self.vocabularies = self._bin.vocabularies
 
     def ids(self, name: str) -> tuple[TokenStore, TokenStore]:
-        """A part's sentences, source and target."""
+        """A part's sentences. As in fairseq, `train1`, `train2`, ... belong to the training text."""
+        further = self._bin.further(name)
+        if further and name == self.train:
+            self.report[name] = f"{name}: with {', '.join(further)}, as fairseq reads them"
+            return self._bin.read(name, *further)
+        if further:
+            self.report[name] = f"{name}: without {', '.join(further)}, which are sets of their own"
         return self._bin.read(name)
 
     def read(self, name: str) -> Pairs:
         source, target = (
-            [unknown_marked(vocabulary.decode(ids)) for ids in side]
+            # As in fairseq, a text shows no end of a sentence.
+            [unknown_marked(vocabulary.decode(ids[ids != EOS])) for ids in side]
             for vocabulary, side in zip(self.vocabularies, self.ids(name), strict=True)
         )
         return source, target

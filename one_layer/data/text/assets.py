@@ -40,6 +40,17 @@ class TextAssets:
         return self.source_preprocessing.codes
 
 
+def check_equal(vocabularies: Vocabularies) -> None:
+    """Raises: UserError for two vocabularies that differ, where both sides share one table."""
+    for place, (ours, theirs) in enumerate(zip(*(each.tokens for each in vocabularies), strict=True)):
+        if ours != theirs:
+            raise UserError(
+                f"model.shared_embedding is one table for both languages, but the id {place} is {ours!r:.60} in the vocabulary of the "
+                f"source and {theirs!r:.60} in that of the target: give one vocabulary for both (with fairseq, preprocess with "
+                "--joined-dictionary), or turn model.shared_embedding off"
+            )
+
+
 def save_text_assets(assets: TextAssets, folder: str | Path) -> None:
     """Writes vocabulary.source.txt, vocabulary.target.txt and preprocessing.json (codes inside) into `folder`."""
     folder = Path(folder)

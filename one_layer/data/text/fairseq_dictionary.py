@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from one_layer.data.text.lines import read_lines
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, token_and_count
 from one_layer.system.errors import UserError
 
 _OVERWRITE = " #fairseq:overwrite"
@@ -25,12 +25,12 @@ def read_dictionary(path: str | Path) -> Vocabulary:
     for number, line in enumerate(read_lines(path), start=1):
         stated = line.rstrip()
         entry = stated.removesuffix(_OVERWRITE)
-        token, _, count = entry.rpartition(" ")
-        if not token or " " in token or not (count.isascii() and count.isdigit() and len(count) < 20):
+        if (found := token_and_count(entry)) is None:
             raise UserError(
-                f"{path}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a number); give the "
+                f"{path}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a whole number); give the "
                 "dict.txt that the model was trained with"
             )
+        token, count = found
         here = len(tokens)
         if token in places:
             if entry == stated:
@@ -44,7 +44,7 @@ def read_dictionary(path: str | Path) -> Vocabulary:
                 tokens[places[token]] = _hidden(places[token])
         places[token] = here
         tokens.append(token)
-        counts.append(int(count))
+        counts.append(count)
     return Vocabulary(tuple(tokens), tuple(counts))
 
 

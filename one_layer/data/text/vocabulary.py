@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,15 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 def split_tokens(line: str) -> list[str]:
     """Returns the tokens of a tokenised line. Only the space separates tokens, as in subword-nmt; a no-break space is text."""
     return [token for token in line.split(" ") if token]
+
+
+def token_and_count(line: str) -> tuple[str, int] | None:
+    """What a line of a dictionary says, as fairseq reads it: the count is behind the last space, and may be negative. None for other lines.
+
+    A token may have spaces. No text has such a token, because spaces separate tokens, but it has an id.
+    """
+    found = re.fullmatch(r"(.*[^ ].*) ([+-]?[0-9]{1,19})", line, re.DOTALL)
+    return (found[1], int(found[2])) if found else None
 
 
 @dataclass(frozen=True)
@@ -133,17 +143,17 @@ class Vocabulary:
         """Builds the vocabulary from the lines of its `text`; errors call them `name`. Raises: UserError as `load` does."""
         tokens, counts, seen = list(SPECIALS), [0] * len(SPECIALS), dict.fromkeys(SPECIALS, 0)
         for number, line in enumerate(lines, start=1):
-            token, _, count = line.rpartition(" ")
-            if not token or " " in token or not (count.isascii() and count.isdigit() and len(count) < 20):
+            if (entry := token_and_count(line)) is None:
                 raise UserError(
-                    f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a number)"
+                    f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a whole number)"
                 )
+            token, count = entry
             if token in seen:
                 where = f"is already in line {seen[token]}" if seen[token] else "is a special token"
                 raise UserError(f"{name}, line {number}: {token!r:.200} {where}; every token may occur only once")
             seen[token] = number
             tokens.append(token)
-            counts.append(int(count))
+            counts.append(count)
         return Vocabulary(tuple(tokens), tuple(counts))
 
     @cached_property

@@ -79,6 +79,59 @@ def test_new_text_is_prepared_like_the_folder(folder: Path) -> None:
     assert corpus.valid.reference == ["yes a house", "no"]
 
 
+def test_the_training_text_has_the_splits_that_continue_it_as_fairseq_reads_them(tmp_path: Path) -> None:
+    """In any cut of it: `train`, `train1`, `train2`, ... up to the first number that is missing. Other splits stay alone."""
+    whole = {**PARTS, "train": tuple(side * 3 for side in PARTS["train"])}
+    write_folder(tmp_path / "whole", whole)
+    expected = load(fairseq(tmp_path / "whole"))
+    for cuts in ([0, 5], [0, 1, 11], [0, 3, 4, 9], [0, 1, 2, 3, 4]):
+        folder = tmp_path / f"{cuts}"
+        write_folder(folder, {**PARTS, "train9": PARTS["test"], "valid1": PARTS["test"]})
+        for side, (language, vocabulary) in enumerate(zip(("de", "en"), expected.vocabularies, strict=True)):
+            vocabulary.save(folder / f"dict.{language}.txt")
+            for number, (first, end) in enumerate(zip(cuts, [*cuts[1:], 12], strict=True)):
+                name = f"train{number or ''}.{'en-de' if number == 1 else 'de-en'}.{language}"  # either order is right
+                write_mapped(folder / name, [*map(vocabulary.encode, whole["train"][side][first:end])])
+        corpus = load(fairseq(folder))
+        assert ids(corpus)[:2] == ids(expected)[:2]
+        assert corpus.fingerprints()["train"] == expected.fingerprints()["train"]
+        names = ", ".join(f"train{number}" for number in range(1, len(cuts)))
+        assert f"train: with {names}, as fairseq reads them" in corpus.report
+        assert "valid: without valid1, which are sets of their own" in corpus.report
+
+
+def test_an_end_of_a_sentence_inside_a_line_cuts_nothing(folder: Path) -> None:
+    """The ids are those of the file, and the text has every word, as in fairseq."""
+    inner = np.array([5, EOS, 4, EOS, EOS, 6, EOS])
+    for language in ("de", "en"):
+        write_mapped(folder / f"valid.de-en.{language}", [inner, inner[::-1][1:], inner])
+    (folder / "dict.en.txt").write_text("a 3\nNew York 2\n▁c -1\nd 1\n")
+    (folder / "dict.de.txt").write_text("a 3\nNew York 2\n▁c -1\nd 1\n")
+    write_mapped(folder / "valid.de-en.de", [inner, inner])
+    write_mapped(folder / "valid.de-en.en", [inner, inner])
+    for part in ("train", "test"):
+        for language in ("de", "en"):
+            write_mapped(folder / f"{part}.de-en.{language}", [inner])
+    corpus = load(fairseq(folder))
+    for split in (corpus.valid, corpus.tests["test"], load_scored(fairseq(folder), corpus.vocabularies, None).valid):
+        for side in (split.source, split.target):
+            assert all(ids.tolist() == inner.tolist() for ids in side)
+        assert {*split.source_text, *split.reference} == {"New York a ▁c"}
+
+
+def test_sentences_have_no_more_ids_together_than_the_file(tmp_path: Path) -> None:
+    """A small index of many overlapping sentences would otherwise ask for any amount of memory."""
+    write_mapped(tmp_path / "x", [np.array([5, EOS])] * 70_000)
+    index = bytearray((tmp_path / "x.idx").read_bytes())
+    assert len(read_indexed(tmp_path / "x")) == 70_000
+    lengths = np.frombuffer(index, "<i4", 70_000, offset=26).copy()
+    lengths[:35_000] = 70_000
+    index[26 : 26 + 4 * 70_000] = lengths.tobytes()
+    (tmp_path / "x.idx").write_bytes(index)
+    with pytest.raises(UserError, match=r"has sentences of 2,450,070,000 ids together, but x\.bin holds 140,000"):
+        read_indexed(tmp_path / "x")
+
+
 @pytest.mark.parametrize(
     ("code", "kind"), [(1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"), (9, "<u4")]
 )
