@@ -76,7 +76,7 @@ def resolved(plan: Plan) -> Plan:
 
     Raises: UserError, which names the run, for values that cannot be used, and for two runs whose resolved configs are the same.
     """
-    from one_layer.models.records import Masks  # late: they import JAX
+    from one_layer.models.keys import MASKS  # late: they import JAX
     from one_layer.runs.settings import resolve
 
     runs = []
@@ -85,7 +85,7 @@ def resolved(plan: Plan) -> Plan:
             runs.append(dataclasses.replace(run, config=resolve(run.config).raw))
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
-    plans.check_configs(runs, [f"model.{each.name}" for each in dataclasses.fields(Masks)])
+    plans.check_configs(runs, [f"model.{name}" for name in MASKS])
     return dataclasses.replace(plan, runs=runs)
 
 

@@ -15,15 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers.attention import Attention
-from one_layer.layers.matrix import NORMS, Drop, Norm, Projection
-from one_layer.layers.reservoirs import BLOCKS, Convolution, Recurrence
+from one_layer.layers.matrix import Drop, Norm, Projection
+from one_layer.layers.reservoirs import Convolution, Recurrence
 from one_layer.supermask import Supermask
-from one_layer.system.errors import UserError
 
 Block = Callable[[Array], Array]
 
 # gelu in its exact form, with the error function.
-_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "gelu": partial(jax.nn.gelu, approximate=False),
 }
@@ -44,8 +43,6 @@ class LayerSettings:
 
     `modern`: attention to itself has rotary positions, and the feed-forward network is SwiGLU (Shazeer 2020, arXiv 2002.05202):
     (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
-
-    Raises: UserError for an invalid value; it names the config key.
     """
 
     d_model: int
@@ -67,37 +64,6 @@ class LayerSettings:
     both_ways: bool = True
     modern: bool = False
 
-    def __post_init__(self) -> None:
-        known = {"norm": NORMS, "activation": tuple(_ACTIVATIONS), "dtype": ("float32", "bfloat16")}
-        known |= {"norm_position": ("post", "pre")}
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                raise UserError(f"model.{name} is {getattr(self, name)!r:.200}; known are {', '.join(values)}")
-        if self.block not in BLOCKS or self.convolution not in ("lightweight", "dynamic"):
-            raise UserError(
-                f"model.reservoir is {self.block!r:.200} and model.reservoir_conv is {self.convolution!r:.200}; known are "
-                f"{', '.join(BLOCKS)}, and lightweight and dynamic"
-            )
-        if self.width < 1 or (self.block == "conv" and self.both_ways and self.width % 2 == 0):
-            raise UserError(
-                f"model.reservoir_width is {self.width}; it must be at least 1, and odd where a convolution sees both sides"
-            )
-        for name in ("d_model", "ffn", "heads"):
-            if getattr(self, name) < 1:
-                raise UserError(f"model.{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise UserError(f"model.{name} is {getattr(self, name)}; it must lie in [0, 1)")
-        if self.d_model % self.heads:
-            raise UserError(f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}")
-        if self.modern and self.d_model // self.heads % 2:
-            raise UserError(
-                f"model.heads is {self.heads}, and model.d_model / model.heads is {self.d_model // self.heads}; rotary positions need an "
-                "even number of features in a head"
-            )
-        if self.d_model % 2 or self.d_model < 4:
-            raise UserError(f"model.d_model is {self.d_model}; sinusoidal positions need an even width of at least 4")
-
 
 class Layer(nn.Module):
     """What the encoder's and the decoder's layer have in common."""
@@ -117,7 +83,7 @@ class Layer(nn.Module):
         if s.modern:
             hidden = jax.nn.silu(projection(s.ffn, "ffn_gate")(x)) * projection(s.ffn, "ffn_in")(x)
         else:
-            hidden = _ACTIVATIONS[s.activation](projection(s.ffn, "ffn_in")(x))
+            hidden = ACTIVATIONS[s.activation](projection(s.ffn, "ffn_in")(x))
         hidden = Drop(s.activation_dropout)(hidden)
         return projection(s.d_model, "ffn_out")(hidden)
 

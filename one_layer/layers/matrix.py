@@ -44,12 +44,17 @@ def matrix(
         return module.get_variable("materialized", "kernel")
     source = "frozen" if module.has_variable("frozen", "kernel") else "random"
     weights = module.variable(source, "kernel", jnp.zeros, shape).value
-    if kind == "fixed" or mask.keeps_all:
+    if trained_leaf(kind, mask) is None:
         return jnp.asarray(weights)
     if module.has_variable("packed", mask.kinds[0]):
         bits: dict[str, Array] = {kind: module.get_variable("packed", kind) for kind in mask.kinds}
         return weights * mask.scaled(unpack_mask(bits, shape), axis)
     return weights * mask(module.param("scores", zeros, shape), axis)
+
+
+def trained_leaf(kind: str, mask: Supermask) -> str | None:
+    """The name of the trained array of a matrix: `kernel` or `scores`; None if it has none."""
+    return {"trained": "kernel", "masked": None if mask.keeps_all else "scores"}.get(kind)
 
 
 @dataclass(frozen=True)

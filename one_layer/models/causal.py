@@ -14,7 +14,7 @@ from one_layer.layers.matrix import Drop, Embedding, embed
 from one_layer.layers.products import product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.models.inputs import AnyArray, keys_that_count, position_table, positions
 
 
 class CausalModel(nn.Module):
@@ -24,7 +24,7 @@ class CausalModel(nn.Module):
 
     def setup(self) -> None:
         c = self.config
-        self.target_embedding = Embedding(c.target_vocab, c.d_model, kind_of_tables(c), c.supermask)
+        self.target_embedding = Embedding(c.target_vocab, c.d_model, c.table_kind, c.supermask)
         self.drop = Drop(c.dropout)
         self.decoder = Stack(DecoderLayer, c.stack("decoder"))
 

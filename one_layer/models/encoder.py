@@ -9,7 +9,7 @@ from one_layer.layers.blocks import EncoderLayer
 from one_layer.layers.matrix import Drop, Embedding, Norm, embed
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.models.inputs import AnyArray, keys_that_count, position_table, positions
 
 
 class TextEncoder(nn.Module):
@@ -19,7 +19,7 @@ class TextEncoder(nn.Module):
 
     def setup(self) -> None:
         c = self.config
-        self.source_embedding = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask)
+        self.source_embedding = Embedding(c.source_vocab, c.d_model, c.table_kind, c.supermask)
         if c.position_rows:
             kind = "trained" if c.positions == "learned" else "fixed"
             self.position_embedding = Embedding(c.position_rows, c.d_model, kind, c.supermask)

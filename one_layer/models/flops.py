@@ -13,9 +13,9 @@ from typing import Any
 
 from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import words
+from one_layer.layers.matrix import trained_leaf
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices
-from one_layer.supermask import Supermask
 
 _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions of the source
 
@@ -71,19 +71,13 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
 
 
 def _table_trains(config: ModelConfig, name: str) -> bool:
-    leaf = {"trained": "kernel", "masked": _scores(config.supermask)}.get(str(config.embedding))
+    leaf = trained_leaf(config.table_kind, config.supermask)
     return leaf is not None and config.freezing.trains(words((name, leaf)))
 
 
 def _trains(config: ModelConfig, part: Part, number: int) -> bool:
-    layer = part.group.layer
-    leaf = {"trained": "kernel", "masked": _scores(layer.mask)}.get(layer.kind)
+    leaf = trained_leaf(part.group.layer.kind, config.supermask)
     return leaf is not None and config.freezing.trains(words((*part.path, leaf), number))
-
-
-def _scores(mask: Supermask) -> str | None:
-    """The name of what is trained of a masked matrix; None if the mask keeps all weights, so that there are no scores."""
-    return None if mask.keeps_all else "scores"
 
 
 @dataclass

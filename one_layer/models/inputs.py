@@ -8,7 +8,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.data.special_tokens import PAD
 from one_layer.layers.matrix import sinusoids
-from one_layer.models.config import ModelConfig
 
 AnyArray = Array | np.ndarray
 
@@ -34,8 +33,3 @@ def position_table(longest: int, features: int, rotary: bool = False) -> Float[A
 def keys_that_count(tokens: Int[AnyArray, "batch length"]) -> Bool[Array, "batch 1 1 length"]:
     """The keys that attention may look at: true except at pads."""
     return (jnp.asarray(tokens) != PAD)[:, None, None, :]
-
-
-def kind_of_tables(config: ModelConfig) -> str:
-    """The kind of the embedding tables, in the terms of `one_layer.layers.matrix.matrix`."""
-    return {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]

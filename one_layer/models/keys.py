@@ -8,11 +8,11 @@ from functools import cached_property
 from one_layer.data.special_tokens import PAD
 from one_layer.layers.freezing import STACKS, Freezing
 from one_layer.layers.pattern import expand
-from one_layer.models.records import Embeddings, Initialization, Masks, Reservoirs
 from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
 SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
+MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "score_constant")  # of masked models alone
 
 
 def default_family(decoder_layers: int | str) -> str:
@@ -24,16 +24,20 @@ def default_family(decoder_layers: int | str) -> str:
 class ModelKeys:
     """The keys of a model's settings (paper A, section 4; arXiv 2012.15045), and what follows from them; see configs/common.py.
 
-    The record is flat because users type these keys. Values are checked by `one_layer.models.config.ModelConfig`, which is what all other
-    modules use. `encoder_layers` and `decoder_layers` are numbers or layer strings (see `one_layer.layers.pattern`). `family` (see
-    `one_layer.models.families`) says which network this is. By default it is a translation model, or a classifier if `decoder_layers`
-    is 0. A classifier's `target_vocab` counts the four special types and the labels.
+    The record is flat because users type these keys. `one_layer.models.checks` checks their values for `ModelConfig`, the class that all
+    other modules use. `encoder_layers` and `decoder_layers` are numbers or layer strings (see `one_layer.layers.pattern`). `family` says
+    which network this is (see `one_layer.models.families`): by default a translation model, or a classifier if `decoder_layers` is 0. A
+    classifier's `target_vocab` counts the four special types and the labels.
 
     Fields that are None follow from `weights` and `init_preset`. A dense model has trained embeddings, biases and affine LayerNorm.
     A masked model has masked embeddings, no biases and plain LayerNorm. The presets differ in `init_attention`, `scale_by_keep`,
     `zero_pad_row` and `share_norm_scale`: `paper` follows the text of paper A, `reference` follows its code, and `corrected` equals
     `paper`, for models that go beyond it. `init_qk_gain` multiplies query and key matrices (Otsuka et al. 2025, arXiv 2511.04217).
     `init_embedding` can give random tables another scheme than `init_scheme`.
+
+    `score_init`: `uniform` is U(±1/√fan_in); `constant` is `score_constant` everywhere, so that all entries tie; `constant_noisy` adds
+    noise N(0, 1e-4) to it. `reservoir_direction` says what a `gru` or `conv` sees: `both` sides, the `past` alone, or `auto`: both in
+    encoders, the past in decoders.
     """
 
     source_vocab: int
@@ -121,49 +125,10 @@ class ModelKeys:
         """The rows of the position table, as in RoBERTa: a pad has its own id as position, the first token pad + 1. Without a table 0."""
         return 0 if self.positions == "sinusoidal" else self.max_positions + PAD + 1
 
-    @cached_property
-    def masks(self) -> Masks:
-        """How scores are initialised and become masks."""
-        return Masks(
-            self.keep, self.selection, self.threshold, self.dynamic_scale, self.score_init, self.score_constant
-        )
-
-    @cached_property
-    def initialization(self) -> Initialization:
-        """How random weights are drawn."""
-        return Initialization(
-            self.init_preset,
-            self.init_scheme,
-            str(self.init_attention),
-            self.init_embedding,
-            bool(self.scale_by_keep),
-            bool(self.zero_pad_row),
-            float(self.init_qk_gain or 0.0),
-        )
-
-    @cached_property
-    def embeddings(self) -> Embeddings:
-        """The kind of the embedding tables, and where their values come from."""
-        return Embeddings(
-            str(self.embedding),
-            self.embedding_source,
-            self.embedding_path,
-            self.embedding_vocabulary,
-            self.positions,
-            self.max_positions,
-        )
-
-    @cached_property
-    def reservoirs(self) -> Reservoirs:
-        """What reservoirs are, and how layers are left out in training."""
-        return Reservoirs(
-            self.reservoir,
-            self.reservoir_conv,
-            self.reservoir_width,
-            self.reservoir_direction,
-            self.layerdrop,
-            self.backskip,
-        )
+    @property
+    def table_kind(self) -> str:
+        """The kind of the embedding tables, in the terms of `one_layer.layers.matrix.matrix`."""
+        return "fixed" if self.embedding == "frozen" else str(self.embedding)
 
     @property
     def freezing(self) -> Freezing:
@@ -198,4 +163,4 @@ class ModelKeys:
     @property
     def supermask(self) -> Supermask:
         """How the scores of every matrix become its mask."""
-        return self.masks.supermask
+        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale)

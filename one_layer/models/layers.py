@@ -77,14 +77,23 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
     if letter == "L":
         norm = "rms" if config.modern else "affine"
         return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
-    reservoirs = config.reservoirs
+    if stack == "decoder" and config.reservoir_direction == "both":
+        raise UserError(
+            "model.reservoir_direction is 'both', but model.decoder_layers has a reservoir, and a decoder must not see later tokens; "
+            "give auto or past"
+        )
+    both_ways = stack == "encoder" and config.reservoir_direction != "past"
+    if config.reservoir == "conv" and both_ways and config.reservoir_width % 2 == 0:
+        raise UserError(
+            f"model.reservoir_width is {config.reservoir_width}; it must be odd where a convolution sees both sides"
+        )
     return dataclasses.replace(
         main,
         kind="fixed",
         bias=False,
         norm="rms_plain" if config.modern else "plain",
-        block=reservoirs.block,
-        convolution=reservoirs.convolution,
-        width=reservoirs.width,
-        both_ways=reservoirs.sees_both_ways(stack),
+        block=config.reservoir,
+        convolution=config.reservoir_conv,
+        width=config.reservoir_width,
+        both_ways=both_ways,
     )

@@ -13,7 +13,7 @@ from one_layer.layers.matrix import Drop, Embedding, embed
 from one_layer.layers.products import product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, kind_of_tables, position_table, positions
+from one_layer.models.inputs import AnyArray, keys_that_count, position_table, positions
 
 Variables = dict[str, Any]
 
@@ -25,7 +25,7 @@ class Transformer(nn.Module):
 
     def setup(self) -> None:
         c = self.config
-        kind = kind_of_tables(c)
+        kind = c.table_kind
         if c.shared_embedding:
             self.shared_embedding = Embedding(c.target_vocab, c.d_model, kind, c.supermask)
         else:

@@ -18,6 +18,7 @@ from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
+from one_layer.layers.matrix import trained_leaf
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
 from one_layer.models.sharding import Devices
@@ -86,14 +87,15 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
     parts: dict[Path, Recipe | _Constant] = {}
     kinds = _kinds(config)
     for path, recipe in recipes(config).items():
-        kind, elsewhere = kinds[path], bool(config.embedding_path) and path[-1].endswith("embedding")
-        if kind == "trained":
+        leaf = trained_leaf(kinds[path], config.supermask)
+        elsewhere = bool(config.embedding_path) and path[-1].endswith("embedding")
+        if leaf == "kernel":
             parts["params", *path, "kernel"] = recipe
         elif elsewhere:
             parts["frozen", *path, "kernel"] = _Constant(recipe.shape, math.nan)
         else:
             parts["random", *path, "kernel"] = recipe
-        if kind == "masked" and not config.supermask.keeps_all:
+        if leaf == "scores":
             parts["params", *path, "scores"] = _scores(config, path, recipe)
     if config.positions == "frozen":
         shape = (config.position_rows, config.d_model)
@@ -151,9 +153,8 @@ def roles(config: ModelConfig) -> dict[Path, str]:
 
 def _kinds(config: ModelConfig) -> dict[Path, str]:
     """Whether each matrix is `trained`, `masked` or `fixed`."""
-    of_tables = {"masked": "masked", "frozen": "fixed", "trained": "trained"}[str(config.embedding)]
     found: dict[Path, str] = {(head.name,): "trained" for head in config.network_family.heads(config)}
-    found |= {(table.name,): of_tables for table in config.network_family.tables(config)}
+    found |= {(table.name,): config.table_kind for table in config.network_family.tables(config)}
     found["position_embedding",] = "trained"  # those of frozen positions are no recipe's
     return found | {part.path: part.group.layer.kind for part in matrices(config)}
 

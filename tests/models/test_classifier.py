@@ -175,7 +175,7 @@ def test_what_it_has_is_counted():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"decoder_layers": -1}, "model.decoder_layers is -1; it must be at least 0"),
+        ({"decoder_layers": -1}, "model.decoder_layers is -1; it must lie in"),
         (
             {"decoder_layers": 1, "positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"},
             "a translation model has sinusoidal",

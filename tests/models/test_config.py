@@ -49,7 +49,7 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"shared_embedding": True}, "model.shared_embedding.*11.*13"),
         ({"encoder_layers": 0}, "model.encoder_layers is 0"),
         ({"decoder_layers": -1}, "model.decoder_layers is -1"),
-        ({"encoder_layers": 4097}, "model.encoder_layers is 4097; it must be at most 4096"),
+        ({"encoder_layers": 4097}, "model.encoder_layers is 4097; it must lie in"),
         ({"decoder_layers": "4000S+97R"}, "model.decoder_layers has 4097 letters; it must have at most 4096"),
         ({"ffn": 0}, "model.ffn is 0"),
         ({"heads": 0}, "model.heads is 0"),

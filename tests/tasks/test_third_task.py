@@ -31,7 +31,7 @@ from one_layer.layers.matrix import Embedding, Projection, embed
 from one_layer.layers.stack import Stack
 from one_layer.models import NETWORKS, ModelConfig, build
 from one_layer.models.families import FAMILIES, Family, Head, Table
-from one_layer.models.inputs import keys_that_count, kind_of_tables, position_table, positions
+from one_layer.models.inputs import keys_that_count, position_table, positions
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -56,7 +56,7 @@ class Reverser(nn.Module):
     @nn.compact
     def __call__(self, source):
         c = self.config
-        table = Embedding(c.source_vocab, c.d_model, kind_of_tables(c), c.supermask, name="source_embedding")()
+        table = Embedding(c.source_vocab, c.d_model, c.table_kind, c.supermask, name="source_embedding")()
         x = embed(table, source) + position_table(source.shape[1], c.d_model)[positions(source)]
         x = Stack(EncoderLayer, c.stack("encoder"), name="encoder")(x, keys_that_count(source))
         return Projection(c.target_vocab, "trained", c.supermask, True, "float32", name="letters")(x)

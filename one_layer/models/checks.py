@@ -1,0 +1,169 @@
+"""What the keys of a model may be, by themselves and together. Errors name the keys as users type them: `model.keep`.
+
+What fits a family of networks is checked by the family (`one_layer.models.families`), and what fits a stack of layers where the stack is
+made (`one_layer.models.layers`).
+"""
+
+from __future__ import annotations
+
+from one_layer.data.special_tokens import UNK
+from one_layer.initializers import SCHEMES
+from one_layer.layers.blocks import ACTIVATIONS
+from one_layer.layers.freezing import STACKS
+from one_layer.layers.matrix import NORMS
+from one_layer.layers.reservoirs import BLOCKS
+from one_layer.models.keys import SHARING, ModelKeys
+from one_layer.supermask import SELECTIONS
+from one_layer.system.errors import UserError
+
+_KNOWN: dict[str, tuple[str, ...]] = {
+    "weights": tuple(SHARING),
+    "norm_position": ("post", "pre"),
+    "block": ("paper", "modern"),
+    "selection": SELECTIONS,
+    "score_init": ("uniform", "constant", "constant_noisy"),
+    "embedding": ("masked", "frozen", "trained"),
+    "embedding_source": ("text", "run", "fairseq", "roberta"),
+    "positions": ("sinusoidal", "learned", "frozen"),
+    "activation": tuple(ACTIVATIONS),
+    "norm": NORMS,
+    "reservoir": BLOCKS,
+    "reservoir_conv": ("lightweight", "dynamic"),
+    "reservoir_direction": ("auto", "both", "past"),
+    "dtype": ("float32", "bfloat16"),
+    "init_preset": ("paper", "reference", "corrected"),
+    "init_scheme": tuple(SCHEMES),
+    "init_attention": ("scheme", "xavier"),
+    "init_embedding": ("", *SCHEMES),
+}
+_RATES = ("dropout", "attention_dropout", "activation_dropout", "head_dropout", "layerdrop")  # probabilities
+_DEEPEST = 2**12  # layers in a stack
+
+
+def check(keys: ModelKeys) -> None:
+    """Raises: UserError, which names the key, for a value that no model has, and for values that do not fit together."""
+    for key, known in _KNOWN.items():
+        if getattr(keys, key) not in known:
+            raise UserError(f"model.{key} is {getattr(keys, key)!r:.200}; known are {', '.join(filter(None, known))}")
+    for key in _RATES:
+        if not 0.0 <= getattr(keys, key) < 1.0:
+            raise UserError(f"model.{key} is {getattr(keys, key)}; it must lie in [0, 1)")
+    for one in (_check_modern, _check_sizes, _check_sharing, _check_masks, _check_embeddings, _check_skipping):
+        one(keys)
+
+
+def _check_modern(keys: ModelKeys) -> None:
+    needed = {"norm_position": "pre", "activation": "relu", "positions": "sinusoidal", "bias": False}
+    for name, value in needed.items():
+        if keys.modern and getattr(keys, name) != value:
+            raise UserError(
+                f"model.{name} is {getattr(keys, name)!r:.200}, but model.block is 'modern' (pre-norm, SwiGLU, rotary positions, no "
+                f"biases); give model.{name}={value}, or model.block=paper"
+            )
+
+
+def _check_sizes(keys: ModelKeys) -> None:
+    for name in ("d_model", "ffn", "heads", "max_positions"):
+        if getattr(keys, name) < 1:
+            raise UserError(f"model.{name} is {getattr(keys, name)}; it must be at least 1")
+    for name in ("source_vocab", "target_vocab"):
+        if getattr(keys, name) <= UNK:
+            raise UserError(
+                f"model.{name} is {getattr(keys, name)}; it must be at least 4, for the four special tokens"
+            )
+    if keys.d_model % keys.heads:
+        raise UserError(f"model.heads is {keys.heads}, which does not divide model.d_model {keys.d_model}")
+    if keys.modern and keys.d_model // keys.heads % 2:
+        raise UserError(
+            f"model.heads is {keys.heads}, and model.d_model / model.heads is {keys.d_model // keys.heads}; rotary positions need an "
+            "even number of features in a head"
+        )
+    if keys.d_model % 2 or keys.d_model < 4:
+        raise UserError(f"model.d_model is {keys.d_model}; sinusoidal positions need an even width of at least 4")
+    if not 1 <= keys.reservoir_width < 2**10:
+        raise UserError(
+            f"model.reservoir_width is {keys.reservoir_width}; it must be a number of positions from 1 to 1023"
+        )
+    for stack in STACKS:  # the family says which it needs
+        number = getattr(keys, f"{stack}_layers")
+        if isinstance(number, int) and not 0 <= number <= _DEEPEST:
+            raise UserError(f"model.{stack}_layers is {number}; it must lie in [0, {_DEEPEST}]")
+    for (
+        stack,
+        string,
+    ) in keys.strings.items():  # after the numbers: one may stand for more letters than the memory holds
+        if len(string) > _DEEPEST:
+            raise UserError(f"model.{stack}_layers has {len(string)} letters; it must have at most {_DEEPEST}")
+
+
+def _check_sharing(keys: ModelKeys) -> None:
+    if keys.sharing not in SHARING[keys.weights]:
+        raise UserError(
+            f"model.sharing is {keys.sharing!r:.200}, which does not fit model.weights={keys.weights}; give "
+            f"{' or '.join(SHARING[keys.weights])}"
+        )
+
+
+def _check_masks(keys: ModelKeys) -> None:
+    if not 0.0 < keys.keep <= 1.0:
+        raise UserError(
+            f"model.keep is {keys.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep"
+        )
+    if (keys.selection, keys.score_init, keys.score_constant) == ("magnitude", "constant", 0.0):
+        raise UserError(
+            "model.score_init=constant with model.score_constant=0 never trains with model.selection=magnitude: the gradient of a "
+            "score is that of its magnitude, which is 0 at 0; give another constant"
+        )
+    if keys.selection == "sigmoid_threshold" and not 0.0 < keys.threshold < 1.0:
+        raise UserError(
+            f"model.threshold is {keys.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5"
+        )
+    if keys.selection == "sign" and not (keys.keep == 1.0 and not keys.dynamic_scale):
+        raise UserError(
+            f"model.selection='sign' drops no weight: give model.keep=1 (it is {keys.keep}), and no model.dynamic_scale"
+        )
+    if keys.selection == "signed_threshold" and not (keys.threshold >= 0.0 and not keys.dynamic_scale):
+        raise UserError(
+            f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {keys.threshold}) and no "
+            "model.dynamic_scale, which counts ones"
+        )
+    if not (keys.init_qk_gain or 0.0) > 0.0:
+        raise UserError(f"model.init_qk_gain is {keys.init_qk_gain}; it must be above 0 (1 changes nothing)")
+
+
+def _check_embeddings(keys: ModelKeys) -> None:
+    source, path = keys.embedding_source, keys.embedding_path
+    if keys.weights == "dense" and keys.embedding == "masked":
+        raise UserError(
+            "model.embedding is 'masked' in a dense model; use 'trained' or 'frozen', or mask the layers too"
+        )
+    if path and keys.embedding == "trained":
+        raise UserError(
+            f"model.embedding_path is {path!r:.200}, but model.embedding is 'trained'; pre-trained tables stay fixed: give "
+            "frozen or masked"
+        )
+    if source != "text" and not path:
+        raise UserError(
+            f"model.embedding_source is {source!r:.200}, but model.embedding_path is empty; give the file or folder, or leave "
+            "model.embedding_source out"
+        )
+    if keys.positions == "frozen" and source != "roberta":
+        raise UserError(
+            f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {source!r:.200}); give that and its "
+            "model.embedding_path, or learned or sinusoidal positions"
+        )
+    if keys.embedding_vocabulary and source not in ("fairseq", "roberta"):
+        raise UserError(
+            f"model.embedding_vocabulary is {keys.embedding_vocabulary!r:.200}, but with model.embedding_source={source} the tokens are "
+            "stored with the vectors; leave it out, or give model.embedding_source=fairseq or roberta"
+        )
+
+
+def _check_skipping(keys: ModelKeys) -> None:
+    if keys.backskip not in ("off", "identity", "policy"):
+        raise UserError(f"train.backskip is {keys.backskip!r:.200}; known are off, identity and policy")
+    if keys.backskip != "off" and not any("R" in string.upper() for string in keys.strings.values()):
+        raise UserError(
+            f"train.backskip is {keys.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
+            "(R); give a layer string with R, or train.backskip=off"
+        )
