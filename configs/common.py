@@ -141,9 +141,14 @@ def _data() -> ConfigDict:
     data.lowercase = False
     data.bpe_merges = 0  # learn this many merges on both sides of the training text, or on plain text
     data.bpe_codes = ""  # or apply the merges of this file
-    data.bpe_kind = "subword-nmt"  # or byte-level: bpe_codes is the merges.txt of RoBERTa (or GPT-2)
+    # Pieces of words. metaspace: pieces that hold their spaces, so that every text comes back as it was; it needs no tokenize. byte-level:
+    # bpe_codes is the merges.txt of RoBERTa (or GPT-2).
+    data.bpe_kind = "subword-nmt"
     # The files are already tokenised, lower-cased and split by BPE as these keys say; only new text needs these steps.
     data.prepared = False
+    # The files were prepared elsewhere, and this undoes it: subword-nmt, sentencepiece or byte-level; moses; none; or two with a comma
+    # between them: subword-nmt,moses. Empty: the keys above say it; if they say nothing of prepared text, subword-nmt,moses.
+    data.undo = ""
     data.joined_vocabulary = False
     data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
     data.min_count = 1  # rarer tokens of the training text become unk

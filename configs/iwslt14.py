@@ -87,6 +87,7 @@ def get_config(arg: str = "one_layer_small") -> ConfigDict:
     model, data, optim, train = config.model, config.data, config.optim, config.train
     model.dropout = 0.3
     data.source, data.source_language, data.target_language = "text", "de", "en"
+    data.undo = "subword-nmt,moses"
     data.max_tokens = 4096
     data.max_length = 1024  # fairseq's number of positions
     optim.lr, optim.schedule, optim.warmup = 5e-4, "inverse_sqrt", 4000

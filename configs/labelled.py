@@ -11,7 +11,8 @@ The labels are those of the training text. --config.data.labels=entails,neutral 
 error, and --config.data.labels=0:neutral,1:entails gives names to numbers.
 
 A run ends after 2,000 updates, or after 40 epochs if they are fewer. The argument is WEIGHTS_SIZE, with the sizes of configs/qqp.py:
-cpu, base or large. The text is tokenised as English; --config.data.source_language=de says another language.
+cpu, base or large. The text may be in any language: its pieces hold their spaces (data.bpe_kind=metaspace; those of RoBERTa with base and
+large).
 """
 
 from ml_collections import ConfigDict
@@ -28,6 +29,8 @@ def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
     data, lr, schedule = config.data, config.optim.lr, config.optim.schedule
     data.source, data.tfds_name, data.labels = "labelled", "", "from_train"
     data.train, data.valid, data.tests = "train", "valid", ("test",)
+    if data.tokenize:
+        data.tokenize, data.bpe_kind = False, "metaspace"
     config.train.updates = UPDATES
     text.leave_open(config)
     config.optim.lr, config.optim.schedule = lr, schedule  # measured for classifiers, or those of RoBERTa's fine-tuning

@@ -217,6 +217,7 @@ def get_config(arg: str = "dense_tiny") -> ConfigDict:
 def _corpus(config: ConfigDict) -> None:
     data = config.data
     data.source, data.source_language, data.target_language = "text", "en", "de"
+    data.undo = "subword-nmt,moses"
     data.train, data.valid, data.tests = "train.bpe10k", "valid.bpe10k", ("test2016.bpe10k", "test2017.bpe10k")
     config.train.keep_last = 10
 

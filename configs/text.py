@@ -24,7 +24,8 @@ has the rules); the first lines of the log say which were chosen.
 
 Masked models have the random weights of configs/multi30k.py, which says why. All learning rates end at 0. `one_layer` and `multi_layer`
 have no dropout.
-The text is tokenised as Moses does, keeps its case, and is split by a BPE that both languages share.
+The text is split into pieces that hold their spaces, by a BPE that both languages share: what a model writes is text, with every space
+and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
 
 `best` is one random layer with trained embeddings, which begin with those of the dense model of the same size. Its vocabulary and BPE
 codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers:
@@ -70,7 +71,7 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
     if weights == "best":
         model.embedding, train.init_from = "trained", "runs/dense"
         data.bpe_merges = 0  # its codes are those of runs/dense
-    data.source, data.tokenize = "text", True
+    data.source, data.bpe_kind = "text", "metaspace"
     data.source_language = data.target_language = ""  # to be given
     train.epochs = 40
     leave_open(config)

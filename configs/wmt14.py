@@ -80,6 +80,7 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     model, data, optim, train = config.model, config.data, config.optim, config.train
     model.dropout, model.attention_dropout = 0.2, 0.1 if model.d_model == 1024 else 0.0
     data.source, data.source_language, data.target_language = "text", "en", "de"
+    data.undo = "subword-nmt,moses"
     data.joined_vocabulary = True
     data.max_tokens, optim.accumulate = 8 * 4096, 8
     data.max_length = 1024  # fairseq's number of positions

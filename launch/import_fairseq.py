@@ -105,6 +105,7 @@ def _run(
     if found["weights"] != "dense" and not known & {"model.keep", "model.threshold"}:
         raise UserError("the checkpoint does not say which fraction its masks keep; give --config.model.keep")
     data = {"source": "text", "directory": str(dictionaries[0].parent), "joined_vocabulary": found["shared_embedding"]}
+    data["undo"] = "subword-nmt,moses"  # what fairseq's recipes prepare; data.undo=sentencepiece says another way
     data |= {
         f"{side}_language": options[f"{side}_lang"] for side in ("source", "target") if options.get(f"{side}_lang")
     }

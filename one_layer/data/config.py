@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from one_layer.data.text.languages import has_spaces
-from one_layer.data.text.preprocess import BPE_KINDS, Preprocessing
+from one_layer.data.text.preprocess import BPE_KINDS, MOSES, Preprocessing
 from one_layer.system.errors import UserError
 
 SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
@@ -57,6 +57,7 @@ class DataConfig:
     bpe_codes: str = ""
     bpe_kind: str = BPE_KINDS[0]
     prepared: bool = False
+    undo: str = ""
     joined_vocabulary: bool = False
     vocabulary: str = ""
     min_count: int = 1
@@ -119,9 +120,10 @@ class DataConfig:
         self._check_toy()
         self._check_teacher()
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
-            raise UserError("data.bpe_merges learns codes on raw text: leave out data.bpe_codes and data.prepared")
-        if self.bpe_kind not in BPE_KINDS:
-            raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {listed(BPE_KINDS)}")
+            raise UserError(
+                "data.bpe_merges learns codes on raw text: leave out data.bpe_codes, data.prepared and data.undo"
+            )
+        self.preprocessing(None, "")  # raises for steps that do not fit together
         if self.vocabulary and self.source == "fairseq":
             raise UserError(
                 "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
@@ -214,7 +216,7 @@ class DataConfig:
             )
         if self.source not in STREAMS:
             return
-        for name in ("tokenize", "lowercase", "prepared", "joined_vocabulary", "labels"):
+        for name in ("tokenize", "lowercase", "prepared", "undo", "joined_vocabulary", "labels"):
             if getattr(self, name):
                 raise UserError(
                     f"data.{name} has no effect with data.source={self.source!r:.200}, whose text is read as it is: leave it out"
@@ -248,7 +250,10 @@ class DataConfig:
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
         """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""
         steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
-        return Preprocessing(language, *steps, pairs=pairs, spaced=has_spaces(language))
+        inverse = self.undo
+        if (self.is_prepared or self.source == "toy") and not (inverse or self.tokenize or self.bpe_codes or codes):
+            inverse = f"{BPE_KINDS[0]},{MOSES}"  # as most tokens are made that were prepared elsewhere
+        return Preprocessing(language, *steps, pairs=pairs, spaced=has_spaces(language), inverse=inverse)
 
     def describe(self, part: str) -> str:
         """A phrase for error messages about the text of `train` or `valid`: the kind of text and its place."""
@@ -260,7 +265,7 @@ class DataConfig:
     @property
     def is_prepared(self) -> bool:
         """Whether the corpus holds tokens already, so that they need no preprocessing."""
-        return self.prepared or self.source == "fairseq"
+        return self.prepared or self.source == "fairseq" or bool(self.undo)
 
 
 def another_file(what: str) -> UserError:

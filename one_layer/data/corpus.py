@@ -9,17 +9,20 @@ import numpy as np
 from jaxtyping import Int32
 
 from one_layer.data.config import DataConfig, another_file
+from one_layer.data.preparation.streaming import Steps
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Pairs, Source
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text.assets import TextAssets, Vocabularies
-from one_layer.data.text.vocabulary import unknown_marked
+from one_layer.data.text.preprocess import BPE_MARK, Preprocessing
+from one_layer.data.text.vocabulary import SPACE, SPECIALS, unknown_marked
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
 from one_layer.data.training_text import assets_of, codes_of, encoded, prepare
 from one_layer.system.errors import UserError
 
 PARALLEL = ParallelReader()
+_MARKED = 0.1  # the share of marked tokens from which a vocabulary is one of subwords
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,7 @@ class Split:
     - `reference`: target tokens, BPE joined, for tokenised BLEU; an unknown token is marked as `unknown_marked` does.
     - `reference_detokenized`: plain text with its original case, for sacreBLEU, which lower-cases it if needed. If the files were
       prepared already, it may be lower-cased.
+    - `lost`: a phrase for people about references that do not come back from their tokens; empty if all do.
     """
 
     source: TokenStore = field(default_factory=lambda: TokenStore.of([]))
@@ -38,6 +42,7 @@ class Split:
     source_text: list[str] = field(default_factory=list)
     reference: list[str] = field(default_factory=list)
     reference_detokenized: list[str] = field(default_factory=list)
+    lost: str = ""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -72,10 +77,12 @@ def load(
     vocabularies: Vocabularies | None = None,
     codes: str | None = None,
     reader: ParallelReader = PARALLEL,
+    steps: Steps | None = None,
 ) -> Corpus:
     """Reads the text of all splits, prepares it and turns it into ids, with `reader`.
 
-    `vocabularies` (source, target) and `codes` are those saved with a run; if they are not given, they are made from the training text.
+    `vocabularies` (source, target), `codes` and `steps` are those saved with a run; if they are not given, they are made from the training
+    text and the config.
     Training pairs that the reader rejects are left out and counted in the report. Validation and test sets keep every pair, so that
     hypotheses match the files line by line.
 
@@ -86,12 +93,13 @@ def load(
     source.files(source.train)  # raises for missing files now, before the rest is read
     raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
     prepared = prepare(config, reader, source, vocabularies, codes)
-    assets, train = prepared.assets, Split(prepared.source, prepared.target)
+    train = Split(prepared.source, prepared.target)
+    assets = assets_of(config, reader, prepared.assets.vocabularies, prepared.assets.codes, steps)
     splits = {name: _scored_split(config, reader, assets, pairs, source.ids(name)) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
     report = [*source.report.values(), *prepared.report]
     report += [_describe(config, reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
-    report += [_describe_vocabularies(assets), *_without_rules(assets)]
+    report += [_describe_vocabularies(assets), *_remarks(assets)]
     return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
 
 
@@ -101,8 +109,9 @@ def load_scored(
     codes: str | None,
     wanted: str = "",
     reader: ParallelReader = PARALLEL,
+    steps: Steps | None = None,
 ) -> Corpus:
-    """Reads the splits to be scored, with a run's vocabularies and codes. The training text is not read.
+    """Reads the splits to be scored, with a run's vocabularies, codes and steps. The training text is not read.
 
     `wanted`: `valid`, the name of a test set, or `test` for all test sets; empty for all of these. Other splits are not read.
 
@@ -112,7 +121,7 @@ def load_scored(
         raise UserError("the BPE codes of the run are needed: they are a part of it, and are never read from elsewhere")
     source = reader.open(config)
     names = _scored_names(source, wanted)
-    assets = assets_of(config, reader, vocabularies, codes)
+    assets = assets_of(config, reader, vocabularies, codes, steps)
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part], source.ids(part)) for name, part in names.items()}
     report = [
@@ -120,7 +129,7 @@ def load_scored(
         *(_describe(config, reader, assets, name, split) for name, split in splits.items()),
     ]
     valid, tests = splits.pop("valid", Split()), splits
-    report += [_describe_vocabularies(assets), *_without_rules(assets)]
+    report += [_describe_vocabularies(assets), *_remarks(assets)]
     return Corpus(**vars(assets), train=Split(), valid=valid, tests=tests, report=report)
 
 
@@ -164,18 +173,20 @@ def _scored_split(
     ids: tuple[TokenStore, TokenStore] | None,
 ) -> Split:
     """A validation or test split, with the reference texts. `ids`: its sentences, where the source has ids and no text."""
-    steps = assets.source_preprocessing, assets.target_preprocessing
+    steps = assets.steps
     pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
     references = list(map(unknown_marked, pairs[1]))
     reference = steps[1].join(references)
     plain = reader.plain_reference(config, raw, references, steps[1])
     source, target = map(reader.cut, ids or encoded(config, reader, assets, pairs))
-    return Split(source, target, raw[0], reference, plain)
+    lost = _lost(raw[1], pairs[1], steps[1]) if steps[1].loses_text and not config.is_prepared else ""
+    return Split(source, target, raw[0], reference, plain, lost)
 
 
 def _describe(config: DataConfig, reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
+    sizes = reader.describe(assets, name, split.source, split.target)
     cut = reader.describe_cut(config, split.source, split.target)
-    return reader.describe(assets, name, split.source, split.target) + (f"; {cut}" if cut else "")
+    return "; ".join(phrase for phrase in (sizes, cut, split.lost) if phrase)
 
 
 def _describe_vocabularies(assets: TextAssets) -> str:
@@ -186,11 +197,34 @@ def _describe_vocabularies(assets: TextAssets) -> str:
     return "vocabularies: " + ", ".join(f"{language} {size:,}" for language, size in sizes) + " tokens"
 
 
-def _without_rules(assets: TextAssets) -> list[str]:
-    """A line for people about languages that `data.tokenize` has no rules for."""
-    sides = assets.source_preprocessing, assets.target_preprocessing
-    found = list(dict.fromkeys(steps.language for steps in sides if steps.lacks_moses_rules))
-    if not found:
-        return []
-    rules = "data.tokenize uses its general ones and the English abbreviations"
-    return [f"sacremoses has no rules of its own for {' and '.join(map(repr, found))}: {rules}"]
+def _remarks(assets: TextAssets) -> list[str]:
+    """Lines for people about languages without rules, and about subwords that nobody joins."""
+    target, found = assets.target_preprocessing, []
+    if languages := list(dict.fromkeys(steps.language for steps in assets.steps if steps.lacks_moses_rules)):
+        rules = "data.tokenize uses its general ones and the English abbreviations"
+        found.append(f"sacremoses has no rules of its own for {' and '.join(map(repr, languages))}: {rules}")
+    tokens = assets.target_vocabulary.tokens[len(SPECIALS) :]
+    marked = {
+        "sentencepiece": [token for token in tokens if token.startswith(SPACE)],
+        "subword-nmt,moses": [token for token in tokens if token.endswith(BPE_MARK)],
+    }
+    for inverse, pieces in marked.items():
+        if len(pieces) > _MARKED * len(tokens) and inverse.split(",")[0] not in target.undone:
+            found.append(
+                f"{len(pieces):,} of {len(tokens):,} target tokens are marked as subwords ({pieces[0]!r:.60} is one), but translations "
+                f"are written and scored as they are: data.undo={inverse} would join them"
+            )
+    return found
+
+
+def _lost(lines: list[str], prepared: list[str], target: Preprocessing) -> str:
+    """A phrase for people about lines that do not come back from their tokens; empty if all do."""
+    given = [line.lower() if target.lowercase else line for line in lines]
+    pairs = zip(given, target.undo(prepared), strict=True)
+    lost = [(line, back) for line, back in pairs if line.strip(" ") != back.strip(" ")]
+    if not lost:
+        return ""
+    return (
+        f"{len(lines) - len(lost):,} of {len(lines):,} references come back from their tokens unchanged, but {lost[0][0]!r:.100} as "
+        f"{lost[0][1]!r:.100} (data.bpe_kind=metaspace without data.tokenize gives every text back)"
+    )

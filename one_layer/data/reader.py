@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -15,8 +14,8 @@ from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
 from one_layer.data.sources.taught import Taught
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.text.preprocess import METASPACE, Preprocessing
+from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
 
@@ -49,10 +48,13 @@ class ParallelReader:
     def vocabularies(self, config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of prepared training lines (source, target); one object if they are joined."""
         if config.joined_vocabulary:
-            joined = self.given_vocabulary(config) or Vocabulary.build(chain(*train), config.min_count)
+            joined = self.given_vocabulary(config) or self.built(config, chain(*train))
             return joined, joined
-        source = self.given_vocabulary(config) or Vocabulary.build(train[0], config.min_count)
-        return source, Vocabulary.build(train[1], config.min_count)
+        return self.given_vocabulary(config) or self.built(config, train[0]), self.built(config, train[1])
+
+    def built(self, config: DataConfig, lines: Iterable[str]) -> Vocabulary:
+        """The vocabulary of prepared lines. With pieces that give every text back, it has a token for each byte."""
+        return Vocabulary.build(lines, config.min_count, BYTES if config.bpe_kind == METASPACE else ())
 
     def given_vocabulary(self, config: DataConfig) -> Vocabulary | None:
         """The vocabulary of the file `data.vocabulary`; None if the config names no file."""
@@ -86,16 +88,11 @@ class ParallelReader:
         return f"{count:,} lines have {self.longest:,} tokens: longer ones were cut to that" if count else ""
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
-        """The plain target text of a scored split, from its raw and its prepared lines.
+        """The plain target text of a scored split: the lines of the file or, where they were prepared elsewhere, what undoes that.
 
         It keeps its case if possible: sacreBLEU is told whether to ignore case, and its signature says so.
         """
-        if config.is_prepared:
-            return target.undo(prepared)
-        if config.tokenize:
-            return raw[1]
-        cased = replace(target, lowercase=False)
-        return cased.undo(cased.apply(raw[1]))
+        return target.undo(prepared) if config.is_prepared or target.inverse else raw[1]
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         """A line for people about the size of a split."""

@@ -9,15 +9,16 @@ from typing import Any
 from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.store import Prepared, stored
-from one_layer.data.preparation.streaming import Shown
+from one_layer.data.preparation.streaming import Shown, Steps
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
 from one_layer.data.sources.table import table_kind
+from one_layer.data.text import metaspace
 from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import code
 from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import check_codes
+from one_layer.data.text.preprocess import METASPACE, check_codes
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
@@ -55,6 +56,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
+    options["prepared"] |= bool(config.undo and (config.tokenize or config.lowercase or codes))
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
     for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
@@ -89,11 +91,12 @@ def _from_text(
         hint = f"more text, or a smaller data.held_out than {config.held_out:g}" if config.held_out else "at least one"
         raise UserError(f"there are no {reader.unit} to train on in the {config.describe('train')}; give {hint}")
     codes = codes_of(config, codes)
-    if not config.prepared and config.bpe_merges and codes is None:
+    if not config.is_prepared and config.bpe_merges and codes is None:
         pairs, counts = streaming.words(pairs, count, reader.preprocessing(config, None))
-        codes = learn_bpe_from_counts(counts, config.bpe_merges)
+        learn = metaspace.learn if config.bpe_kind == METASPACE else learn_bpe_from_counts
+        codes = learn(counts, config.bpe_merges)
         pairs = streaming.subwords(pairs, count, reader.preprocessing(config, codes))
-    elif not config.prepared:
+    elif not config.is_prepared:
         pairs = streaming.applied(pairs, count, reader.preprocessing(config, codes))
     if vocabularies is None:
         vocabularies = reader.vocabularies(config, _shown(pairs, "counting tokens", count))
@@ -117,10 +120,19 @@ def _from_ids(
     return _for_training(config, reader, assets, *source.ids(source.train))
 
 
-def assets_of(config: DataConfig, reader: ParallelReader, vocabularies: Vocabularies, codes: str | None) -> TextAssets:
-    """The vocabularies with the steps that prepare lines for them. Raises: UserError if they do not fit the task."""
+def assets_of(
+    config: DataConfig,
+    reader: ParallelReader,
+    vocabularies: Vocabularies,
+    codes: str | None,
+    steps: Steps | None = None,
+) -> TextAssets:
+    """The vocabularies with the steps that prepare lines for them: `steps`, which a run keeps, or those of the config.
+
+    Raises: UserError if they do not fit the task, or each other.
+    """
     reader.check_vocabularies(config, vocabularies)
-    return TextAssets(*vocabularies, *reader.preprocessing(config, codes))
+    return TextAssets(*vocabularies, *(steps or reader.preprocessing(config, codes)))
 
 
 def codes_of(config: DataConfig, codes: str | None) -> str | None:

@@ -33,6 +33,7 @@ _FOR_TRAINING = {"backskip", "train_only", "freeze"}
 _DECIDED = {"source_vocab", "target_vocab", "family", *_FOR_TRAINING}  # not keys of the section `model`
 _MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - _DECIDED
 _LONGEST_TEXT = 2**24  # bytes
+_MOST_MERGES = 2**20  # each is an object or more
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
 _LONGEST_LABELS = 2**16  # characters of data.labels and optim.freeze, which may list a thousand names
 CHECKPOINT = re.compile(r"best|last|(average(-best)?:)?\d{1,16}")  # the names of `--checkpoint`
@@ -188,6 +189,8 @@ def read_text(file: TicketFile, config: ModelConfig) -> tuple[TextAssets, set[st
         used.add(vocabulary)
         if codes is not None:
             fields["codes"] = _text(file, codes)
+            if fields["codes"].count("\n") > _MOST_MERGES:
+                raise damaged(f"{codes} has more than {_MOST_MERGES:,} lines")
             used.add(codes)
         preprocessing.append(Preprocessing.from_dict(fields))
         if not _LANGUAGE.fullmatch(preprocessing[-1].language):

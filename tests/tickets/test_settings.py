@@ -12,7 +12,7 @@ import pytest
 from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
@@ -282,6 +282,25 @@ def test_text_is_read_as_it_was_written_and_stored_once(sides, codes, names):
     assert (found.source_vocabulary is found.target_vocabulary) == (sides == ("a", "a"))
 
 
+def test_pieces_that_hold_their_spaces_are_read_and_need_every_byte():
+    steps = Preprocessing(
+        "en", codes="#version: 0.2\n▁ a\n▁a \ufeff\n", bpe_kind="metaspace", inverse="sentencepiece,moses"
+    )
+    whole = Vocabulary.build(["▁a \ufeff \t"], always=BYTES)
+    assets = TextAssets(whole, whole, steps, Preprocessing("de", inverse="none"))
+    found, _ = read_text(file_of(*write_text(assets)), CONFIG.replace(source_vocab=263, target_vocab=263))
+    assert found == assets
+    metadata, tensors = write_text(assets)
+    for name, text, message in (
+        ("vocabulary", whole.text.replace("<0x41>", "A"), "lacks a token of the bytes <0x00> to <0xFF>"),
+        ("codes", "a b\n" * (2**20 + 1), "text/source_codes has more than 1,048,576 lines"),
+        ("codes", "ab c\n", "'ab' is neither a character nor the result of any merge"),
+    ):
+        wrong = {**tensors, f"text/source_{name}": np.frombuffer(text.encode(), np.uint8)}
+        with pytest.raises(UserError, match=message):
+            read_text(file_of(metadata, wrong), CONFIG.replace(source_vocab=263, target_vocab=263))
+
+
 METADATA, TENSORS = write_text(text_of(("a", "b"), (CODES, None)))
 
 
@@ -300,6 +319,8 @@ def side(name: str, **values: object) -> str:
         ('{"source":{},"target":{}}', "names no vocabulary of the source"),
         (side("source", language="../x"), "its language of the source is '../x'"),
         (side("target", language="../x"), "its language of the target is '../x'"),
+        (side("target", inverse="rm -r"), "data.undo='rm -r' is unknown"),
+        (side("target", bpe_kind="metaspace"), "keeps text as it is, but data.tokenize changes it"),
         (side("target", vocabulary=1), "names 1, which is not a text of at most 16,777,216 bytes"),
         (side("target", vocabulary="text/none"), "'text/none', which is not a text"),
         (side("target", vocabulary="mask/a"), "'mask/a', which is not a text"),

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.preparation.spill import Spill
-from one_layer.data.text.preprocess import Preprocessing, count_words
+from one_layer.data.text.preprocess import METASPACE, Preprocessing, count_words
 
 Steps = tuple[Preprocessing, Preprocessing]  # source and target
 Sides = tuple[Iterable[str], Iterable[str]]  # source and target, with equally many lines; can be read more than once
@@ -50,7 +50,7 @@ def subwords(sides: Sides, pairs: int, steps: Steps) -> Sides:
 
 def applied(sides: Sides, pairs: int, steps: Steps) -> Sides:
     """Applies all the steps; returns the sides unchanged if no step is switched on."""
-    if not any(step.tokenize or step.lowercase or step.codes for step in steps):
+    if not any(step.tokenize or step.lowercase or step.codes or step.bpe_kind == METASPACE for step in steps):
         return sides
     return _done(sides, pairs, _Work(steps, "apply"), "preparing text")
 

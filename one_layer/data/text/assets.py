@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.text.preprocess import METASPACE, Preprocessing
+from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object, write_atomically
 
@@ -23,6 +23,18 @@ class TextAssets:
     target_vocabulary: Vocabulary
     source_preprocessing: Preprocessing
     target_preprocessing: Preprocessing
+
+    def __post_init__(self) -> None:
+        for vocabulary, steps in zip(self.vocabularies, self.steps, strict=True):
+            if steps.bpe_kind == METASPACE and not vocabulary.has_bytes:
+                raise UserError(
+                    f"a vocabulary of metaspace pieces lacks a token of the bytes {BYTES[0]} to {BYTES[-1]}; give one that has them all"
+                )
+
+    @property
+    def steps(self) -> tuple[Preprocessing, Preprocessing]:
+        """(source, target)."""
+        return self.source_preprocessing, self.target_preprocessing
 
     @property
     def vocabularies(self) -> Vocabularies:

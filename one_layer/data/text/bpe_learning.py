@@ -24,8 +24,9 @@ _LEAST = 2  # subword-nmt does not merge a pair that occurs only once
 _FALL = 8  # positions are looked up again when the most frequent remaining pair has become this many times rarer
 
 
-def learn_bpe_from_counts(counts: Mapping[str, int], merges: int) -> str:
-    """Returns the text of a codes file with up to `merges` merges; `counts` gives the number of occurrences of each word.
+def learn_bpe_from_counts(counts: Mapping[str, int], merges: int, end: str = "</w>") -> str:
+    """Returns the text of a codes file with up to `merges` merges; `counts` gives the number of occurrences of each word, and `end` marks
+    its last letter.
 
     Of two equally frequent pairs, the one with the greater code points is merged first, as in subword-nmt.
     Raises: UserError if nothing can be merged at all.
@@ -36,7 +37,7 @@ def learn_bpe_from_counts(counts: Mapping[str, int], merges: int) -> str:
         raise UserError(
             "no BPE can be learned: the training text has no word of two or more letters; give another training text"
         )
-    learner = _Learner(counts)
+    learner = _Learner(counts, end)
     found: list[str] = []
     with tqdm(total=merges, desc="learning BPE", unit=" merges", disable=None, leave=False) as bar:
         while len(found) < merges and (pair := learner.merge_next()):
@@ -62,13 +63,13 @@ class _Pair:
 
 
 class _Learner:
-    def __init__(self, counts: Mapping[str, int]) -> None:
+    def __init__(self, counts: Mapping[str, int], end: str) -> None:
         self.names: list[str] = []
         self.ids: dict[str, int] = {}
         stream, weights, lengths = array("i", [_EDGE]), array("i", [0]), array("i", [1])
         for word, count in counts.items():
             letters = [self._id(letter) for letter in word[:-1]]
-            stream.extend([*letters, self._id(word[-1] + "</w>"), _EDGE])
+            stream.extend([*letters, self._id(word[-1] + end), _EDGE])
             weights.append(count)
             lengths.append(len(word) + 1)
         self.symbols = np.frombuffer(stream, np.int32)

@@ -8,7 +8,7 @@ tokenizers applies the merges; it is imported at first use.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -29,18 +29,18 @@ _LONGEST_WORD = (
 _BYTES = {letter: bytes([byte]) for byte, letter in LETTERS.items()}
 
 
-def split(merges: str, lines: Iterable[str]) -> Iterator[str]:
-    """Returns the pieces of each line, separated by spaces; `merges` is the text of a merges.txt.
+def splitter(merges: str) -> Callable[[str], str]:
+    """The function that splits a line into pieces with spaces between them; `merges` is the text of a merges.txt.
 
     The first word of a line gets no `Ġ`.
     """
     tokenizer = _tokenizer(merges)
-    return (" ".join(tokenizer.encode(line).tokens) for line in lines)
+    return lambda line: " ".join(tokenizer.encode(line).tokens)
 
 
 def pieces(merges: str) -> list[str]:
     """Every piece that the merges can make: the 256 bytes, in their order, and then the merges' results."""
-    pairs = _pairs(merges, "the merges") if merges else []
+    pairs = pairs_of(merges, "the merges") if merges else []
     return list(dict.fromkeys([*LETTERS.values(), *(left + right for _, left, right in pairs)]))
 
 
@@ -82,23 +82,25 @@ def join(pieces: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def check_merges(merges: str, name: str) -> None:
-    """Checks that every line is two symbols, and that each symbol is a byte's letter or the result of some line.
+def check_merges(merges: str, name: str, bytes_only: bool = True) -> None:
+    """Checks that every line is two symbols, and that each symbol is a byte's letter (or any one character, without `bytes_only`) or the
+    result of some line.
 
     Raises: UserError that names the first line for which this does not hold.
     """
-    pairs = _pairs(merges, name)
+    pairs = pairs_of(merges, name)
     made = {*LETTERS.values(), *(left + right for _, left, right in pairs)}
+    basic = "byte" if bytes_only else "character"
     for number, *symbols in pairs:
         for symbol in symbols:
-            if symbol not in made:
+            if symbol not in made and (bytes_only or len(symbol) > 1):
                 raise UserError(
-                    f"{name}, line {number}: {symbol!r:.200} is neither a byte nor the result of any merge; give the complete "
-                    "merges.txt of GPT-2 or RoBERTa, as it was published"
+                    f"{name}, line {number}: {symbol!r:.200} is neither a {basic} nor the result of any merge; "
+                    "give the complete file, as it was published or learned"
                 )
 
 
-def _pairs(merges: str, name: str) -> list[tuple[int, str, str]]:
+def pairs_of(merges: str, name: str) -> list[tuple[int, str, str]]:
     """Returns (line number, left, right) of every merge."""
     lines = merges.removesuffix("\n").split("\n")
     first = 1 if lines[0].startswith("#version:") else 0
@@ -117,7 +119,7 @@ def _pairs(merges: str, name: str) -> list[tuple[int, str, str]]:
 def _tokenizer(merges: str) -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    pairs = [(left, right) for _, left, right in _pairs(merges, "the merges")]
+    pairs = [(left, right) for _, left, right in pairs_of(merges, "the merges")]
     tokenizer = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces(merges))}, pairs))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return tokenizer

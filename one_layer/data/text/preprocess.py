@@ -1,7 +1,7 @@
 """Converts raw text to the model's tokens and back: Moses tokenisation, lower-casing, byte pair encoding (BPE).
 
-BPE is that of Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt, or RoBERTa's BPE on bytes. sacremoses
-provides the Moses scripts. All libraries are imported at first use, because text that is already prepared needs none of them.
+BPE is that of Sennrich et al. 2016 (arXiv 1508.07909), section 3.2, applied by subword-nmt, on words with their spaces (`metaspace`), or
+RoBERTa's BPE on bytes. Only the last two give every text back. Libraries are imported at first use, because prepared text needs none.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from one_layer.data.text import byte_level
+from one_layer.data.text import byte_level, metaspace, moses
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.cleaning import printable
 from one_layer.data.text.languages import code, has_own_rules, without_inner_spaces
 from one_layer.system.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
 BPE_MARK = "@@"
-BPE_KINDS = ("subword-nmt", "byte-level")
+METASPACE = "metaspace"
+BPE_KINDS = ("subword-nmt", "byte-level", METASPACE)
+MOSES = "moses"
 _CACHED_WORDS = 200_000  # the most words whose subwords subword-nmt caches
-_MOST_DOTS = 1000  # in a row: sacremoses takes time that grows with their square
-_MANY_DOTS = re.compile(rf"\.{{{_MOST_DOTS},}}")
-_LINE_BREAK = re.compile(r"\r\n|[\r\n]")
-_LAST_WORD_WITH_STOP = re.compile(r"[^ .]\.$")
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,14 @@ class Preprocessing:
     tokenize: apply Moses' tokenisation, with its escapes (`&apos;`, `&quot;`, ...).
     lowercase: make every letter lower-case.
     codes: the text of a BPE codes file, or of a merges.txt if `bpe_kind` is "byte-level" (see `byte_level`); None: no BPE.
+    bpe_kind: how words are split. "metaspace" keeps the text as it is, and needs no `tokenize`; see the module of that name.
     normalize: before `tokenize`, normalise punctuation as Moses does and replace characters that cannot be printed by a space.
     split_hyphens: `tokenize` turns `a-b` into `a @-@ b`.
     pairs: a tab in a line separates two texts, and each text is prepared separately.
     spaced: the script has spaces between words. Where it has none, `tokenize` leaves the text whole, because Moses' rules would cut
         letters from their vowel signs; subwords are then learned on whole sentences, and `undo` puts no space between them.
+    inverse: what `undo` reverses, for text that was prepared elsewhere: names of `INVERSES`, with commas between them, or "none". Empty:
+        the steps above.
     """
 
     language: str
@@ -54,12 +54,24 @@ class Preprocessing:
     bpe_kind: str = BPE_KINDS[0]
     pairs: bool = False
     spaced: bool = True
+    inverse: str = ""
 
     def __post_init__(self) -> None:
         if self.bpe_kind not in BPE_KINDS:
-            raise UserError(f"bpe_kind is {self.bpe_kind!r:.200}; give {' or '.join(BPE_KINDS)}")
+            raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {' or '.join(BPE_KINDS)}")
+        if self.tokenize and self.bpe_kind == METASPACE:
+            raise UserError(
+                "data.bpe_kind=metaspace keeps text as it is, but data.tokenize changes it: leave out one of them"
+            )
+        if self.inverse and not _INVERSE.fullmatch(self.inverse):
+            raise UserError(
+                f"data.undo={self.inverse!r:.200} is unknown: give {', '.join(INVERSES)} or moses, one of the first three and moses with a "
+                "comma between them (subword-nmt,moses), or none"
+            )
         if self.codes is not None:
             check_codes(self.codes, kind=self.bpe_kind)
+        if self.inverse == ",".join(self._reversed):  # the same steps are equal, whatever says how they are undone
+            object.__setattr__(self, "inverse", "")
 
     def apply(self, lines: Iterable[str]) -> list[str]:
         """Converts raw lines to lines of tokens separated by single spaces."""
@@ -67,21 +79,24 @@ class Preprocessing:
 
     def words(self, lines: Iterable[str]) -> list[str]:
         """The first half of `apply`: normalises, tokenises and lower-cases, but does not split words into subwords."""
+        if self.bpe_kind == METASPACE:
+            cased = map(str.lower, lines) if self.lowercase else lines
+            return list(self._each_text(partial(map, metaspace.words), cased))
         if self.tokenize and not self.spaced:
             lines = self._each_text(partial(map, _single_spaces), lines)
         elif self.tokenize:
-            tokenize = _moses_tokenizer(code(self.language), self.normalize, self.split_hyphens)
+            tokenize = moses.tokenizer(code(self.language), self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
         if self.lowercase:
             lines = map(str.lower, lines)
         return list(lines)
 
     def subwords(self, lines: Iterable[str]) -> list[str]:
-        """The second half of `apply`: splits words by BPE, with `@@` after all parts but the last, or into byte-level pieces."""
+        """The second half of `apply`: splits words by BPE, with `@@` after all parts but the last, or into pieces that hold spaces."""
         if self.codes is None:
             return list(lines)
-        split = partial(byte_level.split, self.codes) if self._of_bytes else partial(map, _bpe(self.codes))
-        return list(self._each_text(split, lines))
+        split = _SPLITTERS[self.bpe_kind](self.codes)
+        return list(self._each_text(partial(map, split), lines))
 
     def _each_text(self, step: Callable[[Iterable[str]], Iterable[str]], lines: Iterable[str]) -> Iterable[str]:
         """Applies `step` to every text; with `pairs`, a line holds two texts."""
@@ -94,23 +109,18 @@ class Preprocessing:
         return (text for line in lines for text in line.split("\t")) if self.pairs else lines
 
     def join(self, lines: Iterable[str]) -> list[str]:
-        """Undoes `subwords`: joins subwords into words. A line stays one line: byte-level pieces can spell a line break, which becomes a
-        space.
-        """
-        return list(map(_joined_bytes if self._of_bytes else join_bpe, lines))
+        """Undoes `subwords`: joins subwords into words. Pieces that hold their spaces give text, in which they may spell a line end."""
+        joined = (INVERSES[name] for name in self.undone if name in INVERSES)
+        return list(map(next(joined, str), lines))
 
     def undo(self, lines: Iterable[str]) -> list[str]:
-        """Converts lines of tokens to plain text: joins subwords, then applies Moses' detokenisation, which undoes its escapes.
-
-        Letters stay lower-case. Text that was never tokenised stays almost unchanged; with byte-level pieces it stays unchanged, but for
-        line breaks.
+        """Converts lines of tokens to plain text: joins subwords and, where text was tokenised, applies Moses' detokenisation, which undoes
+        its escapes. Letters stay lower-case.
         """
         words = self.join(lines)
-        if not self.spaced:
-            return list(map(without_inner_spaces, words))
-        if self._of_bytes and not self.tokenize:
+        if MOSES not in self.undone:
             return words
-        return list(map(_moses_detokenizer(code(self.language)), words))
+        return list(map(moses.detokenizer(code(self.language)) if self.spaced else without_inner_spaces, words))
 
     @property
     def lacks_moses_rules(self) -> bool:
@@ -118,30 +128,44 @@ class Preprocessing:
         return self.tokenize and self.spaced and not has_own_rules(self.language)
 
     @property
-    def _of_bytes(self) -> bool:
-        return self.codes is not None and self.bpe_kind == "byte-level"
+    def loses_text(self) -> bool:
+        """Whether `undo` may give another text than that of which `apply` made the tokens, besides its case."""
+        return self.tokenize or (self.codes is not None and self.bpe_kind == BPE_KINDS[0])
+
+    @property
+    def undone(self) -> list[str]:
+        """The names of what `undo` reverses: one of `INVERSES`, `moses`, both or neither."""
+        return self.inverse.split(",") if self.inverse else self._reversed
+
+    @property
+    def _reversed(self) -> list[str]:
+        if self.bpe_kind == METASPACE:
+            return ["sentencepiece"]
+        split = [BPE_KINDS[0] if self.codes is None else self.bpe_kind] if self.codes or self.tokenize else []
+        return [*split, MOSES] if self.tokenize else split
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, ready for JSON; without `spaced` if it has its default, as earlier versions wrote them."""
+        """Returns the fields, ready for JSON; without `spaced` and `inverse` where they have the values that an absent field stands for."""
         fields = asdict(self)
-        if self.spaced:
-            del fields["spaced"]
-        return fields
+        absent = {"spaced": True, "inverse": _inverse_before(fields)}
+        return {name: value for name, value in fields.items() if name not in absent or absent[name] != value}
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> Preprocessing:
-        """Builds the object from the result of `to_dict`; the last five fields may be missing and then take their defaults.
+        """Builds the object from the result of `to_dict`; the last six fields may be missing, as earlier versions did not have them.
 
         Raises: UserError if any other field is missing, or if a field is unknown or has the wrong type.
         """
         types: dict[str, Any] = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
         types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool, "spaced": bool}
+        types["inverse"] = str
         later: dict[str, Any] = {
             "normalize": True,
             "split_hyphens": False,
             "bpe_kind": BPE_KINDS[0],
             "pairs": False,
             "spaced": True,
+            "inverse": _inverse_before(fields),
         }
         fields = later | fields
         if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
@@ -155,13 +179,23 @@ def _single_spaces(line: str) -> str:
     return " ".join(line.split())
 
 
-def _joined_bytes(pieces: str) -> str:
-    return _LINE_BREAK.sub(" ", byte_level.join(pieces))
+def _inverse_before(fields: dict[str, Any]) -> str:
+    """The `inverse` where the field is absent: earlier versions joined and detokenised text of which they knew no step."""
+    knows = fields.get("tokenize") or fields.get("codes") is not None or fields.get("bpe_kind") == METASPACE
+    return "" if knows else f"{BPE_KINDS[0]},{MOSES}"
 
 
 def join_bpe(line: str) -> str:
     """Joins the subwords of a line into words: removes every `@@ `, and a `@@` at the end of the line."""
     return (line + " ").replace(BPE_MARK + " ", "").removesuffix(" ")
+
+
+INVERSES: dict[str, Callable[[str], str]] = {
+    BPE_KINDS[0]: join_bpe,
+    "byte-level": byte_level.join,
+    "sentencepiece": metaspace.join,
+}
+_INVERSE = re.compile(rf"none|{MOSES}|({'|'.join(INVERSES)})(,{MOSES})?")
 
 
 def learn_bpe(lines: Iterable[str], merges: int) -> str:
@@ -183,12 +217,12 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 
 def check_codes(codes: str, name: str = "the BPE codes", kind: str = BPE_KINDS[0]) -> None:
-    """Checks that `codes` is a codes file that subword-nmt can read or, if `kind` is "byte-level", a merges.txt of bytes.
+    """Checks that `codes` is a codes file that subword-nmt can read or, if `kind` is another, a file of merges.
 
     Raises: UserError that names the first wrong line.
     """
-    if kind == "byte-level":
-        byte_level.check_merges(codes, name)
+    if kind != BPE_KINDS[0]:
+        byte_level.check_merges(codes, name, bytes_only=kind == "byte-level")
         return
     lines = codes.rstrip("\n").split("\n")
     first = 0
@@ -216,32 +250,20 @@ def _bpe(codes: str) -> Callable[[str], str]:
     def segment(line: str) -> str:
         if len(bpe.cache) > _CACHED_WORDS:
             bpe.cache.clear()
-        return bpe.segment(line)
+        if BPE_MARK not in line:
+            return bpe.segment(line)
+        words = map(
+            bpe.segment, line.split(" ")
+        )  # a mark at the end of a word is text, so that another mark goes before its end
+        return " ".join(
+            f"{word[:-1]}{BPE_MARK} {word[-1]}" if word.endswith(BPE_MARK) else word for word in words if word
+        )
 
     return segment
 
 
-@lru_cache(maxsize=8)
-def _moses_tokenizer(language: str, normalize: bool, split_hyphens: bool) -> Callable[[str], str]:
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    normalizer, tokenizer = MosesPunctNormalizer(language, perl_parity=True), MosesTokenizer(language)
-
-    def tokenize(line: str) -> str:
-        line = _MANY_DOTS.sub("." * _MOST_DOTS, line)
-        if normalize:
-            # Moses' script sees the line end; it needs it to exchange a quotation mark at the end with a full stop.
-            line = printable(normalizer.normalize(line + "\n"))
-        line = tokenizer.tokenize(line, aggressive_dash_splits=split_hyphens, return_str=True, escape=True).strip(" ")
-        # Moses' script separates the full stop from the last word even if that is an abbreviation; sacremoses does not.
-        return line[:-1] + " ." if _LAST_WORD_WITH_STOP.search(line) else line
-
-    return tokenize
-
-
-@lru_cache(maxsize=8)
-def _moses_detokenizer(language: str) -> Callable[[str], str]:
-    from sacremoses import MosesDetokenizer
-
-    detokenizer = MosesDetokenizer(language)
-    return lambda line: detokenizer.detokenize(line.split(" "), return_str=True, unescape=True)
+_SPLITTERS: dict[str, Callable[[str], Callable[[str], str]]] = {
+    BPE_KINDS[0]: _bpe,
+    "byte-level": byte_level.splitter,
+    METASPACE: metaspace.splitter,
+}

@@ -19,6 +19,9 @@ from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+# As in SentencePiece: the tokens of bytes, and the letter that stands for a space.
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+SPACE = "▁"
 
 
 def split_tokens(line: str) -> list[str]:
@@ -60,8 +63,9 @@ class Vocabulary:
             )
 
     @staticmethod
-    def build(lines: Iterable[str], min_count: int = 1) -> Vocabulary:
-        """Builds the vocabulary of tokenised `lines` from every token that occurs at least `min_count` times.
+    def build(lines: Iterable[str], min_count: int = 1, always: Iterable[str] = ()) -> Vocabulary:
+        """Builds the vocabulary of tokenised `lines` from every token that occurs at least `min_count` times, and those
+        of `always`.
 
         Tokens are sorted by falling count, and equal counts by code points, as in fairseq's `Dictionary.finalize`. Special tokens
         that the text itself contains are not counted.
@@ -69,10 +73,10 @@ class Vocabulary:
         counter: Counter[str] = Counter()
         for line in lines:
             counter.update(split_tokens(line))
-        return Vocabulary.of_counts(counter, min_count)
+        return Vocabulary.of_counts(counter, min_count, always)
 
     @staticmethod
-    def of_counts(counts: Mapping[str, int], min_count: int = 1) -> Vocabulary:
+    def of_counts(counts: Mapping[str, int], min_count: int = 1, always: Iterable[str] = ()) -> Vocabulary:
         """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
         counter = {token: count for token, count in counts.items() if token not in SPECIALS}
         kept = sorted(((token, count) for token, count in counter.items() if count >= min_count), key=_rank)
@@ -82,17 +86,25 @@ class Vocabulary:
             )
         if not kept:
             raise UserError(f"no token occurs at least min_count={min_count} times; lower min_count or give more text")
+        known = {token for token, _ in kept}
+        kept += [(token, counter.get(token, 0)) for token in always if token not in known]
         tokens, numbers = zip(*kept, strict=True)
         return Vocabulary(SPECIALS + tokens, (0,) * len(SPECIALS) + numbers)
 
     def encode(self, line: str) -> Int32[np.ndarray, " length"]:
         """Returns the ids of a tokenised line, with eos at the end.
 
-        A token that is not in the vocabulary becomes unk. A special token that the text itself contains becomes unk too, so that
-        text can neither end a sentence nor look like padding.
+        A token that is not in the vocabulary becomes unk or, if the vocabulary has tokens of bytes, its characters, and the bytes of those
+        that are not in it either. A special token that the text itself contains becomes unk too, so that text can neither end a sentence
+        nor look like padding.
         """
-        ids = self._text_ids
-        return np.array([ids.get(token, UNK) for token in split_tokens(line)] + [EOS], dtype=np.int32)
+        ids, found = self._text_ids, list[int]()
+        for token in split_tokens(line):
+            if token in ids:
+                found.append(ids[token])
+            else:
+                found += self._spelled(token) if self.has_bytes else [UNK]
+        return np.array([*found, EOS], dtype=np.int32)
 
     def encode_texts(self, line: str) -> Int32[np.ndarray, " length"]:
         """Returns the ids of one tokenised text, or of two texts separated by a tab, as RoBERTa does.
@@ -155,6 +167,19 @@ class Vocabulary:
             tokens.append(token)
             counts.append(count)
         return Vocabulary(tuple(tokens), tuple(counts))
+
+    @cached_property
+    def has_bytes(self) -> bool:
+        """Whether every byte has a token, so that every text has ids."""
+        return self._text_ids.keys() >= set(BYTES)
+
+    def _spelled(self, token: str) -> list[int]:
+        ids = self._text_ids
+        found = (
+            [letter] if letter in ids else [BYTES[byte] for byte in letter.replace(SPACE, " ").encode()]
+            for letter in token
+        )
+        return [ids[each] for tokens in found for each in tokens]
 
     @cached_property
     def _ids(self) -> dict[str, int]:

@@ -97,7 +97,7 @@ class LabelledReader(ParallelReader):
     def vocabularies(self, config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
         texts = self.preprocessing(config, None)[0].texts(train[0])
         labels = label_set(config).labels or labels_of(train[1], column_names(config.columns)[-1].isdecimal())
-        return self.given_vocabulary(config) or Vocabulary.build(texts, config.min_count), Vocabulary(SPECIALS + labels)
+        return self.given_vocabulary(config) or self.built(config, texts), Vocabulary(SPECIALS + labels)
 
     def check_vocabularies(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
         known = " ".join(label_set(config).labels)

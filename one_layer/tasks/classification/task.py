@@ -59,7 +59,7 @@ class Classification(Task):
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
         if saved is None:
             return corpora.load(data, reader=_READER)
-        return corpora.load(data, saved.vocabularies, saved.codes, reader=_READER)
+        return corpora.load(data, saved.vocabularies, saved.codes, reader=_READER, steps=saved.steps)
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
@@ -83,7 +83,7 @@ class Classification(Task):
         return corpora.load(data, codes=source.assets.codes, reader=LabelledReader(text))
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER)
+        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER, steps=saved.steps)
 
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]

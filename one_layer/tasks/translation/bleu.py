@@ -6,8 +6,9 @@
 | compound-split | the same, split at hyphens inside words | tensor2tensor's get_ende_bleu, for WMT14 en-de |
 | sacreBLEU | plain detokenised text, the tokens that its signature names | Post 2018 (arXiv 1804.08771), with its signature |
 
-In a language without spaces between words, each character is a token of tokenised BLEU, and sacreBLEU has another tokenizer than
-mteval-v13a's (see `one_layer.data.text.languages`).
+Where the model's pieces hold their spaces (`one_layer.data.text.metaspace`), its text has no tokens, and tokenised BLEU takes those of
+mteval-v13a. In a language without spaces between words, each character is a token of tokenised BLEU, and sacreBLEU has another tokenizer
+than mteval-v13a's (see `one_layer.data.text.languages`).
 
 Each is a score of the whole corpus, from 0 to 100, with one reference for each hypothesis. All are case-sensitive; only sacreBLEU can
 ignore case, and its signature then says so.
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from one_layer.data.text.languages import characters
-from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.preprocess import METASPACE, Preprocessing
 from one_layer.system.errors import UserError
 
 UNMEASURED = (
@@ -83,8 +84,19 @@ def describe_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> 
 
 
 def bleu_tokens(target: Preprocessing, lines: Sequence[str]) -> list[str]:
-    """The lines as tokens separated by spaces: as they are, or their characters if the language has no spaces between words."""
-    return list(lines) if target.spaced else list(map(characters, lines))
+    """The lines as tokens separated by spaces: as they are, cut by sacreBLEU if they are text whose pieces hold their spaces, or their
+    characters if the language has no spaces between words.
+    """
+    if not target.spaced:
+        return list(map(characters, lines))
+    return list(map(sacrebleu_metric("13a").tokenizer, lines)) if target.bpe_kind == METASPACE else list(lines)
+
+
+def describe_tokens(target: Preprocessing) -> str:
+    """A phrase for people about the tokens of `bleu_tokens`; empty where they are those of the text."""
+    if not target.spaced:
+        return ", where each character is a token"
+    return ", with the tokens of sacreBLEU's 13a" if target.bpe_kind == METASPACE else ""
 
 
 def split_compounds(line: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -36,7 +37,7 @@ class TranslationModel(TrainedModel):
         lines = self.given(lines)
         prepared = self.assets.source_preprocessing.apply(lines)
         blank_stays = [text if line.strip() else "" for line, text in zip(lines, prepared, strict=True)]
-        return self.assets.target_preprocessing.undo(self.lines_of_tokens(blank_stays))
+        return list(map(_one_line, self.assets.target_preprocessing.undo(self.lines_of_tokens(blank_stays))))
 
     def lines_of_tokens(self, lines: list[str]) -> list[str]:
         """The same from tokens to tokens: the lines are prepared as the model's training text was, and so are their translations.
@@ -55,7 +56,7 @@ class TranslationModel(TrainedModel):
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
         hypotheses = self._generator(self.prepared, split.sentences, title)
         subwords = self._subwords(hypotheses)
-        plain = target.undo(subwords)
+        plain = list(map(_one_line, target.undo(subwords)))
         scores = bleu_scores(target, subwords, split, self.settings.tokenize)
         scores["tokens"] = sum(len(h.tokens) for h in hypotheses)
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
@@ -67,7 +68,7 @@ class TranslationModel(TrainedModel):
             log.info("  source      %.500s", shown[place])
             log.info("  reference   %.500s", split.reference_detokenized[place])
             log.info("  translation %.500s", plain[place])
-        return scores, {"plain": plain, "tokenized": target.join(subwords)}
+        return scores, {"plain": plain, "tokenized": list(map(_one_line, target.join(subwords)))}
 
     @cached_property
     def _generator(self) -> Generator:
@@ -75,6 +76,11 @@ class TranslationModel(TrainedModel):
 
     def _subwords(self, hypotheses: list[Hypothesis]) -> list[str]:
         return [self.assets.target_vocabulary.decode(hypothesis.tokens) for hypothesis in hypotheses]
+
+
+def _one_line(text: str) -> str:
+    """A text without line ends, which pieces of bytes may spell: each source line has one line of translation."""
+    return re.sub(r"\r\n|[\r\n]", " ", text)
 
 
 def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokenize: str = "") -> dict[str, Any]:
@@ -92,7 +98,7 @@ def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokeni
         details = bleu.describe_tokenized(lines, references)
         scores |= {
             "bleu_tokenized": bleu.bleu_tokenized(lines, references),
-            "details_tokenized": details + ("" if target.spaced else ", where each character is a token"),
+            "details_tokenized": details + bleu.describe_tokens(target),
         }
         if code(target.language) == "de":
             scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)

@@ -54,10 +54,10 @@ class Translation(Task):
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
         if saved is None:
             return corpora.load(data)
-        return corpora.load(data, saved.vocabularies, saved.codes)
+        return corpora.load(data, saved.vocabularies, saved.codes, steps=saved.steps)
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted)
+        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, steps=saved.steps)
 
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]

@@ -150,7 +150,7 @@ def test_json_round_trip() -> None:
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_published_iwslt14_bpe_and_detokenised_text(shared: Path, language: str) -> None:
     data = shared / "data/iwslt14"
-    steps = Preprocessing(language, codes="\n".join(read_lines(data / "bpe10k.codes")))
+    steps = Preprocessing(language, tokenize=True, codes="\n".join(read_lines(data / "bpe10k.codes")))
     tokens, subwords, plain = (read_lines(data / f"test.{kind}.{language}") for kind in ("tok", "bpe10k", "detok"))
     assert steps.subwords(tokens) == subwords
     assert [join_bpe(line) for line in subwords] == tokens
