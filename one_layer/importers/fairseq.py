@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Float32, Shaped
 
+from one_layer.layers.groups import has_layer_axis
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
@@ -44,7 +45,6 @@ _TABLES = {
     "shared_embedding": ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"),
 }
 _LEAVES = {"kernel": "weight", "scale": "weight", "scores": "scores", "bias": "bias"}
-_MATRICES = ("kernel", "scores")
 # Entries that were not learned: the version of the format, and the sinusoidal positions that older versions stored.
 _BOOKKEEPING = re.compile(r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights))")
 
@@ -126,7 +126,7 @@ class _Leaf:
 
     @property
     def transposed(self) -> bool:
-        return self.path[-1] in _MATRICES and self.path[1] not in _TABLES
+        return self.path[-1] in ("kernel", "scores") and self.path[1] not in _TABLES
 
     @property
     def there(self) -> tuple[int, ...]:
@@ -148,7 +148,7 @@ class _Leaf:
 def _leaves(found: Mapping[Path, tuple[int, ...]], config: ModelConfig) -> Iterator[_Leaf]:
     """Yields a leaf for each path and its shape."""
     for path, shape in found.items():
-        layered = len(shape) > (2 if path[-1] in _MATRICES else 1)  # a leaf that the layers share has no layer axis
+        layered = has_layer_axis(path[-1], shape)
         names = _names(path, config)
         yield _Leaf(path, shape, [(name,) for name in names] if layered else [tuple(names)], layered)
 

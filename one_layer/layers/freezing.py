@@ -32,6 +32,16 @@ def words(path: Path, number: int | None = None) -> frozenset[str]:
     return frozenset(found)
 
 
+def names(key: str) -> list[str]:
+    """The names in the value of `optim.train_only` or `optim.freeze`."""
+    return [name.strip() for name in key.split(",") if name.strip()]
+
+
+def means(name: str, words: Iterable[str]) -> bool:
+    """Whether a name means the array with these words."""
+    return set(name.split(".")) <= set(words)
+
+
 @dataclass(frozen=True)
 class Freezing:
     """Only the parts in `train_only` are trained, or all if it is empty, without those in `freeze`: names separated by commas."""
@@ -41,19 +51,10 @@ class Freezing:
 
     def trains(self, words: Iterable[str]) -> bool:
         """Whether an array with these words is trained."""
-        only, frozen = _names(self.train_only), _names(self.freeze)
-        return (not only or any(name <= set(words) for name in only)) and not any(name <= set(words) for name in frozen)
+        only, frozen = (any(means(name, words) for name in names(key)) for key in (self.train_only, self.freeze))
+        return (only or not names(self.train_only)) and not frozen
 
     @property
     def by_layer(self) -> bool:
         """Whether the layers of a stack may differ in what is trained."""
-        return any(word.isdecimal() for name in self.names for word in name.split("."))
-
-    @property
-    def names(self) -> list[str]:
-        """All names."""
-        return [name.strip() for key in (self.train_only, self.freeze) for name in key.split(",") if name.strip()]
-
-
-def _names(key: str) -> list[set[str]]:
-    return [set(name.strip().split(".")) for name in key.split(",") if name.strip()]
+        return any(word.isdecimal() for name in names(f"{self.train_only},{self.freeze}") for word in name.split("."))

@@ -95,11 +95,11 @@ def one_each(params: Any, length: int) -> Any:
     """`params` with the shared leaves repeated for every layer; the gradient of a shared leaf is the sum over the layers."""
 
     def repeat(path: tuple[Any, ...], leaf: Array) -> Array:
-        return jnp.broadcast_to(leaf, (length, *leaf.shape)) if is_shared(path[-1].key, leaf) else leaf
+        return leaf if has_layer_axis(path[-1].key, leaf.shape) else jnp.broadcast_to(leaf, (length, *leaf.shape))
 
     return jax.tree_util.tree_map_with_path(repeat, params)
 
 
-def is_shared(name: str, leaf: Array) -> bool:
-    """Whether an array in `params` of a group, with the last word `name` of its path, belongs to all layers: it has no layer axis."""
-    return leaf.ndim == (2 if name in ("scores", "kernel") else 1)
+def has_layer_axis(name: str, shape: tuple[int, ...]) -> bool:
+    """Whether an array of a group has a layer axis; else it belongs to all layers. `name` is the last word of its path."""
+    return len(shape) > (2 if name in ("scores", "kernel") else 1)

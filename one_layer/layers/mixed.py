@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from one_layer.layers.backskipping import observed, proposed
 from one_layer.layers.blocks import Layer
 from one_layer.layers.freezing import words
-from one_layer.layers.groups import Group, StackSettings, group_variables, is_shared
+from one_layer.layers.groups import Group, StackSettings, group_variables, has_layer_axis
 from one_layer.layers.pattern import segments
 
 Variables = dict[str, Any]
@@ -148,7 +148,7 @@ def _frozen(settings: StackSettings, number: int, letter: str, variables: Variab
 
     def trained(path: Path, leaf: Array) -> bool:
         last = "scores" if path[0] == "materialized" else path[-1]
-        shared = group.shared_params and path[0] == "params" and is_shared(last, leaf)
+        shared = group.shared_params and path[0] == "params" and not has_layer_axis(last, leaf.shape)
         return settings.freezing.trains(
             words((settings.name, group.name, *path[1:-1], last), None if shared else number)
         )

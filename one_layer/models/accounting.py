@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from one_layer.layers.freezing import STACKS
 from one_layer.models.config import ModelConfig
 from one_layer.models.trained import count_trained
 from one_layer.models.weights import shapes
@@ -185,7 +186,7 @@ def _dense(config: ModelConfig) -> ModelConfig:
         *("block", "norm_position", "embedding_norm"),
     )
     shape: dict[str, Any] = {name: getattr(config, name) for name in names}
-    shape |= {f"{stack}_layers": config.depth(stack) for stack in ("encoder", "decoder")}
+    shape |= {f"{stack}_layers": config.depth(stack) for stack in STACKS}
     if config.positions == "learned":
         shape |= {"positions": config.positions, "max_positions": config.max_positions}
     return ModelConfig(**shape, weights="dense", family=config.family)

@@ -11,14 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from one_layer.layers.freezing import STACKS
+from one_layer.layers.groups import has_layer_axis
 from one_layer.layers.pattern import left_out
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import group_numbers
 from one_layer.system.errors import UserError
 
 Variables = dict[str, Any]
-
-STACKS = ("encoder", "decoder")
 
 
 def pruned(config: ModelConfig, variables: Variables, **layers: Any) -> tuple[ModelConfig, Variables]:
@@ -70,7 +70,6 @@ def _of_layers(tree: Variables, places: list[int]) -> Variables:
     """The leaves of these layers. A leaf without a layer axis belongs to all layers."""
 
     def chosen(path: tuple[Any, ...], leaf: Any) -> Any:
-        axes = 2 if path[-1].key in ("scores", "kernel") else 1  # of one layer
-        return leaf[np.array(places)] if leaf.ndim > axes else leaf
+        return leaf[np.array(places)] if has_layer_axis(path[-1].key, leaf.shape) else leaf
 
     return jax.tree_util.tree_map_with_path(chosen, tree)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from one_layer.layers.freezing import STACKS, WORDS, words
+from one_layer.layers.freezing import STACKS, WORDS, means, names, words
+from one_layer.layers.groups import has_layer_axis
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
 from one_layer.system.errors import UserError
@@ -126,8 +127,7 @@ def _of_rows(shape: Shape, places: list[int] | None) -> Shape:
 
 def _numbers(config: ModelConfig, path: Path, shape: Shape) -> list[int] | list[None]:
     """The numbers, from 1, of the layers that an array holds; [None] if it belongs to no single layer."""
-    axes = 2 if path[-1] in ("scores", "kernel") else 1  # of one layer
-    if path[0] not in STACKS or len(shape) == axes:
+    if path[0] not in STACKS or not has_layer_axis(path[-1], shape):
         return [None]
     letter = next(group.letter for group in config.stack(path[0]).groups if group.name == path[1])
     return [place for place, each in enumerate(config.strings[path[0]], 1) if each == letter]
@@ -136,10 +136,10 @@ def _numbers(config: ModelConfig, path: Path, shape: Shape) -> list[int] | list[
 def _check_names(config: ModelConfig, every: dict[Path, Shape]) -> None:
     known = {words(path, number) for path, shape in every.items() for number in _numbers(config, path, shape)}
     for key in ("train_only", "freeze"):
-        for name in getattr(config, key).split(","):
-            if name.strip() and not any(set(name.strip().split(".")) <= each for each in known):
+        for name in names(getattr(config, key)):
+            if not any(means(name, each) for each in known):
                 raise UserError(
-                    f"optim.{key} is {getattr(config, key)!r:.200}, but no trained part of this model is {name.strip()!r:.60}; known are "
+                    f"optim.{key} is {getattr(config, key)!r:.200}, but no trained part of this model is {name!r:.60}; known are "
                     f"{_describe(known)}"
                 )
 

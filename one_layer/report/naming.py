@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from one_layer.layers.freezing import STACKS, Freezing
+from one_layer.layers.freezing import STACKS, Freezing, words
 from one_layer.layers.pattern import expand
 
 Config = dict[str, Any]
@@ -51,18 +51,18 @@ def _untrained_masks(config: Config) -> str:
     if config.get("model.weights") == "dense":
         return ""
     freezing = Freezing(*(str(config.get(f"optim.{key}") or "") for key in ("train_only", "freeze")))
-    trained = [freezing.trains(words) and not config.get("optim.freeze_scores") for words in _masks(config)]
+    trained = [freezing.trains(mask) and not config.get("optim.freeze_scores") for mask in _masks(config)]
     kind = "frozen masks" if config.get("train.init_from") else "random masks"
     return "" if all(trained) else f"some {kind}" if any(trained) else kind
 
 
-def _masks(config: Config) -> list[set[str]]:
+def _masks(config: Config) -> list[frozenset[str]]:
     """The words of each mask (`one_layer.layers.freezing`)."""
-    found = [{"all", "masks", "embeddings"}] * (config.get("model.embedding") in (None, "masked"))
+    found = [words(("embedding", "scores"))] * (config.get("model.embedding") in (None, "masked"))
     for stack in STACKS:
         string = expand(f"{stack}_layers", config.get(f"model.{stack}_layers") or 0, "S")
-        numbers = [str(number) for number, letter in enumerate(string, 1) if letter.upper() == "S"]
-        found += [{"all", "masks", stack, number, part} for number in numbers for part in ("attention", "ffn")]
+        numbers = [number for number, letter in enumerate(string, 1) if letter.upper() == "S"]
+        found += [words((stack, part, "scores"), number) for number in numbers for part in ("attention", "ffn")]
     return found
 
 

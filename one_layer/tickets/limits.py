@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 
 from one_layer.initializers import ORTHOGONAL, Recipe
+from one_layer.layers.freezing import STACKS
 from one_layer.system.errors import UserError
 from one_layer.tickets.settings import Settings
 
@@ -34,7 +35,7 @@ def check_drawing(recipes: Iterable[Recipe]) -> None:
 def check_work(settings: Settings) -> None:
     """Raises: UserError, which names the setting that is too large."""
     config, evaluation, task = settings.config, settings.evaluation, settings.task
-    sizes = {f"{stack}_layers": (config.depth(stack), _MOST_LAYERS) for stack in ("encoder", "decoder")}
+    sizes = {f"{stack}_layers": (config.depth(stack), _MOST_LAYERS) for stack in STACKS}
     sizes |= {f"{side}_vocab": (getattr(config, f"{side}_vocab"), _MOST_TYPES) for side in ("source", "target")}
     for name, (value, most) in sizes.items():
         if value > most:
