@@ -61,7 +61,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
         )
     options = read_options(source / "config.json")
     vocabulary, state = read_vocabulary_json(source / "vocab.json"), roberta_state(source)
-    _check_sizes(source, options, vocabulary, state)
+    vocabulary = _named_rows(source, options, vocabulary, state)
     run = _run(source, options, state, overrides)
     assets = _assets(run, source, vocabulary)
     variables, report = convert(state, run.model_config(*map(len, assets.vocabularies)), run.seed)
@@ -95,17 +95,24 @@ def export_run(workdir: Path, checkpoint: str, target: Path) -> None:
     log.info("%s holds the model of update %d of %s", target, restored.step, workdir)
 
 
-def _check_sizes(source: Path, options: Options, vocabulary: Vocabulary, state: StateDict) -> None:
-    """Raises: UserError if tokenizer, weights and config.json have different sizes, or if a masked language model has no mask."""
+def _named_rows(source: Path, options: Options, vocabulary: Vocabulary, state: StateDict) -> Vocabulary:
+    """The vocabulary with a name for every row of the word embeddings. Programs pad these tables, so that they have more rows than tokens.
+
+    Raises: UserError if tokenizer, weights and config.json do not fit together, or if a masked language model has no mask.
+    """
     table = next((array for name, array in state.items() if name.endswith("embeddings.word_embeddings.weight")), None)
     rows = len(table) if table is not None and table.ndim else 0
-    if not len(vocabulary) == rows == options.vocabulary:
+    if not len(vocabulary) <= rows == options.vocabulary:
         raise UserError(
             f"in {source}, vocab.json has {len(vocabulary):,} tokens, the word embeddings of model.safetensors have {rows:,} rows, and "
             f"vocab_size of config.json is {options.vocabulary:,}; give the tokenizer and the weights of one model"
         )
     if options.task == "masked_lm" and MASK not in vocabulary.tokens:
         raise UserError(f"{source / 'vocab.json'} has no token {MASK}, which masked language models need")
+    if len(vocabulary) == rows:
+        return vocabulary
+    log.info("%d rows of the word embeddings have no token in vocab.json: no text has them", rows - len(vocabulary))
+    return Vocabulary((*vocabulary.tokens, *(f"<row:{number}>" for number in range(len(vocabulary), rows))))
 
 
 def _run(source: Path, options: Options, state: StateDict, overrides: dict[str, Any]) -> RunConfig:

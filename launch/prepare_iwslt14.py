@@ -34,6 +34,7 @@ from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
@@ -172,10 +173,12 @@ def main(arguments: list[str] | None = None) -> None:
             f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
         )
     refuse_finished(given.out)
-    archive = given.archive or fetch(ARCHIVE, given.out, given.download)
-    if not archive.is_file():
-        raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
-    prepare(archive, given.out, given.merges, dict(zip(PUBLISHED, map(int, numbers), strict=False)), given.processes)
+    with locked(given.out, "prepares a corpus in it"):
+        archive = given.archive or fetch(ARCHIVE, given.out, given.download)
+        if not archive.is_file():
+            raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
+        expected = dict(zip(PUBLISHED, map(int, numbers), strict=False))
+        prepare(archive, given.out, given.merges, expected, given.processes)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_lines, stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
+from one_layer.runs.lock import locked
 from one_layer.runs.paths import read_object
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -259,12 +260,14 @@ def main(arguments: list[str] | None = None) -> None:
     if given.tfds:
         if given.archives or given.download:
             raise UserError("--tfds uses no archives; leave out --archives and --download, or leave out --tfds")
-        prepare_tfds(given.tfds, given.data_dir, given.out, given.merges, given.processes)
+        with locked(given.out, "prepares a corpus in it"):
+            prepare_tfds(given.tfds, given.data_dir, given.out, given.merges, given.processes)
         return
     if given.data_dir:
         raise UserError(f"--data_dir={given.data_dir} is only used with --tfds; add --tfds, or give --archives instead")
     training = sources(given.news_commentary)
-    prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download, given.processes)
+    with locked(given.out, "prepares a corpus in it"):
+        prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download, given.processes)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def _lock_file(folder: Path, doing: str) -> TextIO:
             holder = file.read().strip() or "another process"
             file.close()
             raise UserError(
-                f"{folder} is in use: {holder} {doing}; wait for it, stop it, or give another --workdir"
+                f"{folder} is in use: {holder} {doing}; wait for it, stop it, or give another folder"
             ) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):

@@ -32,7 +32,9 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
     Raises: UserError for an unknown key (it suggests the nearest known one), and for a value of another type or out of range.
     """
     hints = get_type_hints(kind)
-    values = {name: _at_home(value) for name, value in values.items() if name in hints or name not in ignored}
+    values = {
+        name: _meant(value, hints.get(name)) for name, value in values.items() if name in hints or name not in ignored
+    }
     refuse_unknown(f"{section}.", values, set(hints))
     for name, value in values.items():
         if not fits(value, hints[name]):
@@ -46,10 +48,14 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
     return kind(**values)
 
 
-def _at_home(value: Any) -> Any:
-    """A value with `~/` at its start replaced (see `at_home`); of a tuple, each of its texts."""
+def _meant(value: Any, hint: Any) -> Any:
+    """A value with `~/` at its start replaced (see `at_home`). Among texts, a whole number is the text of its digits: a test set may be
+    called 2014, which the command line takes for a number.
+    """
     if isinstance(value, tuple):
-        return tuple(map(_at_home, value))
+        return tuple(_meant(each, next(iter(get_args(hint)), None)) for each in value)
+    if hint is str and type(value) is int:
+        return str(value)
     return at_home(value) if isinstance(value, str) else value
 
 

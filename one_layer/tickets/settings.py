@@ -237,9 +237,9 @@ def _described(value: Any) -> str:
 
 
 def _check_names(data: DataConfig) -> None:
-    """Refuses names of text files that lead to another folder. Raises: UserError."""
-    names = [data.train, data.valid, *data.tests, *(f"x.{language}" for language in data.languages)]
-    for name in names:
+    """Refuses names of text files that lead to another folder, alone or in a list with commas. Raises: UserError."""
+    lists = [data.train, data.valid, *data.tests, data.tfds_name, *(f"x.{language}" for language in data.languages)]
+    for name in (name for names in lists for name in (names, *map(str.strip, names.split(",")))):
         if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
             raise UserError(
                 f"its data have the name {name!r:.120}; in a ticket, names of text must not lead to another folder: give files inside "

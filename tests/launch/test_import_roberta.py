@@ -105,6 +105,25 @@ def test_what_is_read_is_written_back(roberta, command, tmp_path):
         import_roberta.main([f"--workdir={tmp_path / 'run'}", f"--export={tmp_path / 'back'}"])
 
 
+def test_a_table_may_have_more_rows_than_the_tokenizer_has_tokens(roberta, command, texts):
+    """Programs pad tables to a multiple of 8 or 64. No text has such rows, and nothing else changes."""
+    line = f"a {MASK} the"
+    text = [f"--config.data.directory={texts}", "--config.data.valid=plain.txt", "--config.data.tests=('plain.txt',)"]
+    padded = dict(tensors())
+    for name in ("roberta.embeddings.word_embeddings.weight", "lm_head.bias"):
+        fill = -1e9 if name == "lm_head.bias" else 0.0
+        padded[name] = np.concatenate([padded[name], np.full((5, *padded[name].shape[1:]), fill, np.float32)])
+    workdir = command(roberta(options={"vocab_size": len(TOKENS) + 5}, state=padded), *text)
+    model = restore_run(workdir)
+    assert len(model.assets.target_vocabulary) == len(TOKENS) + 5
+    assert model.assets.target_vocabulary.tokens[: len(TOKENS)] == TOKENS
+    import_roberta.main([f"--folder={roberta()}", f"--workdir={texts / 'exact'}", *text])
+    exact = restore_run(texts / "exact")
+    ((mine,), (theirs,)) = model.fill([line])[0], exact.fill([line])[0]
+    assert [each.text for each in mine] == [each.text for each in theirs]
+    np.testing.assert_allclose([each.probability for each in mine], [each.probability for each in theirs], rtol=1e-5)
+
+
 def test_a_classifier_has_the_labels_of_its_config(roberta, command, tmp_path):
     labels = {"id2label": {"1": "so so", "0": "good"}}
     workdir = command(roberta({**CLASSIFIER, **labels}, "classifier"))
@@ -231,8 +250,8 @@ def changed(name, array):
             r"vocab_size of config\.json is 99; give the tokenizer and the weights of one model",
         ),
         (
-            {"tokens": TOKENS[:-1]},
-            rf"vocab\.json has {len(TOKENS) - 1} tokens, the word embeddings .* have {len(TOKENS)} rows",
+            {"tokens": (*TOKENS, "more")},
+            rf"vocab\.json has {len(TOKENS) + 1} tokens, the word embeddings .* have {len(TOKENS)} rows",
         ),
         ({"tokens": (*TOKENS[:-1], "<other>")}, r"vocab\.json has no token <mask>, which masked language models need"),
         (

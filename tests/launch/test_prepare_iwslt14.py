@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from launch import prepare_iwslt14 as iwslt14
+from launch import prepare_wmt14 as wmt14
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
+from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
 
 # A talk in WIT3's format: lines of mark-up, a title and a description, then one sentence per line.
@@ -107,6 +109,18 @@ def test_a_finished_folder_is_refused_before_anything_is_written_or_downloaded(t
     with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
         iwslt14.main([f"--out={out}", "--download"])
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+
+
+def test_one_preparation_works_in_a_folder_at_a_time(tmp_path: Path) -> None:
+    """Two would remove each other's unfinished files."""
+    with locked(tmp_path / "out", "prepares a corpus in it"):
+        with pytest.raises(UserError, match=r"out is in use: process \d+ on .* prepares a corpus in it; wait for it"):
+            prepared(tmp_path, published())
+        for options in ([], ["--tfds", f"--data_dir={tmp_path}"]):
+            with pytest.raises(UserError, match=r"out is in use"):
+                wmt14.main([f"--out={tmp_path / 'out'}", *options])
+    prepared(tmp_path, published())
+    assert not (tmp_path / "out" / ".lock").exists()
 
 
 def test_filtered_pairs_are_left_out_and_counted(tmp_path: Path) -> None:

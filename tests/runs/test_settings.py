@@ -330,3 +330,12 @@ def test_one_table_for_both_languages_needs_one_vocabulary(shared: bool) -> None
             run.model_for((ours, theirs))
     else:
         assert run.model_for((ours, theirs)) == run.model_for((ours, again))
+
+
+@pytest.mark.parametrize("given", [(2014,), ("2014",), [2014], (2014, "valid.x")])
+def test_a_test_set_may_be_called_by_a_number(given: Any) -> None:
+    """The command line takes 2014 for a number; its folder and files have its name."""
+    run = tiny.run({**ELSEWHERE, "data.tests": given})
+    assert run.data.tests == tuple(map(str, given)) and run.raw["data"]["tests"] == run.data.tests
+    with pytest.raises(UserError, match=r"data.tests is \(1e\+99,\); it takes"):
+        tiny.run({**ELSEWHERE, "data.tests": (1e99,)})

@@ -236,11 +236,11 @@ def test_a_step_may_be_a_large_number_and_no_metadata_may_be_missing():
             read_settings(metadata)
 
 
-@pytest.mark.parametrize("name", ["/x", "a\\b", "a\0b", "..", "x/../y"])
-@pytest.mark.parametrize("key", ["train", "valid", "tests", "source_language", "target_language"])
+@pytest.mark.parametrize("name", ["/x", "a\\b", "a\0b", "..", "x/../y", "a,/etc/hostname", "a, ../b,c", "~/x"])
+@pytest.mark.parametrize("key", ["tfds_name", "train", "valid", "tests", "source_language", "target_language"])
 def test_text_lies_in_its_folder(key, name):
     value = [name] if key == "tests" else "/" + name if key.endswith("language") else name
-    if key.endswith("language") and name == "/x":
+    if key.endswith("language") and ".." not in name and "/" in name:
         value = "/../x"
     with pytest.raises(UserError, match=r"names of text must not lead to another folder|without the character NUL"):
         read_settings(changed(data={key: value}))

@@ -20,8 +20,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+from sacrebleu.utils import SACREBLEU_DIR
 
 from one_layer.data.text.languages import characters
 from one_layer.data.text.preprocess import METASPACE, Preprocessing
@@ -111,6 +114,19 @@ def split_compounds(line: str) -> str:
 def _tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScore:
     _check(hypotheses, references)
     return BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references])
+
+
+def refuse_download(tokenize: str) -> None:
+    """Raises: UserError for a tokenizer whose model sacreBLEU would have to download first."""
+    if tokenize not in SPM_MODELS:
+        return
+    model = Path(SACREBLEU_DIR) / "models" / Path(SPM_MODELS[tokenize]["url"]).name
+    if not model.exists():
+        how = f"""python -c "from sacrebleu.metrics import BLEU; BLEU(tokenize='{tokenize}')\""""
+        raise UserError(
+            f"the ticket asks for evaluation.tokenize={tokenize}, for which sacreBLEU downloads a model, and a ticket never starts a "
+            f"download: get it with {how}, or give the ticket's --config and another --config.evaluation.tokenize"
+        )
 
 
 def sacrebleu_metric(tokenize: str, lowercase: bool = False) -> BLEU:

@@ -53,6 +53,8 @@ class TranslationModel(TrainedModel):
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """The BLEU scores, whose names say which form they are, and the hypotheses: `plain` (detokenised) and `tokenized` (BPE joined)."""
+        if self.file_bytes is not None:
+            bleu.refuse_download(self.settings.tokenize)  # before anything is computed
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
         hypotheses = self._generator(self.prepared, split.sentences, title)
         subwords = self._subwords(hypotheses)

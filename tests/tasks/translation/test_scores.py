@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from one_layer.data.corpus import Split
 from one_layer.data.text.preprocess import Preprocessing
+from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
-from one_layer.tasks.translation.model import bleu_scores
+from one_layer.tasks.translation.model import TranslationModel, bleu_scores
+from one_layer.tasks.translation.settings import TOKENIZERS, SearchSettings
 
 TOKENS = ["das Ost-West-Haus ist n@@ eu .", "er sagt &quot; ja &quot; , und dann geht er ."]
 RAW = ["Das Ost-Nord-Haus ist neu.", 'Er sagt "ja", und dann geht er weg.']
@@ -33,6 +37,28 @@ def test_a_text_that_bleu_cannot_measure_has_no_bleu_and_says_so() -> None:
     assert not [name for name in scores if name.startswith("bleu")] and "cannot measure" in scores["details_tokenized"]
     scores = bleu_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=["a, b!", "c"]))
     assert [name for name in scores if name.startswith("bleu")] == ["bleu_sacre"]
+
+
+@pytest.mark.parametrize("tokenize", TOKENIZERS)
+def test_a_ticket_never_starts_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tokenize: str) -> None:
+    """Whatever tokenizer it asks for: one that sacreBLEU would download is refused before anything is computed."""
+    monkeypatch.setattr(bleu, "SACREBLEU_DIR", str(tmp_path))
+    model = TranslationModel.__new__(TranslationModel)
+    monkeypatch.setattr(TranslationModel, "settings", SearchSettings(tokenize=tokenize), raising=False)
+    monkeypatch.setattr(TranslationModel, "assets", None, raising=False)
+    loads = tokenize in ("flores101", "flores200")
+    for file_bytes in (100, None):
+        monkeypatch.setattr(TranslationModel, "file_bytes", file_bytes)
+        refused = pytest.raises(
+            UserError, match=f"evaluation.tokenize={tokenize}, for which sacreBLEU downloads a model"
+        )
+        with refused if loads and file_bytes else pytest.raises(AttributeError):  # the fake model cannot search
+            model.score(Split(), "test")
+    if loads:
+        (tmp_path / "models").mkdir()
+        for name in ("sacrebleu_tokenizer_spm.model", "flores200sacrebleuspm"):
+            (tmp_path / "models" / name).touch()
+        bleu.refuse_download(tokenize)
 
 
 @pytest.mark.parametrize("language", ["de", "deu", "de-AT", "en"])
