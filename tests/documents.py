@@ -109,7 +109,9 @@ def verbs() -> list[str]:
 
 def check_script(words: list[str]) -> None:
     """Raises: AssertionError for a script that is not there, or a word that it does not take."""
-    script, *arguments = words if words[:2] != ["-m", "one_layer"] else ["main.py", *words[2:]]
+    if words[0] == "-m":
+        words = [{"one_layer": "main.py"}.get(words[1], f"{words[1].replace('.', '/')}.py"), *words[2:]]
+    script, *arguments = words
     assert (ROOT / script).is_file(), f"there is no {script}"
     known = declared(ROOT / script)
     overrides = [word for word in arguments if word.startswith(("--config=", "--config."))]

@@ -24,7 +24,7 @@ from tests.documents import (
     tree,
 )
 
-FOLDERS = ("configs", "docs", "launch", "one_layer", "results", "tests")
+FOLDERS = ("configs", "docs", "examples", "launch", "one_layer", "results", "tests")
 
 
 def prose(page: Path) -> str:

@@ -1,0 +1,43 @@
+"""A selection of weights of one's own, trained by the loop of examples/paper.py.
+
+.venv/bin/python -m examples.own_selection
+
+The paper keeps the half of a matrix with the largest scores, wherever they are. Here a mask keeps two of any four neighbours in a row. A
+selection is a class with the method `select`, which makes the entries of a mask from scores, without a gradient. The class that it
+extends passes the gradient of the mask straight through to the scores.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from examples.paper import test, toy, train
+from one_layer.supermask import Supermask
+
+
+class TwoOfFour(Supermask):
+    """Keeps the two entries with the largest magnitudes of any four neighbours in a row."""
+
+    def select(self, scores: jax.Array | np.ndarray) -> jax.Array:
+        fours = jnp.abs(jax.lax.stop_gradient(jnp.asarray(scores))).reshape(-1, 4)
+        larger = fours[:, None, :] > fours[:, :, None]  # [four, entry, other entry]
+        return (larger.sum(axis=-1) < 2).astype(jnp.int8).reshape(scores.shape)
+
+
+def main(updates: int = 400) -> tuple[list[float], float, set[int]]:
+    corpus, config = toy()
+    variables, losses = train(corpus, config, TwoOfFour(), updates)
+    right = test(corpus, config, variables)
+    print(f"{right:.0%} of the test sentences are translated word for word as the reference")
+    product = np.asarray(
+        variables["materialized"]["encoder"]["layers"]["ffn_in"]["kernel"]
+    )  # W ⊙ M, [layers, 128, 256]
+    kept = set(np.count_nonzero(product.reshape(-1, 4), axis=1).tolist())
+    print(f"weights that the first feed-forward projection keeps of any four neighbours: {kept}")
+    return losses, right, kept
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The paper in one file: one random layer that nothing trains, a mask over it for each depth, and a loop that trains the masks.
+
+.venv/bin/python -m examples.paper
+
+It learns to translate the built-in language, from a side that looks like German to one that looks like English, in about a minute.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import optax
+
+from one_layer.data.batches import TrainingBatches
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, load
+from one_layer.layers.matrix import materialize
+from one_layer.models import ModelConfig, build, initialize
+from one_layer.supermask import Supermask
+from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.tasks.translation.generate import Generator
+from one_layer.tasks.translation.settings import SearchSettings
+
+Tree = dict[str, Any]  # arrays by name
+
+
+def toy() -> tuple[Corpus, ModelConfig]:
+    """The built-in language, and a model of two encoder and two decoder layers for it."""
+    corpus = load(DataConfig(toy_train=8000, toy_valid=10, toy_test=100))
+    source_vocab, target_vocab = map(len, corpus.vocabularies)
+    shape = ModelConfig(source_vocab, target_vocab, d_model=128, ffn=256, encoder_layers=2, decoder_layers=2)
+    return corpus, shape.replace(init_scheme="xavier_uniform")
+
+
+def train(corpus: Corpus, config: ModelConfig, mask: Supermask, updates: int) -> tuple[Tree, list[float]]:
+    """Trains the masks of a model. Returns its variables, with the masks applied, and the loss of each update, in nats per token."""
+    network, variables = build(config), initialize(config, seed=1)
+    scores, random = variables["params"], variables["random"]  # the seed gives both, and only the scores will change
+    optimizer = optax.adam(optax.warmup_cosine_decay_schedule(0.0, 4e-3, updates // 8, updates), b2=0.98)
+
+    def masked(scores: Tree) -> Tree:
+        """W ⊙ M in the place of each matrix W. Every depth has a mask M of its own, which keeps the W with the largest scores."""
+        return materialize({"params": scores, "random": random}, mask)
+
+    def loss(scores: Tree, batch: Tree) -> tuple[jax.Array, jax.Array]:
+        logits = network.apply(masked(scores), batch["source"], batch["target_in"])
+        smoothed, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.1)
+        return smoothed / tokens, nll / tokens
+
+    @jax.jit
+    def update(scores: Tree, moments: Any, batch: Tree) -> tuple[Tree, Any, jax.Array]:
+        gradient, nll = jax.grad(loss, has_aux=True)(
+            scores, batch
+        )  # it passes straight through each mask to its scores
+        changes, moments = optimizer.update(gradient, moments)
+        return optax.apply_updates(scores, changes), moments, nll
+
+    train = corpus.train
+    batches = TrainingBatches(train.source, train.target, max_tokens=1024, accumulate=1, buckets=2, seed=1)
+    moments, losses = optimizer.init(scores), []
+    for number in range(updates):
+        batch = {name: array[0] for name, array in batches[number].items()}
+        scores, moments, nll = update(scores, moments, batch)
+        losses.append(float(nll))
+        if (number + 1) % 50 == 0:
+            print(f"update {number + 1}: loss {losses[-1]:.3f}")
+    return jax.jit(masked)(scores), losses
+
+
+def test(corpus: Corpus, config: ModelConfig, variables: Tree) -> float:
+    """Prints three translations of the test set. Returns the share of translations that equal the reference."""
+    split = corpus.tests["test"]
+    found = Generator(config, SearchSettings(beam=1))(variables, split.source)
+    lines = [corpus.target_vocabulary.decode(each.tokens) for each in found]
+    for number in range(3):
+        print(f"{split.source_text[number]} -> {lines[number]} (reference: {split.reference[number]})")
+    return sum(map(str.__eq__, lines, split.reference)) / len(lines)
+
+
+def main(updates: int = 400) -> tuple[list[float], float]:
+    corpus, config = toy()
+    variables, losses = train(corpus, config, Supermask(keep=0.5), updates)
+    right = test(corpus, config, variables)
+    print(f"{right:.0%} of the test sentences are translated word for word as the reference")
+    return losses, right
+
+
+if __name__ == "__main__":
+    main()

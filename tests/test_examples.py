@@ -1,0 +1,42 @@
+"""The files in examples/ run as they stand, and learn something."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from examples import look_at_masks, own_selection, paper
+from tests import ROOT
+
+
+def test_they_are_small():
+    files = list((ROOT / "examples").glob("*.py"))
+    assert len(files) == 3
+    assert all(len(file.read_text("utf-8").splitlines()) <= 100 for file in files)
+
+
+def test_the_masks_of_the_paper_learn():
+    losses, _ = paper.main(updates=40)
+    assert len(losses) == 40 and losses[-1] < 0.85 * losses[0]
+
+
+def test_a_selection_of_one_s_own_is_a_mask_with_a_gradient():
+    scores = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
+    mask, back = jax.vjp(own_selection.TwoOfFour(), scores)
+    four = np.sort(np.abs(scores).reshape(-1, 4), axis=1)
+    np.testing.assert_array_equal(mask.reshape(-1, 4), np.abs(scores).reshape(-1, 4) > four[:, 1:2])
+    np.testing.assert_array_equal(back(jax.numpy.ones(scores.shape))[0], np.sign(scores))
+
+
+@pytest.mark.slow
+def test_translations_become_right():
+    assert paper.main()[1] > 0.3
+    _, right, kept = own_selection.main()
+    assert right > 0.3 and kept == {2}
+
+
+def test_flipped_bits_spoil_the_translation(capsys):
+    found = look_at_masks.main()
+    assert found[0.0][0] == "zwei hunde laufen durch den schnee." and found[0.5] != found[0.0]
+    assert "encoder/ffn/in: " in capsys.readouterr().out
