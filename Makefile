@@ -16,7 +16,7 @@ $(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 # Nearly all the time of the tests is compilation, and these flags halve it. `XLA_FLAGS= make test-all` compiles as users do.
 $(TESTS): export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
-.PHONY: help demo $(TESTS) lint audit format
+.PHONY: help demo $(TESTS) lint docs audit format
 
 help:
 	@echo "make demo    train, score and translate the toy language (into runs/demo)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-all  run all tests"
 	@echo "make coverage  run all tests and say which lines and branches of one_layer/ none of them reaches"
 	@echo "make lint    check style (ruff) and types (mypy)"
+	@echo "make docs    build the pages, with the public API, into site/ (MkDocs); fails if a link in them leads nowhere"
 	@echo "make audit   compare the installed packages with the published vulnerabilities (pip-audit; asks pypi.org)"
 	@echo "make format  format the code (ruff)"
 	@echo
@@ -47,6 +48,17 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# In a virtual environment of its own: the generator reads the sources and needs nothing that they import.
+# Not --quiet, which also keeps strict mode from seeing the warnings.
+docs: .cache/docs/.installed
+	NO_MKDOCS_2_WARNING=1 .cache/docs/bin/mkdocs build --clean
+	@echo "The pages are in site/: open site/index.html"
+
+.cache/docs/.installed: requirements-docs.txt requirements.txt
+	$(PYTHON) -m venv .cache/docs
+	.cache/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	@touch $@
 
 # In a virtual environment of its own, because pip-audit is no part of the program. It needs pypi.org. --strict, because otherwise a
 # package for which no answer came is passed over, and the audit of nothing succeeds.

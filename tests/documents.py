@@ -16,7 +16,10 @@ from ml_collections import ConfigDict, config_flags
 
 from tests import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 PLACEHOLDER = re.compile(r"[A-Z]{3,}|[*{}<>\[\]]|\.\.\.")  # DIR, NAME.py, dict.{language}.txt, dict.*.txt
 SECTIONS = ("model", "data", "optim", "train", "evaluation")
 
@@ -166,13 +169,13 @@ def check_command(words: list[str]) -> None:
     elif program in ("python", ".venv/bin/python"):
         check_script(rest)
     elif program == ".venv/bin/pip":
-        assert rest in (["install", "."], ["install", "tensorboard"]) or (
+        assert rest in (["install", "."], ["install", "tensorboard"], ["install", "pre-commit"]) or (
             rest[:2] == ["install", "-r"] and (ROOT / rest[2]).is_file()
         ), f"{' '.join(words)}: no such requirements"
     elif program.startswith("launch/"):
         check_script(["main.py", *[word for word in rest if word.startswith("--")]])
         assert (ROOT / program).is_file(), f"{program}: no such script"
     else:
-        assert program in ("echo", ".venv/bin/tfds", ".venv/bin/tensorboard"), (
+        assert program in ("echo", ".venv/bin/tfds", ".venv/bin/tensorboard", ".venv/bin/pre-commit"), (
             f"{' '.join(words)}: no command that this test knows"
         )

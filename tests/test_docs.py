@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+import one_layer
+from docs import pages as site
 from tests import ROOT
 from tests.documents import (
     PAGES,
@@ -74,10 +76,10 @@ def exists(dotted: str) -> bool:
     return False
 
 
-by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
-@by_page
+@pytest.mark.parametrize("page", site.PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if re.match(r"\w+:", target):
@@ -90,7 +92,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @by_page
 def test_every_page_can_be_reached_from_the_readme(page: Path) -> None:
-    assert page == PAGES[0] or f"](docs/{page.name})" in PAGES[0].read_text("utf-8")
+    assert page == PAGES[0] or f"]({page.relative_to(ROOT).as_posix()})" in PAGES[0].read_text("utf-8")
 
 
 @by_page
@@ -186,6 +188,26 @@ def test_the_packages_are_all_in_the_architecture() -> None:
     for path in (ROOT / "one_layer").iterdir():
         if path.stem != "__init__" and (path.suffix == ".py" or (path / "__init__.py").is_file()):
             assert re.search(rf"\b{path.stem}\b", drawn), f"docs/ARCHITECTURE.md does not draw {path.name}"
+
+
+def test_the_pages_show_each_public_name() -> None:
+    shown, names = site.api().splitlines(), site.public_names()
+    assert {"one_layer.load", "one_layer.models.build", "one_layer.tickets.save", "one_layer.tickets.load"} <= set(
+        names
+    )
+    assert all(f"::: {name}" in shown and exists(name) for name in names)
+
+
+def test_the_pages_are_all_in_the_navigation() -> None:
+    listed = re.findall(r"^ +- (?:.+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted([*(page.relative_to(ROOT).as_posix() for page in site.PAGES), "docs/api.md"])
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    changelog, citation = ((ROOT / name).read_text("utf-8") for name in ("CHANGELOG.md", "CITATION.cff"))
+    version, date = re.findall(r"^## \[([\d.]+)\] - ([\d-]+)$", changelog, re.MULTILINE)[0]
+    assert version == one_layer.__version__
+    assert f"\nversion: {version}\n" in citation and f'\ndate-released: "{date}"\n' in citation
 
 
 @pytest.mark.parametrize(
