@@ -3,8 +3,8 @@
     python launch/convergence.py --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--picture=FILE.svg] [--axis=updates]
 
 --updates, --flops and --seconds give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
-one_layer/runs/convergence.py. Runs whose score is of another text than the baseline's, or is measured otherwise, are left out. So is an
-axis that one of the runs did not record.
+one_layer/runs/convergence.py. Runs whose score is of another text than the baseline's, or is measured otherwise, or whose metrics lack
+evaluations, are left out. So is an axis that one of the runs did not record, and seconds of other devices.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import math
 import sys
 from glob import glob
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from launch import command
+from one_layer.report.areas import left_out
+from one_layer.report.naming import described
 from one_layer.report.reading import Record, read_runs
-from one_layer.runs.convergence import AXES, Curve, compare, curve, incomplete
+from one_layer.runs.convergence import AXES, Curve, compare, curve
 from one_layer.runs.paths import RunPaths, read_metrics
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -46,25 +47,30 @@ def main() -> None:
         "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
     )
     arguments = parser.parse_args()
-    runs = _comparable(arguments.baseline, arguments.runs, arguments.score)
-    without = incomplete(runs, arguments.score)
+    records = _comparable(arguments.baseline, arguments.runs, arguments.score)
+    without = left_out(list(records.values()), arguments.score)
+    runs = {name: record.evaluated(arguments.score) for name, record in records.items()}
     if arguments.picture and arguments.axis in without:
         raise UserError(
-            f"--axis={arguments.axis} cannot be drawn, because {without[arguments.axis]} did not record it; give another --axis"
+            f"--axis={arguments.axis} cannot be drawn, because {without[arguments.axis]}; give another --axis"
         )
-    for axis, name in without.items():
-        print(f"the axis of {_UNITS[axis]} is left out, because {name} did not record it", file=sys.stderr)
+    for axis, reason in without.items():
+        print(f"the axis of {_UNITS[axis]} is left out, because {reason}", file=sys.stderr)
+    for name, record in records.items():
+        if record.sources:
+            print(f"{name} {described(record.sources)}; that is not counted here", file=sys.stderr)
     until = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
-    print(compare(runs, str(arguments.baseline), arguments.score, until))
+    axes = [axis for axis in AXES if axis not in without]
+    print(compare(runs, str(arguments.baseline), arguments.score, until, axes))
     if arguments.picture:
         curves = [curve(lines, arguments.score, arguments.axis) for lines in runs.values()]
         _draw(dict(zip(_short(list(runs)), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
 
 
-def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, list[dict[str, Any]]]:
-    """The metrics of the baseline and of the runs that can be compared with it, by folder. Says on stderr which runs are left out.
+def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, Record]:
+    """The baseline and the runs that can be compared with it, by folder. Says on stderr which runs are left out.
 
-    Raises: UserError for a pattern without runs, and for files that are missing or damaged.
+    Raises: UserError for a pattern without runs, for files that are missing or damaged, and for a baseline without a whole curve.
     """
     others = [Path(name) for name in sorted(glob(pattern)) if (Path(name) / "metrics.jsonl").is_file()]
     if not others:
@@ -73,25 +79,38 @@ def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, list[dict
     for folder in (baseline, *others):
         folders.setdefault(folder.resolve(), folder)  # one folder may be given by two paths
     runs, of_baseline = {}, _record(baseline)
+    if lost := _without_curve(of_baseline, score):
+        raise UserError(f"{baseline} {lost}; give another baseline, or another --score")
     for folder in folders.values():
-        path = folder / "metrics.jsonl"
-        if not path.is_file():
-            raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
-        lines = read_metrics(path)
-        if folder != baseline and not any(f"valid/{score}" in line for line in lines):
-            print(f"{folder} is left out: it has no validation score {score!r} yet", file=sys.stderr)
-        elif other := _otherwise(_record(folder), of_baseline, score):
+        record = of_baseline if folder == baseline else _record(folder)
+        if lost := _without_curve(record, score):
+            print(f"{folder} is left out: it {lost}", file=sys.stderr)
+        elif other := _otherwise(record, of_baseline, score):
             print(f"{folder} is left out: its validation {score} is {other}", file=sys.stderr)
         else:
-            runs[str(folder)] = lines
+            runs[str(folder)] = record
     return runs
 
 
+def _without_curve(run: Record, score: str) -> str:
+    """Why the run has no curve of the score, in words; empty if it has one."""
+    if run.evaluated(score):
+        return ""
+    if not any(f"valid/{score}" in line for line in run.metrics):
+        known = sorted(
+            {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
+        )
+        return f"has no validation score {score!r} yet, but {', '.join(known) or 'none'}"
+    return "lacks lines of its metrics" if run.lacks_evaluations else f"has a {score} that is not finite"
+
+
 def _record(folder: Path) -> Record:
-    """What the folder says of its run; a folder with metrics alone says nothing."""
+    """What the folder says of its run; a folder with metrics alone says no more. Raises: UserError for a folder without metrics."""
     paths = RunPaths(folder)
+    if not paths.metrics_file.is_file():
+        raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
     if not (paths.config_file.is_file() or paths.result_file.is_file()):
-        return Record(folder, {})
+        return Record(folder, {}, metrics=read_metrics(paths.metrics_file))
     return next(record for record in read_runs(str(folder)) if record.folder == folder)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report.point import Point
@@ -29,23 +29,22 @@ class Areas(NamedTuple):
 def areas(records: Iterable[Record]) -> list[Areas]:
     """Areas of all runs with a curve, which needs two evaluations, by what they can be compared with.
 
-    An axis is left out if one of the runs did not record it. So are seconds if not all runs had the same device and populations of one
-    size.
+    Axes that are `left_out` are missing.
     """
     groups: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
     for record in records:
-        score = str(record.result.get("valid", {}).get("select", ""))
-        if is_curve(record.evaluated(score)):
+        score = record.select
+        if record.result and is_curve(record.evaluated(score)):
             groups.setdefault((score, record.validated(score)), []).append(record)
     return [_areas(score, of, each) for (score, of), each in groups.items()]
 
 
 def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
-    known = [axis for axis in AXES if all(recorded(record.evaluated(score), axis) for record in records)]
+    without = left_out(records, score)
     found = {
         axis: means([record.evaluated(score) for record in records], score, axis)
-        for axis in known
-        if axis != "seconds" or alike_in_time(records)
+        for axis in AXES
+        if axis not in without
     }
     return Areas(
         score, of, records, {axis: end for axis, (end, _) in found.items()}, {a: m for a, (_, m) in found.items()}
@@ -57,10 +56,23 @@ def is_curve(evaluations: list[dict[str, Any]]) -> bool:
     return len(evaluations) > 1
 
 
-def recorded(evaluations: list[dict[str, Any]], axis: str) -> bool:
-    """Whether all of these evaluations have their places on an axis, and the last is beyond its beginning."""
-    name = AXES[axis]
-    return all(name in line for line in evaluations) and evaluations[-1][name] > 0
+def left_out(records: Sequence[Record], score: str) -> dict[str, str]:
+    """The axes on which the curves of `score` cannot be compared, each with the reason for people. Each run has evaluations.
+
+    These are the axes that one of the runs did not record, and seconds if the runs did not all have as many devices of one kind, and
+    populations of one size.
+    """
+    found = {}
+    for axis, name in AXES.items():
+        lines = {record.folder: record.evaluated(score) for record in records}
+        lacking = [
+            folder for folder, each in lines.items() if not all(name in line for line in each) or not each[-1][name] > 0
+        ]
+        if lacking:
+            found[axis] = f"{lacking[0]} did not record it"
+        elif axis == "seconds" and not alike_in_time(records):
+            found[axis] = "the runs had other devices, or populations of other sizes, or do not say what they had"
+    return found
 
 
 def table(each: Areas, points: Iterable[Point]) -> Table:
@@ -82,7 +94,8 @@ def table(each: Areas, points: Iterable[Point]) -> Table:
     less = "Less" if each.score in LESS_IS_BETTER else "More"
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
-        f"T is the end of the shortest run. What was measured: {', '.join(short(part) for part in each.of)}."
+        f"T is the end of the shortest run. Seconds and operations are those of the run alone, without those of the runs that it needs: "
+        f"Methods has these. What was measured: {', '.join(short(part) for part in each.of)}."
     )
     return Table(f"Areas under the convergence curve: {each.score}", caption, columns, rows)
 

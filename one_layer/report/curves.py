@@ -54,7 +54,11 @@ def _convergence(points: list[Point], number: int, text: str) -> Picture:
     more = f" {len(points) - _MOST} worse models are only in the CSV file." if len(points) > _MOST else ""
     caption = f"Each line is one run. {times[axis]}{more}"
     return Picture(
-        f"convergence-{number}", f"Convergence: {points[0].bench.title}{text}", caption, tuple(points), figure
+        f"convergence-{number}",
+        f"Convergence: validation nll of the models scored on {points[0].bench.text}{text}",
+        caption,
+        tuple(points),
+        figure,
     )
 
 

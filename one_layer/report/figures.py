@@ -134,8 +134,11 @@ def draw(comparison: Comparison, number: int) -> Picture:
     figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure].name)
     for place, line in enumerate(comparison.lines):
         _line(axes, line, *look(place))
+    shapes = {naming.shape(point.config) for line in comparison.lines for point in line.points}
     for place, point in enumerate(comparison.dense):
-        _level(axes, point, ("--", ":", "-.")[place % 3], len(comparison.dense) > 1)
+        # Plain "fully weighted" is the model with the shape of all lines, and no other one.
+        plain = len(comparison.dense) == 1 and shapes == {naming.shape(point.config)}
+        _level(axes, point, ("--", ":", "-.")[place % 3], not plain)
     axes.set_xlim(0.0, 1.0)
     _missing(axes, comparison)
     legend(figure)

@@ -9,6 +9,7 @@ from typing import Any
 
 from one_layer.layers.freezing import STACKS, Freezing, words
 from one_layer.layers.pattern import expand
+from one_layer.runs.sources import WORDS
 
 Config = dict[str, Any]
 _MOST = 3  # keys that a name may be told apart by
@@ -89,9 +90,22 @@ def shape(config: Config) -> str:
 
 
 def training(config: Config) -> str:
-    """What paper B does in training: backskipping and LayerDrop; empty without them."""
+    """What paper B does in training, backskipping and LayerDrop, and the runs that it begins with or learns from; empty without them."""
     skip, drop = config.get("train.backskip", "off"), config.get("model.layerdrop", 0.0)
-    return ", ".join([f"backskip {skip}"] * (skip != "off") + [f"LayerDrop {drop:g}"] * bool(drop))
+    begun = [f"{WORDS[key]} {config[key]}" for key in ("train.init_from", "data.teacher") if config.get(key)]
+    return ", ".join([f"backskip {skip}"] * (skip != "off") + [f"LayerDrop {drop:g}"] * bool(drop) + begun)
+
+
+def described(sources: Sequence[Mapping[str, Any]]) -> str:
+    """The other runs that a run needs, with what they cost: `begins with runs/a (0.62 h, 2.45e+14 operations)`."""
+    return ", ".join(f"{WORDS[each['key']]} {each['path']} ({_cost(each)})" for each in sources)
+
+
+def _cost(source: Mapping[str, Any]) -> str:
+    seconds, flops = source["train_seconds"], source["train_flops"]
+    hours = "" if seconds is None else f"{seconds / 3600:.2f} h"
+    operations = "" if flops is None else f"{flops:.3g} operations"
+    return ", ".join(filter(None, [hours, operations])) or "its cost is not known here"
 
 
 def initialisation(config: Config) -> str:

@@ -31,9 +31,14 @@ class Bench:
     more: str = field(default="", compare=False)
 
     @property
+    def text(self) -> str:
+        """The test set for people."""
+        return f"{self.test}{f' ({self.more})' if self.more else ''}"
+
+    @property
     def title(self) -> str:
-        """A name for people."""
-        return f"{self.test}{f' ({self.more})' if self.more else ''}, {MEASURES[self.measure].name}"
+        """The test set and the measure for people."""
+        return f"{self.text}, {MEASURES[self.measure].name}"
 
 
 @dataclass(frozen=True, order=True)

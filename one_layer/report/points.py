@@ -128,20 +128,23 @@ def _short(content: str) -> str:
 def _settings(records: list[Record]) -> dict[Path, Setting]:
     """The setting of each run, by its folder: what decides its score except the seed.
 
-    Where runs whose keys of `data` are alike were trained on several texts, the text is added. A run of a setting and a seed that another
-    run has already had is a repetition, which is no further seed.
+    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text is added. A run of a setting
+    and a seed that another run has already had is a repetition, which is no further seed.
     """
     settings = {record.folder: _setting(record) for record in records}
-    texts: dict[Setting, set[str]] = {}
-    for record in records:
-        texts.setdefault(_of_data(settings[record.folder]), set()).update({record.text} - {""})
+    for part, name in (("train", "training text"), ("valid", "validation text")):
+        known: dict[Setting, set[str]] = {}
+        for record in records:
+            known.setdefault(_of_text(settings[record.folder]), set()).update({record.texts.get(part, "")} - {""})
+        for record in records:
+            each = settings[record.folder]
+            if len(known[_of_text(each)]) > 1:
+                text = " ".join(word[:8] for word in record.texts.get(part, "").split())  # of parallel text, both sides
+                settings[record.folder] = (*each, (name, text or "unknown"))
     times: Counter[tuple[Setting, int]] = Counter()
     # Finished runs come first, so that none that was given up is the first of its seed.
     for record in sorted(records, key=lambda record: not record.result):
         each = settings[record.folder]
-        if len(texts[_of_data(each)]) > 1:
-            text = " ".join(part[:8] for part in record.text.split())  # of parallel text, both sides
-            each = (*each, ("training text", text or "unknown"))
         times[each, record.seed] += 1
         if (time := times[each, record.seed]) > 1:
             each = (*each, ("run", f"no. {time} of this seed"))
@@ -149,8 +152,8 @@ def _settings(records: list[Record]) -> dict[Path, Setting]:
     return settings
 
 
-def _of_data(setting: Setting) -> Setting:
-    return tuple((name, value) for name, value in setting if name.startswith("data."))
+def _of_text(setting: Setting) -> Setting:
+    return tuple((name, value) for name, value in setting if name.startswith("data.") or name == "training text")
 
 
 def _setting(record: Record) -> Setting:

@@ -9,15 +9,17 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from one_layer.report import shapes
 from one_layer.runs import collection
 from one_layer.runs.collection import Place
-from one_layer.runs.convergence import LESS_IS_BETTER
+from one_layer.runs.convergence import LESS_IS_BETTER, selected_by, summary
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.records import flatten
+from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 
 # What a file of scores has in its name: layers that stay, and then another place of the text.
@@ -37,8 +39,8 @@ _VALIDATED_BY = {
 class Record:
     """A run: its folder, its config by dotted names, and its files. A run that has not ended has no `result`.
 
-    `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again. `text` is the fingerprint of its
-    training text; empty if it is not known.
+    `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again. `texts` are the fingerprints of its
+    training and validation text, by the names of these parts, where they are known.
     """
 
     folder: Path
@@ -47,7 +49,38 @@ class Record:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     command: str = ""
-    text: str = ""
+    texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The fingerprint of the training text; empty if it is not known."""
+        return self.texts.get("train", "")
+
+    @property
+    def select(self) -> str:
+        """The score on the validation text that selects the checkpoints."""
+        known = self.result.get("valid", {}).get("select")
+        return str(known or selected_by(self.metrics, str(self.get("train.select") or "nll")))
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """The other runs that it needs (`one_layer.runs.sources`). An earlier version did not store them; they may still be there."""
+        known = self.result.get("sources")
+        return sources(self.config) if known is None else known
+
+    @cached_property
+    def lacks_evaluations(self) -> bool:
+        """Whether lines of the metrics are missing: the areas of those that are there are not those that training has declared.
+
+        Lines after the end that the result is of do not count: the run may be going on.
+        """
+        declared, end = self.result.get("convergence"), self.result.get("steps", math.inf)
+        if declared is None:  # not finished, or of an earlier version
+            return False
+        found = summary([line for line in self.metrics if line["step"] <= end], self.select)
+        return found.keys() != declared.keys() or not all(
+            math.isclose(found[axis]["mean"], declared[axis]["mean"], rel_tol=1e-6) for axis in found
+        )
 
     @property
     def task(self) -> str:
@@ -64,9 +97,10 @@ class Record:
         return self.config.get(name)
 
     def evaluated(self, score: str) -> list[dict[str, Any]]:
-        """The lines of the metrics with `score` on the validation text; none if one of the scores is not finite."""
+        """The lines of the metrics with `score` on the validation text; none if a score is not finite, or if lines are missing."""
         lines = [line for line in self.metrics if f"valid/{score}" in line]
-        return lines if all(math.isfinite(line[f"valid/{score}"]) for line in lines) else []
+        whole = all(math.isfinite(line[f"valid/{score}"]) for line in lines) and not self.lacks_evaluations
+        return lines if whole else []
 
     def validated(self, score: str) -> tuple[str, ...]:
         """What `score` on the validation text is of; runs can be compared by it where this is equal.
@@ -109,9 +143,14 @@ def _in(place: Place) -> list[Record]:
 
 
 def alike_in_time(records: Iterable[Record]) -> bool:
-    """Whether seconds of runs can be compared: those of as many devices of one kind, and of populations of one size."""
+    """Whether seconds of runs can be compared: those of as many devices of one kind, and of populations of one size.
+
+    A run that does not say its device is like no other one.
+    """
     kinds = {
-        tuple(record.result.get(*each) for each in (("device",), ("devices", 1), ("members", 1))) for record in records
+        (result.get("device") or record.folder, result.get("devices", 1), result.get("members", 1))
+        for record in records
+        for result in [record.result]
     }
     return len(kinds) == 1
 
@@ -138,13 +177,12 @@ def _record(folder: Path, planned: dict[str, Any], name: Path) -> Record:
         words = [*words, f"--workdir={name}"]  # outside a sweep, a run's result does not say where it lies
     flat, metrics = flatten(config), _metrics(paths.metrics_file)
     evaluations = [
-        _dated(_evaluation(path), metrics, str(flat.get("train.select")), bool(result))
+        _dated(_evaluation(path), metrics, selected_by(metrics, str(flat.get("train.select"))), bool(result))
         for path in sorted(folder.glob("evaluation-*.json"))
     ]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
-    text = result.get("data", began.get("text", {})).get("train", "")
-    return Record(name, flat, result, metrics, evaluations, command, text)
+    return Record(name, flat, result, metrics, evaluations, command, result.get("data", began.get("text", {})))
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from one_layer.report import naming
-from one_layer.report.areas import is_curve, recorded, short
+from one_layer.report.areas import is_curve, left_out, short
 from one_layer.report.point import Bench, Point
-from one_layer.report.reading import alike_in_time
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, difference, no_worse
 from one_layer.runs.convergence import LESS_IS_BETTER, means
@@ -85,12 +84,11 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
     measure = min(measures)
     if len(measures) > 1 or len({record.validated(measure) for record in runs}) > 1:
         return  # they are not scores of one text by one measure
-    for axis in ("flops", "seconds"):
-        lines = [record.evaluated(measure) for record in runs]
-        if not all(is_curve(each) and recorded(each, axis) for each in lines) or (
-            axis == "seconds" and not alike_in_time(runs)
-        ):
-            continue
+    lines = [record.evaluated(measure) for record in runs]
+    if not all(map(is_curve, lines)):
+        return
+    without = left_out(runs, measure)
+    for axis in (axis for axis in ("flops", "seconds") if axis not in without):
         until, found = means(lines, measure, axis)
         areas = iter(found)
         ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))

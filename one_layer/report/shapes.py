@@ -39,10 +39,13 @@ RESULT = {
     "test?": {EACH: _SCORES},
     "examples?": {EACH: [{"source": str, "reference": str, "hypothesis": str}]},
     "data?": {EACH: str},
-    "valid?": {},
+    "valid?": {"select?": str},
     "train_seconds?": float,
     "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
     "bytes?": {EACH: int},
+    "steps?": int,
+    "train_flops?": float | None,
+    "sources?": [{"key": str, "path": str, "train_seconds": float | None, "train_flops": float | None}],
     "convergence?": {EACH: {"until": float, "mean": float}},
     "device?": str | None,
     "members?": int | str | None,
@@ -75,7 +78,11 @@ def check(place: object, value: Any, shape: Any, name: str = "") -> None:
     else:
         words = {int: "a whole number", float: "a number", str: "text", int | str: "a whole number or text"}
         words |= {NUMBER: "a number", NUMBER | None: "a number or null", int | None: "a whole number or null"}
-        words |= {str | None: "text or null", int | str | None: "a whole number, text or null"}
+        words |= {
+            float | None: "a number or null",
+            str | None: "text or null",
+            int | str | None: "a whole number, text or null",
+        }
         _expect(fits(value, shape), place, name, value, words[shape])
         _expect(
             shape is not float or isinstance(value, int) or math.isfinite(value), place, name, value, "a finite number"

@@ -118,7 +118,8 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
     columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
-    return Table(f"All points: {bench.title}", content + signature, columns, rows)
+    best = next((f" The best fully weighted model is {p.title}." for p in points if dense and p.mean == max(dense)), "")
+    return Table(f"All points: {bench.title}", content + signature + best, columns, rows)
 
 
 def masks(points: list[Point]) -> Table:
@@ -162,10 +163,10 @@ def examples(points: list[Point]) -> Table:
             cells = rows.setdefault((line["source"], line["reference"]), [""] * len(best))
             cells[place] = line["hypothesis"]
     columns = ["source", "reference"]
-    columns += [f"{kind}{f', keep {point.keep:g}' if point.masked else ''}" for kind, point in best.items()]
+    columns += [f"{point.title}{f', keep {point.keep:g}' if point.masked else ''}" for point in best.values()]
     caption = "Lines from the whole length of the test set, chosen by their place; the first run of the best point of each kind."
     bench = points[0].bench if points else None
-    title = f"Examples: {bench.test}{f' ({bench.more})' if bench.more else ''}" if bench else "Examples"
+    title = f"Examples: {bench.text}" if bench else "Examples"
     return Table(title, caption, columns, [[*key, *cells] for key, cells in rows.items()])
 
 
@@ -176,14 +177,16 @@ def _examples(point: Point) -> list[dict[str, str]]:
 
 def methods(records: list[Record]) -> Table:
     """How each run was made: everything that is needed to make it again."""
-    columns = ["run", "seed", "updates", "checkpoint", "search", "data", "device", "JAX", "commit", "hours", "command"]
-    return Table("Methods: every run", "", columns, [_method(record) for record in records])
+    columns = ["run", "seed", "updates", "checkpoint", "search", "data", "device", "JAX", "commit"]
+    columns += ["hours", "operations", "needs", "command"]
+    caption = "Needs: the other runs that it begins with or learns from. Their hours and operations are not in those of the run itself."
+    return Table("Methods: every run", caption, columns, [_method(record) for record in records])
 
 
 def _method(record: Record) -> list[str]:
     result = record.result
     if not result:
-        return [str(record.folder), str(record.seed), MISSING, *[""] * 7, record.command]
+        return [str(record.folder), str(record.seed), MISSING, *[""] * 9, record.command]
     valid = result.get("valid", {})
     rule = f"best by {valid.get('select')} on valid: update {valid.get('step')}"
     beam = record.get("evaluation.beam")
@@ -195,4 +198,6 @@ def _method(record: Record) -> list[str]:
     short = commit[:9] + ("+" if commit.endswith("+") else "")
     hours = f"{result.get('train_seconds', 0.0) / 3600:.2f}"
     known: list[Any] = [record.folder, record.seed, result.get("steps"), rule, search, data, result.get("device")]
-    return [*map(str, known), str(result.get("jax", "")), short, hours, record.command]
+    flops = "" if (count := result.get("train_flops")) is None else f"{count:.3g}"
+    needs = naming.described(record.sources)
+    return [*map(str, known), str(result.get("jax", "")), short, hours, flops, needs, record.command]

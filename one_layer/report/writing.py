@@ -148,7 +148,7 @@ def _cells(point: Point) -> dict[str, Any]:
 def _curve_cells(records: list[Record]) -> Iterable[dict[str, Any]]:
     """The evaluations in training, with every axis, nll, and the score that selects the checkpoint."""
     for record in records:
-        select = str(record.get("train.select") or "nll")
+        select = record.select
         for line in record.metrics:
             if "valid/nll" in line:
                 axes = {name: line.get(name, "") for name in ("step", "seconds", "train/flops", "valid/nll")}

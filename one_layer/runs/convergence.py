@@ -16,7 +16,7 @@ This module needs no JAX.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -96,12 +96,6 @@ def _lacks(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> bool:
     return any(AXES[axis] not in line for line in metrics if f"valid/{score}" in line)
 
 
-def incomplete(runs: Mapping[str, Sequence[Mapping[str, Any]]], score: str) -> dict[str, str]:
-    """The axes on which the runs cannot be compared, each with the name of the first run that did not record it."""
-    lacking = {axis: [name for name, metrics in runs.items() if _lacks(metrics, score, axis)] for axis in AXES}
-    return {axis: names[0] for axis, names in lacking.items() if names}
-
-
 def means(runs: Sequence[Sequence[Mapping[str, Any]]], score: str, axis: str) -> tuple[float, list[float]]:
     """The end T of the shortest of the runs on `axis`, and for each run the mean score up to T. Raises: UserError as `curve` does."""
     curves = [curve(metrics, score, axis) for metrics in runs]
@@ -130,12 +124,16 @@ def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[
 
 
 def compare(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, score: str, until: Mapping[str, float] | None = None
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    baseline: str,
+    score: str,
+    until: Mapping[str, float] | None = None,
+    axes: Collection[str] = tuple(AXES),
 ) -> str:
     """A table of runs for people: for each axis, the mean score up to T, and what is saved until the baseline's best score is reached.
 
     T is `until` on every axis that it names, else the end of the shortest run. A saving is 1 - x / x(baseline), with x the place of the
-    first evaluation that is at least as good as the baseline's best one. Axes that are `incomplete` are left out.
+    first evaluation that is at least as good as the baseline's best one. `axes` are those on which the runs can be compared.
 
     Raises: UserError for a baseline that is not among the runs, and as `curve` does.
     """
@@ -143,8 +141,7 @@ def compare(
         raise UserError(f"the baseline {baseline!r} is none of the runs; give one of {', '.join(runs)}")
     rows = [["run", f"best {score}"]]
     rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
-    without = incomplete(runs, score)
-    for axis in (axis for axis in AXES if axis not in without):
+    for axis in axes:
         curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
         end = (until or {}).get(axis) or min(each.x[-1] for each in curves.values())
         goal = curves[baseline].best()

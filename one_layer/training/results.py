@@ -20,8 +20,10 @@ from one_layer.runs.commit import commit
 from one_layer.runs.convergence import selected_by, summary, unrecorded
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import flatten
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
+from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 from one_layer.training import processes
 from one_layer.training.metrics import read_metrics
@@ -86,6 +88,7 @@ def write(
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
         "train_flops": progress.flops,
+        "sources": sources(flatten(run.raw)),
         "convergence": {} if lost else summary(curve, select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,

@@ -25,6 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         (folder / name).mkdir()
         (folder / name / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / name / "result.json").write_text('{"device": "cpu"}')
     (folder / "begun").mkdir()
     (folder / "begun" / "metrics.jsonl").write_text('{"step": 5}\n')
     return folder
@@ -79,13 +80,22 @@ def test_the_picture_names_every_run_whatever_its_folder_is_called(runs, tmp_pat
     assert [word for word in words if word in expected] == expected
 
 
-def finished(folder: Path, runs: Path, ids: str = "", flops: bool = True, **config: object) -> None:
+def finished(
+    folder: Path,
+    runs: Path,
+    ids: str = "",
+    flops: bool = True,
+    device: str = "cpu",
+    more: dict[str, object] | None = None,
+    **config: object,
+) -> None:
     """A run with the metrics of `plain` and a config. Without `ids`, it is of an earlier version: no fingerprint of its text."""
     folder.mkdir(parents=True)
     lines = [json.loads(line) for line in (runs / "plain" / "metrics.jsonl").read_text().splitlines()]
     kept = [{name: value for name, value in line.items() if flops or name != "train/flops"} for line in lines]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     result = {"config": {"data": {"source_language": "en"}, **config}, **({"data": {"valid": ids}} if ids else {})}
+    result |= {"device": device, **(more or {})}
     (folder / "result.json").write_text(json.dumps(result))
 
 
@@ -122,6 +132,21 @@ def test_an_axis_that_a_run_did_not_record_is_left_out_and_the_run_is_named(runs
     done = compare(runs, *folders, f"--picture={tmp_path}/y.svg", "--axis=flops")
     assert done.returncode == 2 and f"{tmp_path / 'base'} did not record it" in done.stderr
     assert not (tmp_path / "y.svg").exists()
+
+
+def test_what_cannot_be_compared_is_said(runs, tmp_path):
+    """Seconds of two devices, a run whose training declared no areas because lines were missing, and a run that needs another one."""
+    needs = {"key": "train.init_from", "path": "runs/a", "train_seconds": 7200.0, "train_flops": None}
+    finished(tmp_path / "base", runs, more={"sources": [needs]})
+    finished(tmp_path / "quick", runs, device="NVIDIA H100")
+    finished(tmp_path / "gap", runs, more={"convergence": {}, "valid": {"select": "bleu"}})
+    done = compare(runs, f"--baseline={tmp_path / 'base'}", f"--runs={tmp_path}/*")
+    assert rows_of(done) == ["base", "quick"] and "by seconds" not in done.stdout and "by updates" in done.stdout
+    assert "the axis of seconds of training is left out, because the runs had other devices" in done.stderr
+    assert f"{tmp_path / 'gap'} is left out: it lacks lines of its metrics" in done.stderr
+    assert "base begins with runs/a (2.00 h); that is not counted here" in done.stderr
+    done = compare(runs, f"--baseline={tmp_path / 'gap'}", f"--runs={tmp_path}/*")
+    assert done.returncode == 2 and "gap lacks lines of its metrics; give another baseline" in done.stderr
 
 
 def test_a_run_that_is_named_by_two_paths_is_listed_once(runs, tmp_path):

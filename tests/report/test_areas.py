@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, cells, table
+from one_layer.report.areas import areas, cells, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
+from one_layer.runs.convergence import summary
 from tests.report.made_runs import write_run
 
 
@@ -51,6 +52,41 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     rows = table(found, points(records)).rows
     assert [row[1:] for row in rows] == [["0.3", "2 ± 1", "2 ± 1", "3"], ["0.5", "4", "4", "1"]]
     assert {row[0].split(";")[0] for row in rows} == {"one layer"}
+
+
+def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):
+    """Training declares the areas of all its evaluations, or none where lines were missing. Lines after its end do not count."""
+    every = [
+        {"step": step, "seconds": step, "train/flops": 7.0 * step, "valid/nll": 100 / step}
+        for step in range(10, 60, 10)
+    ]
+    declared = summary(every, "nll")
+    for lost in range(-1, 5):
+        folder = write_run(tmp_path / f"without {lost}", {"optim.lr": 1.0 + lost}, 90.0, convergence=declared, steps=50)
+        lines = [line for place, line in enumerate(every) if place != lost] + [{**every[0], "step": 60}]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    folder = write_run(tmp_path / "declared none", {"optim.lr": 9.0}, 90.0, convergence={}, steps=50)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in every))
+    (found,) = areas(read_runs(str(tmp_path / "*")))
+    assert [record.folder.name for record in found.records] == ["without -1"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ({}, {}, True),
+        ({}, {"device": "NVIDIA H100"}, False),
+        ({}, {"devices": 2}, False),
+        ({}, {"members": 8}, False),
+        ({"device": None}, {"device": None}, False),  # nobody knows
+        ({"device": "4 x cpu from update 0, 1 x gpu from update 9"}, {}, False),
+    ],
+)
+def test_seconds_are_compared_where_all_runs_say_the_same_device(tmp_path, one, other, alike):
+    for name, more in (("a", one), ("b", other)):
+        write_run(tmp_path / name, {"optim.lr": float(name == "a")}, 90.0, **more)
+    records = read_runs(str(tmp_path / "*"))
+    assert ("seconds" not in left_out(records, "nll")) == alike == ("seconds" in areas(records)[0].until)
 
 
 LANGUAGE = {"task": "causal_lm", "evaluation.stride": 64, "evaluation.valid_tokens": 0}

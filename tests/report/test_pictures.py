@@ -198,6 +198,35 @@ def test_dense_models_of_one_shape_have_names_of_their_own(tmp_path):
     assert len(dense) == len(set(dense)) == 2
 
 
+@pytest.mark.parametrize("widths", [(128,), (256,), (128, 256)])
+def test_a_lone_dense_model_is_plain_where_it_has_the_shape_of_all_lines(tmp_path, widths):
+    """Its width is 128. Of another shape, or beside lines of several shapes, its name says its own."""
+    write_run(tmp_path / "dense", {"model.weights": "dense"}, 40.0)
+    for width in widths:
+        for keep in (0.3, 0.5):
+            write_run(tmp_path / f"{width},{keep}", {"model.keep": keep, "model.d_model": width}, 30.0 + width / 100)
+    for comparison in comparisons(found(tmp_path)):
+        (name,) = [
+            label
+            for line in draw(comparison, 1).figure.axes[0].lines
+            if (label := str(line.get_label())).startswith("fully weighted")
+        ]
+        assert (name == "fully weighted") == (widths == (128,)) and ("d 128" in name) == (widths != (128,))
+
+
+def test_every_picture_is_titled_by_what_it_shows(tmp_path):
+    """The axis of scores of each picture is named by the measure that the title has."""
+    for keep in (0.3, 0.5):
+        write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0 + keep)
+    every = found(tmp_path)
+    pictures = [*(draw(each, 1) for each in comparisons(every)), *score_against_bytes(every, 2), *convergence(every, 3)]
+    shown = {picture.name: picture.figure.axes[0].get_ylabel() for picture in pictures}
+    assert shown == {"keep-1": "tokenised BLEU", "bytes-2": "tokenised BLEU", "convergence-3": "validation nll"}
+    for picture in pictures:
+        assert shown[picture.name] in picture.title
+        assert ("BLEU" in picture.title) == ("BLEU" in shown[picture.name])
+
+
 def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
     """Two dense models, of which one has a file in 4 bits, and eight masked ones, so that colours come again."""
     dense = {"model.weights": "dense", "model.embedding": "trained"}

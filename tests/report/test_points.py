@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import statistics
+from pathlib import Path
 
 import pytest
 
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import all_points
+from one_layer.report.tables import all_points, methods
+from one_layer.runs.sources import sources
 from tests import ROOT
 from tests.report.made_runs import SEARCH, found, score, write_run
 
@@ -178,6 +180,47 @@ def test_texts_that_agree_on_one_side_are_two_texts(tmp_path):
     for seed, text in ((1, "aaaa1111 bbbb2222"), (2, "aaaa1111 eeee5555")):
         write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": text, "test": "cccc3333"})
     assert sorted(point.values for point in found(tmp_path)) == [(30.0,), (30.0,)]
+
+
+def test_runs_that_were_validated_on_two_texts_share_no_mean(tmp_path):
+    """Their checkpoints were selected by other texts. A training text that differs says so alone: ids of the same text differ with it."""
+    for seed, valid in ((1, "bbbb2222"), (2, "bbbb2222"), (3, "dddd4444")):
+        write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": "a", "valid": valid, "test": "c"})
+    assert sorted(len(point.values) for point in found(tmp_path)) == [1, 2]
+    assert {name for point in found(tmp_path) for name, _ in point.setting if " " in name} == {"validation text"}
+    write_run(tmp_path / "4", {"seed": 1}, 30.0, data={"train": "e", "valid": "ffff", "test": "c"})
+    named = [dict(point.setting) for point in found(tmp_path)]
+    assert sorted((each["training text"], each.get("validation text", "")) for each in named) == [
+        ("a", "bbbb2222"),
+        ("a", "dddd4444"),
+        ("e", ""),
+    ]
+
+
+def test_a_run_that_begins_with_another_one_says_so(tmp_path):
+    """In its name, and with what the other one and its own sources cost; as its result says, or as the folders that are there say."""
+    first = write_run(tmp_path / "first", {"model.weights": "dense"}, 10.0, train_seconds=3600.0, train_flops=5e9)
+    begun = {"train.init_from": str(first), "data.teacher": "elsewhere/ticket"}
+    second = write_run(tmp_path / "second", begun, 20.0, train_seconds=1800.0, train_flops=1e9)
+    write_run(
+        tmp_path / "third", {"train.init_from": str(first), "seed": 2}, 20.0, train_seconds=1800.0, train_flops=1e9
+    )
+    stored = [{"key": "train.init_from", "path": "runs/gone", "train_seconds": 7200.0, "train_flops": 3e9}]
+    write_run(tmp_path / "fourth", {"train.init_from": "runs/gone"}, 30.0, sources=stored)
+    write_run(tmp_path / "fifth", {"train.init_from": str(tmp_path / "third")}, 40.0)
+    names = {point.records[0].folder.name: point.name for point in found(tmp_path)}
+    assert f"begins with {first}, taught by elsewhere/ticket" in names["second"] and "begins" not in names["first"]
+    table = methods(read_runs(str(tmp_path / "*")))
+    place = table.columns.index("needs")
+    needs = {Path(row[0]).name: row[place] for row in table.rows}
+    assert needs == {
+        "first": "",
+        "second": f"begins with {first} (1.00 h, 5e+09 operations), taught by elsewhere/ticket (its cost is not known here)",
+        "third": f"begins with {first} (1.00 h, 5e+09 operations)",
+        "fourth": "begins with runs/gone (2.00 h, 3e+09 operations)",
+        "fifth": f"begins with {tmp_path / 'third'} (1.50 h, 6e+09 operations)",
+    }
+    assert sources({"train.init_from": str(second)})[0]["train_seconds"] is None, "its teacher's cost is not known"
 
 
 @pytest.mark.parametrize("texts", [("small567", "small567"), ("small567", "large567")])

@@ -55,7 +55,8 @@ def test_every_point_of_a_curve_is_in_a_csv_file_whatever_the_axis(tmp_path):
     """Of one run, the checkpoint is selected by nll; of the other, by BLEU."""
     expected = []
     for select in ("nll", "bleu"):
-        folder = write_run(tmp_path / "runs" / select, {"train.select": select}, 90.0, members=len(select))
+        more = {"members": len(select), "valid": {"select": select, "score": 1.0, "step": 100}}
+        folder = write_run(tmp_path / "runs" / select, {"train.select": select}, 90.0, **more)
         for line in (lines := [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]):
             line |= {"train/flops": 7.0 * line["step"], "valid/bleu": line["step"] / 2}
             axes = (str(folder), *(line[name] for name in ("step", "seconds", "train/flops", "valid/nll")))

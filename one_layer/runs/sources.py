@@ -1,0 +1,48 @@
+"""The other runs that a run needs: the one that it begins with, its teacher, and the one whose embeddings it has; and what they cost.
+
+A run's own seconds and operations do not have those of its sources. `result.json` keeps them beside its own, because the folders of the
+sources may be gone when somebody compares costs. This module needs no JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from one_layer.runs.paths import RunPaths, read_object
+from one_layer.runs.records import flatten
+
+WORDS = {
+    "train.init_from": "begins with",
+    "data.teacher": "taught by",
+    "model.embedding_path": "embeddings of",
+}  # by key
+_COSTS = ("train_seconds", "train_flops")
+
+
+def sources(config: Mapping[str, Any], seen: tuple[Path, ...] = ()) -> list[dict[str, Any]]:
+    """The sources of a run with this flat config: the `key` that names one, its `path`, `train_seconds` and `train_flops`.
+
+    The costs are those of the source and of all its own sources; None where a result of one of them is not there, or does not say so.
+    Raises: UserError for a damaged result.
+    """
+    named = {key: str(config.get(key) or "") for key in WORDS}
+    if config.get("model.embedding_source") != "run":
+        named["model.embedding_path"] = ""  # a file of embeddings, which no run of ours made
+    return [{"key": key, "path": path, **_costs(Path(path), seen)} for key, path in named.items() if path]
+
+
+def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, float | None]:
+    folder = (path.parent if path.is_file() else path).resolve()  # a ticket lies in the folder of its run
+    file = RunPaths(folder).result_file
+    if folder in seen or not file.is_file():
+        return dict.fromkeys(_COSTS)
+    result = read_object(file)
+    own = result.get("sources")
+    every = [result, *(sources(flatten(result.get("config", {})), (*seen, folder)) if own is None else own)]
+    return {name: _sum([each.get(name) for each in every]) for name in _COSTS}
+
+
+def _sum(costs: list[float | None]) -> float | None:
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
