@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer
-from one_layer.layers.matrix import Drop, Embedding, embed
+from one_layer.layers.matrix import Drop, Embedding
 from one_layer.layers.products import product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, position_table, positions
+from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions
 
 
 class CausalModel(nn.Module):
@@ -34,12 +34,12 @@ class CausalModel(nn.Module):
         Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
         table, length = self.target_embedding(), tokens.shape[1]
-        x = embed(table, tokens) + position_table(length, table.shape[1], self.config.modern)[positions(tokens)]
+        x = embedded(table, tokens, positions(tokens), length, self.config.modern)
         self.sow("intermediates", "input", x)
         past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(tokens)
         x = self.decoder(self.drop(x.astype(self.config.dtype)), None, past, None, None)
         return product("bld,vd->blv", x, table, x.dtype)
 
-    def table(self) -> Float[Array, "vocab d"]:
+    def target_table(self) -> Float[Array, "vocab d"]:
         """The embedding, which is also the output projection."""
         return self.target_embedding()

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.data.special_tokens import PAD
 from one_layer.layers.attention import BLOCK, empty_cache
 from one_layer.layers.blocks import DecoderLayer, LayerSettings
 from one_layer.layers.groups import layers_apart
-from one_layer.layers.matrix import Norm, computing, embed
+from one_layer.layers.matrix import Norm, computing
 from one_layer.layers.reservoirs import empty_state
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, position_table
+from one_layer.models.inputs import AnyArray, embedded, keys_that_count
 from one_layer.models.translation import Transformer
 
 Variables = dict[str, Any]
@@ -33,27 +33,62 @@ class Cache(NamedTuple):
     ancestors: Int[Array, "batch beam positions"]
 
 
-class Decoder:
-    """The decoder for a batch of sources. The constructor does the work that can be done before the loop of a search.
+class Steps:
+    """The layers of a decoder, for a loop over tokens. The constructor does the work that can be done before the loop.
 
-    It encodes the sources, computes every layer's keys and values from them, and splits the matrices by layer, in the type that the
-    model computes in. Packed masks stay packed: they are unpacked at every use, never all at once.
+    It splits the matrices by layer, in the type that the model computes in. With `source`, it encodes the sources and computes every
+    layer's keys and values from them. Packed masks stay packed: they are unpacked at every use, never all at once.
     """
 
-    def __init__(self, config: ModelConfig, variables: Variables, source: Int[AnyArray, "batch source"]) -> None:
-        self.config, self._settings, self._batch = config, config.stack("decoder"), source.shape[0]
-        variables = computing(variables, config.dtype)
-        self._network, self._variables = Transformer(config), variables
-        _, memory = self._network.apply(variables, source, method="remember", mutable=["memory"])
-        stacks = {name: tree["decoder"] for name, tree in {**variables, **memory}.items() if "decoder" in tree}
-        self._layers = layers_apart(stacks, self._settings)
+    def __init__(self, network: Any, variables: Variables, source: Int[AnyArray, "batch source"] | None = None) -> None:
+        self.config, self._network = network.config, network
+        self._variables = computing(variables, self.config.dtype)
+        memory = {}
+        if source is not None:
+            _, memory = network.apply(self._variables, source, method="remember", mutable=["memory"])
+        stacks = {name: tree["decoder"] for name, tree in {**self._variables, **memory}.items() if "decoder" in tree}
+        self.settings = self.config.stack("decoder")
+        self.layers = layers_apart(stacks, self.settings)
         self._final_norm = {name: tree["final_norm"] for name, tree in stacks.items() if "final_norm" in tree}
-        self._visible = keys_that_count(source)
         self._tables = None if "packed" in variables else self._made_tables()
+
+    def tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
+        """The embedding for the lookup, and the same table as the output projection, in the type that the model computes in."""
+        return self._tables or self._made_tables()
+
+    def _made_tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
+        table = jnp.asarray(self._network.apply(self._variables, method="target_table"))
+        return table, table.astype(self.config.dtype)
+
+    def run(
+        self,
+        x: Float[Array, "rows length d"],
+        cache: tuple[Variables, ...],
+        past: Bool[Array, "blocks ..."],
+        visible: Bool[Array, "rows 1 1 source"] | None,
+        position: Int[Array, ""],
+    ) -> tuple[Float[Array, "rows length d"], tuple[Variables, ...]]:
+        """The last layer's output for one token of each sequence, and the new cache; see `DecoderLayer` for the arguments."""
+        kept = []
+        for (settings, variables), cached in zip(self.layers, cache, strict=True):
+            state, arguments = {**variables, "cache": cached}, (x, None, past, visible, position)
+            x, changed = DecoderLayer(settings).apply(state, *arguments, mutable=["cache"])
+            kept.append(changed.get("cache", {}))
+        if self.settings.final_norm is not None:
+            x = jnp.asarray(Norm(self.settings.final_norm, self.config.dtype).apply(self._final_norm, x))
+        return x, tuple(kept)
+
+
+class Decoder(Steps):
+    """The decoder for a batch of sources."""
+
+    def __init__(self, config: ModelConfig, variables: Variables, source: Int[AnyArray, "batch source"]) -> None:
+        super().__init__(Transformer(config), variables, source)
+        self._batch, self._visible = source.shape[0], keys_that_count(source)
 
     def start(self, beam: int, length: int) -> Cache:
         """An empty cache for at most `length` tokens per beam, including the eos that is fed first."""
-        layers = tuple(empty(settings, self._batch, beam, length) for settings, _ in self._layers)
+        layers = tuple(empty(settings, self._batch, beam, length) for settings, _ in self.layers)
         positions = -(-length // BLOCK) * BLOCK
         return Cache(layers, jnp.full((self._batch, beam, positions), -1, jnp.int32))
 
@@ -71,24 +106,12 @@ class Decoder:
         past = ancestors.reshape(self._batch, beam, -1, BLOCK, 1) == jnp.arange(beam)
         past = jnp.moveaxis(past.reshape(*past.shape[:3], -1), 2, 0)[:, :, None]
 
-        table, projection = self._tables or self._made_tables()
-        places = position_table(positions, self.config.d_model, self.config.modern)
-        x = embed(table, jnp.asarray(tokens).reshape(self._batch, beam)) + places[position + PAD + 1]
-        x = x.astype(self.config.dtype)
-        kept = []
-        for (settings, variables), cached in zip(self._layers, cache.layers, strict=True):
-            state, arguments = {**variables, "cache": cached}, (x, None, past, self._visible, position)
-            x, changed = DecoderLayer(settings).apply(state, *arguments, mutable=["cache"])
-            kept.append(changed.get("cache", {}))
-        if self._settings.final_norm is not None:
-            x = jnp.asarray(Norm(self._settings.final_norm, self.config.dtype).apply(self._final_norm, x))
+        table, projection = self.tables()
+        rows = jnp.asarray(tokens).reshape(self._batch, beam)
+        x = embedded(table, rows, position + PAD + 1, positions, self.config.modern).astype(self.config.dtype)
+        x, kept = self.run(x, cache.layers, past, self._visible, position)
         logits = jnp.dot(x.reshape(-1, x.shape[-1]), projection.T, preferred_element_type=jnp.float32)
-        return logits, Cache(tuple(kept), ancestors)
-
-    def _made_tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
-        """The embedding for the lookup, and the same table as the output projection, in the type that the model computes in."""
-        table = jnp.asarray(self._network.apply(self._variables, method="target_table"))
-        return table, table.astype(self.config.dtype)
+        return logits, Cache(kept, ancestors)
 
 
 def reorder(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:

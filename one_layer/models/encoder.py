@@ -6,10 +6,10 @@ import flax.linen as nn
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import EncoderLayer
-from one_layer.layers.matrix import Drop, Embedding, Norm, embed
+from one_layer.layers.matrix import Drop, Embedding, Norm
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, position_table, positions
+from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions
 
 
 class TextEncoder(nn.Module):
@@ -42,7 +42,7 @@ class TextEncoder(nn.Module):
         if self.config.position_rows:
             x = table[source] + self.position_embedding()[places]
         else:
-            x = embed(table, source) + position_table(source.shape[1], table.shape[1], self.config.modern)[places]
+            x = embedded(table, source, places, source.shape[1], self.config.modern)
         if self.config.embedding_norm:
             x = self.embedding_norm(x)
         self.sow("intermediates", "input", x)

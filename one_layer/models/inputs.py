@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.data.special_tokens import PAD
-from one_layer.layers.matrix import sinusoids
+from one_layer.layers.matrix import embed, sinusoids
 
 AnyArray = Array | np.ndarray
 
@@ -18,16 +18,23 @@ def positions(tokens: Int[AnyArray, "batch length"]) -> Int[Array, "batch length
     return jnp.cumsum(real, axis=1) * real + PAD
 
 
-def position_table(longest: int, features: int, rotary: bool = False) -> Float[Array, "positions d"]:
-    """Sinusoids by position, for sequences of at most `longest` tokens; a pad's position is the zero vector.
+def embedded(
+    table: Float[Array, "vocab d"],
+    tokens: Int[AnyArray, "batch length"],
+    places: Int[Array, "..."],
+    longest: int,
+    rotary: bool = False,
+) -> Float[Array, "batch length d"]:
+    """Scaled embeddings plus sinusoids at `places` (see `positions`) of at most `longest` tokens; a pad's position is the zero vector.
 
-    With `rotary`, all are zero, because attention has the positions.
+    With `rotary`, no positions are added, because attention has them.
     """
+    x = embed(table, tokens)
     if rotary:
-        return jnp.zeros((longest + PAD + 1, features))
-    places = sinusoids(longest + PAD + 1, features)
-    places[PAD] = 0.0
-    return jnp.asarray(places)
+        return x
+    rows = sinusoids(longest + PAD + 1, table.shape[1])
+    rows[PAD] = 0.0
+    return x + jnp.asarray(rows)[places]
 
 
 def keys_that_count(tokens: Int[AnyArray, "batch length"]) -> Bool[Array, "batch 1 1 length"]:

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
-from one_layer.layers.matrix import Drop, Embedding, embed
+from one_layer.layers.matrix import Drop, Embedding
 from one_layer.layers.products import product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, keys_that_count, position_table, positions
+from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions
 
 Variables = dict[str, Any]
 
@@ -44,7 +44,7 @@ class Transformer(nn.Module):
         """
         source_table, target_table = self._tables()
         encoded = self._encode(source_table, source)
-        x = self._input(target_table, target_in, positions(target_in), target_in.shape[1])
+        x = self._input(target_table, target_in)
         length = target_in.shape[1]
         past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(target_in)
         x = self.decoder(x, encoded, past, keys_that_count(source), None)
@@ -69,18 +69,12 @@ class Transformer(nn.Module):
     def _encode(
         self, table: Float[Array, "vocab d"], source: Int[AnyArray, "batch length"]
     ) -> Float[Array, "batch length d"]:
-        x = self._input(table, source, positions(source), source.shape[1])
-        return self.encoder(x, keys_that_count(source))
+        return self.encoder(self._input(table, source), keys_that_count(source))
 
     def _input(
-        self,
-        table: Float[Array, "vocab d"],
-        tokens: Int[AnyArray, "batch length"],
-        positions: Int[Array, "#batch length"],
-        longest: int,
+        self, table: Float[Array, "vocab d"], tokens: Int[AnyArray, "batch length"]
     ) -> Float[Array, "batch length d"]:
-        """Scaled embeddings plus positions; a pad's position is the zero vector."""
-        x = embed(table, tokens) + position_table(longest, table.shape[1], self.config.modern)[positions]
+        x = embedded(table, tokens, positions(tokens), tokens.shape[1], self.config.modern)
         self.sow("intermediates", "input", x)
         return self.drop(x.astype(self.config.dtype))
 

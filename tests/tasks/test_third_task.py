@@ -27,11 +27,11 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
 from one_layer.layers.blocks import EncoderLayer
-from one_layer.layers.matrix import Embedding, Projection, embed
+from one_layer.layers.matrix import Embedding, Projection
 from one_layer.layers.stack import Stack
 from one_layer.models import NETWORKS, ModelConfig, build
 from one_layer.models.families import FAMILIES, Family, Head, Table
-from one_layer.models.inputs import keys_that_count, position_table, positions
+from one_layer.models.inputs import embedded, keys_that_count, positions
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -57,7 +57,7 @@ class Reverser(nn.Module):
     def __call__(self, source):
         c = self.config
         table = Embedding(c.source_vocab, c.d_model, c.table_kind, c.supermask, name="source_embedding")()
-        x = embed(table, source) + position_table(source.shape[1], c.d_model)[positions(source)]
+        x = embedded(table, source, positions(source), source.shape[1])
         x = Stack(EncoderLayer, c.stack("encoder"), name="encoder")(x, keys_that_count(source))
         return Projection(c.target_vocab, "trained", c.supermask, True, "float32", name="letters")(x)
 
