@@ -58,6 +58,15 @@ def test_a_folder_gives_the_same_corpus_as_its_text(tmp_path: Path, form: str, l
     assert not len(again.train) and ids(again)[2:] == ids(binary)[2:]
 
 
+def test_sentencepiece_text_is_scored_as_words(tmp_path: Path) -> None:
+    """As with fairseq's option remove-bpe=sentencepiece. Without the key, the log says that nothing joins the pieces."""
+    write_folder(tmp_path / "bin", {**PARTS, "train": (["▁ja"], ["▁do g ▁s"]), "valid": (["▁ja"], ["▁do g ▁s g"])})
+    words, pieces = (load(fairseq(tmp_path / "bin", undo=undo)) for undo in ("sentencepiece", ""))
+    assert words.valid.reference == words.valid.reference_detokenized == ["dog sg"]
+    assert not any("data.undo" in line for line in words.report)
+    assert any("'▁do' is one" in line and "data.undo=sentencepiece would join them" in line for line in pieces.report)
+
+
 def test_ids_are_memory_mapped_and_equal_dictionaries_give_one_vocabulary(folder: Path) -> None:
     (folder / "dict.en.txt").write_bytes((folder / "dict.de.txt").read_bytes())
     corpus = load(fairseq(folder))

@@ -81,6 +81,23 @@ def test_undo_restores_plain_text() -> None:
     assert steps.undo(steps.apply(raw)) == [*raw[:1], "A & B [sic] | 100% sure.", ""]
 
 
+def test_a_detokeniser_that_raises_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sacremoses raises a TypeError at some Czech lines; whatever it raises, the line is text without its escapes."""
+    czech = Preprocessing("cs", tokenize=True)
+    assert czech.undo(["Otevřete 'Outlook' - mailový klient .", "a &amp; b ."]) == [
+        "Otevřete 'Outlook' - mailový klient.",
+        "a & b.",
+    ]
+    monkeypatch.setattr("sacremoses.MosesDetokenizer.detokenize", lambda *_, **__: 1 / 0)
+    assert czech.undo(["a ."]) == ["a ."]
+
+
+def test_a_mark_of_bpe_in_raw_text_is_text() -> None:
+    steps = Preprocessing("en", codes="#version: 0.2\n@ @</w>\nx @\nx@ @</w>\na x\n")
+    lines = ["@@ -1,3 +1,4 @@", "x@@ ax@@ @@", "a@@b @"]
+    assert steps.undo(steps.apply(lines)) == lines
+
+
 def test_join_bpe() -> None:
     assert join_bpe("low@@ er s@@ lo@@ w") == "lower slow"
     assert join_bpe("cut sho@@") == "cut sho"  # a hypothesis can end inside a word
