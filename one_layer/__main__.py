@@ -133,7 +133,7 @@ def _ticket() -> None:
         from one_layer.runs.restore import restore_run
         from one_layer.tickets import export
 
-        model = _kept_layers(restore_run(_folder(), options.CHECKPOINT.value, _mesh()))
+        model = _kept_layers(restore_run(_folder(), options.CHECKPOINT.value))
         path = _folder().ticket_in(options.PRECISION.value, kept_layers(model.config))
         export(model, path, options.PRECISION.value)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -164,3 +165,9 @@ class ModelKeys:
     def supermask(self) -> Supermask:
         """How the scores of every matrix become its mask."""
         return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale)
+
+
+# Keys that the sections `train` and `optim` give, and all that users do not give in the section `model`: text and task decide the others.
+FOR_TRAINING = ("backskip", "train_only", "freeze")
+DECIDED = ("source_vocab", "target_vocab", "family", *FOR_TRAINING)
+MODEL_KEYS = tuple(each.name for each in dataclasses.fields(ModelKeys) if each.name not in DECIDED)

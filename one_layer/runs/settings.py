@@ -10,6 +10,7 @@ from typing import Any
 from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import Vocabularies, check_equal
 from one_layer.models import ModelConfig, shapes
+from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
 from one_layer.system.errors import UserError
@@ -21,8 +22,6 @@ MOST_UPDATES = 2**31 - 1  # programs count updates in 32 bits
 _LEAST_FLOAT = 2.0**-126  # the least positive float32 with all its digits
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
 _SECTIONS = ("model", "data", "optim", "train", "evaluation")
-# Not given by users in the section `model`: the text, the task and the sections `train` and `optim` decide them.
-_DECIDED = ("source_vocab", "target_vocab", "family", "backskip", "train_only", "freeze")
 
 
 @dataclass(frozen=True)
@@ -208,9 +207,9 @@ def task_settings(task: Task, values: dict[str, Any]) -> Any:
 
 def _resolved_model(task: Task, values: dict[str, Any]) -> dict[str, Any]:
     """The section `model` for config.json, with the values that follow from others filled in, including those of a preset."""
-    refuse_unknown("model.", values, {each.name for each in dataclasses.fields(ModelConfig)} - set(_DECIDED))
+    refuse_unknown("model.", values, set(MODEL_KEYS))
     model = record(ModelConfig, "model", {**values, "source_vocab": 10, "target_vocab": 10, "family": task.family})
-    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name not in _DECIDED}
+    return {name: getattr(model, name) for name in MODEL_KEYS}
 
 
 def _check_together(run: RunConfig) -> None:

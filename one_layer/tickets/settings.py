@@ -17,7 +17,7 @@ from one_layer.data.text.lines import split_lines
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
-from one_layer.models.keys import default_family
+from one_layer.models.keys import FOR_TRAINING, MODEL_KEYS, default_family
 from one_layer.runs.records import record
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
@@ -29,9 +29,6 @@ Tensors = dict[str, np.ndarray]
 
 NAMES = ("task", "seed", "step", "model", "data", "evaluation")  # names of metadata
 
-_FOR_TRAINING = {"backskip", "train_only", "freeze"}
-_DECIDED = {"source_vocab", "target_vocab", "family", *_FOR_TRAINING}  # not keys of the section `model`
-_MODEL_KEYS = {each.name for each in dataclasses.fields(ModelConfig)} - _DECIDED
 _LONGEST_TEXT = 2**24  # bytes
 _MOST_MERGES = 2**20  # each is an object or more
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
@@ -65,7 +62,7 @@ def write_settings(settings: Settings) -> dict[str, str]:
     """The metadata: one JSON text per name."""
     sections = {name: dataclasses.asdict(getattr(settings, name)) for name in ("data", "evaluation")}
     model = dataclasses.asdict(settings.config)
-    for name in ("family", *_FOR_TRAINING):  # the task decides the family
+    for name in ("family", *FOR_TRAINING):  # the task decides the family
         del model[name]
     values = {"task": settings.task.name, "seed": settings.seed, "step": settings.step, "model": model, **sections}
     training = {**({"checkpoint": settings.checkpoint} if settings.checkpoint else {}), **settings.training}
@@ -80,7 +77,7 @@ def trained_with(settings: Settings) -> dict[str, Any]:
 
 def settings_as_run(settings: Settings) -> RunConfig:
     """The config of a run with these settings. The settings of training are not known, and have their defaults."""
-    model = {name: value for name, value in vars(settings.config).items() if name in _MODEL_KEYS}
+    model = {name: value for name, value in vars(settings.config).items() if name in MODEL_KEYS}
     sections = {"model": model, "data": vars(settings.data), "evaluation": vars(settings.evaluation)}
     return _as_run(settings.task, settings.seed, sections)
 
