@@ -72,7 +72,8 @@ def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, Record]:
 
     Raises: UserError for a pattern without runs, for files that are missing or damaged, and for a baseline without a whole curve.
     """
-    others = [Path(name) for name in sorted(glob(pattern)) if (Path(name) / "metrics.jsonl").is_file()]
+    names = [pattern] if Path(pattern).is_dir() else sorted(glob(pattern))  # a folder may have the name of a pattern
+    others = [Path(name) for name in names if (Path(name) / "metrics.jsonl").is_file()]
     if not others:
         raise UserError(f"--runs={pattern} matches no folder with a metrics.jsonl; give a pattern such as 'runs/*'")
     folders: dict[Path, Path] = {}

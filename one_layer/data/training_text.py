@@ -57,6 +57,8 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     options["prepared"] |= bool(config.undo and (config.tokenize or config.lowercase or codes))
+    if config.source in ("tsv", "labelled"):
+        options["rows"] = "of one width"  # earlier versions read others too
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
     for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
