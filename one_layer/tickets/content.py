@@ -77,7 +77,7 @@ def checksum(weights: Float32[np.ndarray, "..."]) -> str:
 def to_bytes(ticket: Ticket, precision: str = "float32") -> tuple[bytes, dict[str, int]]:
     """The content of the file, and the size in bytes of every tensor in it. Equal tickets give equal files.
 
-    Trained and fixed matrices are stored in `precision`, one of `one_layer.tickets.precision.PRECISIONS`.
+    Trained and fixed matrices are stored in `precision`: float32, or one of `one_layer.tickets.precision.QUANTIZED`.
 
     Raises: UserError if `from_file` would refuse the file.
     """

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float32
 
 QUANTIZED = ("bfloat16", "int8", "int4")  # names of codecs too; float32 is stored as it is, without a codec
-PRECISIONS = ("float32", *QUANTIZED)
 _LARGEST = {"int8": 127, "int4": 7}
 
 

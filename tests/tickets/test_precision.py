@@ -6,8 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from absl import flags
 
 from one_layer import tickets
+from one_layer.cli import options  # noqa: F401  it defines the flags
 from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets import file as ticket_file
@@ -21,6 +23,10 @@ BITS = {"bfloat16": 16, "int8": 8, "int4": 4}
 
 def values(shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def test_the_flag_takes_each_precision():
+    assert flags.FLAGS["precision"].parser.enum_values == ["float32", *QUANTIZED]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
