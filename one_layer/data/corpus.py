@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int32
 
-from one_layer.data.config import DataConfig, another_file
+from one_layer.data.config import DataConfig
 from one_layer.data.preparation.streaming import Steps
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Pairs, Source
+from one_layer.data.sources.plain_parts import PlainParts
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.preprocess import BPE_MARK, Preprocessing
 from one_layer.data.text.vocabulary import SPACE, SPECIALS, unknown_marked
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore
-from one_layer.data.training_text import assets_of, codes_of, encoded, prepare
+from one_layer.data.training_text import assets_of, check_files, encoded, prepare
 from one_layer.system.errors import UserError
 
 PARALLEL = ParallelReader()
@@ -88,7 +87,12 @@ def load(
 
     Raises: UserError for files that cannot be used, and if no training pair is left.
     """
-    _check_files(config, vocabularies, codes)
+    if config.bpe_kind == "byte-level" and codes is None and not config.bpe_codes:  # only a stream of text learns them
+        raise UserError(
+            "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes, or a run that has "
+            "them as train.init_from"
+        )
+    check_files(config, vocabularies, codes)
     source = reader.open(config)
     source.files(source.train)  # raises for missing files now, before the rest is read
     raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
@@ -120,7 +124,7 @@ def load_scored(
     if (config.bpe_merges or config.bpe_codes) and codes is None:
         raise UserError("the BPE codes of the run are needed: they are a part of it, and are never read from elsewhere")
     source = reader.open(config)
-    names = _scored_names(source, wanted)
+    names = scored_names(source, wanted)
     assets = assets_of(config, reader, vocabularies, codes, steps)
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part], source.ids(part)) for name, part in names.items()}
@@ -133,35 +137,17 @@ def load_scored(
     return Corpus(**vars(assets), train=Split(), valid=valid, tests=tests, report=report)
 
 
-def _check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> None:
-    """Raises: UserError if a file of codes or a vocabulary is there, but is not what a run began with (`vocabularies`, `codes`), and for
-    byte-level text without merges, which only a stream of text learns.
-    """
-    if config.bpe_kind == "byte-level" and codes is None and not config.bpe_codes:
-        raise UserError(
-            "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes, or a run that has "
-            "them as train.init_from"
-        )
-    saved = {"bpe_codes": codes, "vocabulary": vocabularies[0] if vocabularies else None}
-    for name, own in saved.items():
-        path = getattr(config, name)
-        if own is None or not path or not Path(path).is_file():
-            continue
-        found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None)
-        if found != own:
-            raise another_file(f"data.{name}={path}")
-
-
-def _scored_names(source: Source, wanted: str) -> dict[str, str]:
-    """The source's names of the wanted splits, by the names that users give."""
-    known = {"valid": source.valid, **{name: name for name in source.tests}}
+def scored_names(source: Source | PlainParts, wanted: str) -> dict[str, str]:
+    """The source's names of the wanted splits, by the names that users give. Raises: UserError for a name that no split has."""
+    tests = {name: name for name in source.tests}
+    known = {"valid": source.valid, **tests}
     if not wanted:
         return known
     if wanted in known:
         return {wanted: known[wanted]}
-    if wanted == "test" and source.tests:
-        return {name: name for name in source.tests}
-    every = " (and test: all test sets)" if source.tests else ", and no test set: data.tests is empty"
+    if wanted == "test" and tests:
+        return tests
+    every = " (and test: all test sets)" if tests else ", and no test set: data.tests is empty"
     raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}{every}")
 
 

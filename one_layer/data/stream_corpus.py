@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32
 
-from one_layer.data.config import DataConfig, another_file
-from one_layer.data.corpus import Corpus, Split
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, Split, scored_names
 from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.sources.plain_parts import PlainParts
 from one_layer.data.sources.plain_text import PlainText
@@ -18,15 +17,16 @@ from one_layer.data.special_tokens import UNK
 from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import Preprocessing, check_codes
+from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
+from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
 
 _OPTIONS = ("source", "train", "unit", "bpe_merges", "min_count", "held_out")  # what decides the ids of a training text
+_KIND = "byte-level"  # of the BPE, whatever data.bpe_kind is
 
 
 def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = False) -> Corpus:
@@ -57,14 +57,8 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
 def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked: bool = False) -> Corpus:
     """The parts to be scored, without the training text. `wanted`: `valid`, a test set, `test` for all test sets; empty: all of these."""
     parts, of_unit = PlainParts(config, lines=masked), unit_of(config, saved)
-    known = {"valid": parts.valid, **{name: name for name in parts.tests}}
-    if wanted and wanted not in known and not (wanted == "test" and parts.tests):
-        raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}")
-    if wanted in known:
-        known = {wanted: known[wanted]}
-    elif wanted:
-        del known["valid"]
-    splits = {name: _split(config, of_unit, parts.part(part), masked) for name, part in known.items()}
+    names = scored_names(parts, wanted)
+    splits = {name: _split(config, of_unit, parts.part(part), masked) for name, part in names.items()}
     report = [_describe(of_unit, name, _counts(of_unit, stream(split))) for name, split in splits.items()]
     valid = splits.pop("valid", Split())
     return Corpus(**vars(saved), train=Split(), valid=valid, tests=splits, report=report)
@@ -91,7 +85,7 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
 
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
-        _check_files(config, saved)
+        check_files(config, saved.vocabularies, saved.codes, _KIND)
     prepared = stored(config.store, _options(config, text, masked), text.paths, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
@@ -122,28 +116,12 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
                 f"{config.vocabulary} has no token {MASK}, which masked language models need; give a vocabulary that has it"
             )
         vocabulary = Vocabulary((*vocabulary.tokens, MASK))
-    steps = Preprocessing(config.languages[0], codes=codes, bpe_kind="byte-level")
+    steps = Preprocessing(config.languages[0], codes=codes, bpe_kind=_KIND)
     return TextAssets(vocabulary, vocabulary, steps, steps)
 
 
 def _given_codes(config: DataConfig) -> str | None:
-    if not config.bpe_codes:
-        return None
-    codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
-    check_codes(codes, config.bpe_codes, "byte-level")
-    return codes
-
-
-def _check_files(config: DataConfig, saved: TextAssets) -> None:
-    """Raises: UserError if a file of merges or a vocabulary is there, but is not what the run began with."""
-    own: dict[str, tuple[object, Callable[[], object]]] = {
-        "bpe_codes": (saved.codes, lambda: _given_codes(config)),
-        "vocabulary": (saved.target_vocabulary, lambda: read_vocabulary_json(config.vocabulary)),
-    }
-    for name, (kept, read) in own.items():
-        path = getattr(config, name)
-        if path and Path(path).is_file() and read() != kept:
-            raise another_file(f"data.{name}={path}")
+    return codes_of(config, None, _KIND)
 
 
 def _split(config: DataConfig, of_unit: Unit, text: PlainText, masked: bool) -> Split:

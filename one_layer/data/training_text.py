@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.config import HELD_OUT, DataConfig
+from one_layer.data.config import HELD_OUT, DataConfig, another_file
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.preparation.streaming import Shown, Steps
@@ -137,15 +137,24 @@ def assets_of(
     return TextAssets(*vocabularies, *(steps or reader.preprocessing(config, codes)))
 
 
-def codes_of(config: DataConfig, codes: str | None) -> str | None:
-    """The BPE codes: those given, else those of the config's file, if there is one."""
-    if codes is not None:
-        return codes
-    if config.bpe_codes:
+def codes_of(config: DataConfig, codes: str | None, kind: str = "") -> str | None:
+    """The BPE codes: those given, else those of the config's file, if there is one. `kind`: in the place of `data.bpe_kind`."""
+    if codes is None and config.bpe_codes:
         codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
-        check_codes(codes, config.bpe_codes, config.bpe_kind)
-        return codes
-    return None
+        check_codes(codes, config.bpe_codes, kind or config.bpe_kind)
+    return codes
+
+
+def check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None, kind: str = "") -> None:
+    """Raises: UserError if a file of codes or a vocabulary is there, but is not what a run began with (`vocabularies`, `codes`)."""
+    saved = {"bpe_codes": codes, "vocabulary": vocabularies[0] if vocabularies else None}
+    for name, own in saved.items():
+        path = getattr(config, name)
+        if own is None or not path or not Path(path).is_file():
+            continue
+        found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None, kind)
+        if found != own:
+            raise another_file(f"data.{name}={path}")
 
 
 def encoded(

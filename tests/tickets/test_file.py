@@ -41,7 +41,7 @@ def content_of(tensors, precision: str = "float32", **metadata: str) -> bytes:
 GOOD = content_of(BYTES | FLOATS, seed="1", text="ä")
 
 
-@pytest.mark.parametrize("precision", ("float32", *QUANTIZED))
+@pytest.mark.parametrize("precision", ["float32", *QUANTIZED])
 def test_a_file_gives_back_every_tensor_and_text(precision):
     """Of floats, only matrices of the name `kernel` may be stored in another precision."""
     content = content_of(BYTES | FLOATS, precision, seed="1", text="ä")
