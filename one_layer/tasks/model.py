@@ -59,11 +59,11 @@ class TrainedModel(ABC):
         bytes_ = (
             f"{ticket_bytes(config):,} bytes in a ticket" if self.file_bytes is None else f"{self.file_bytes:,} bytes"
         )
-        languages = " to ".join(each for each in dict.fromkeys(self.assets.languages) if each not in ("", LABEL))
+        languages = " to ".join(each for each in dict.fromkeys(self.assets.languages) if each != LABEL)
         return (
-            f"<{config.network_family.describe(config)}{', ' * bool(languages)}{languages}; width {config.d_model}, "
-            f"feed-forward width {config.ffn}, {config.heads} heads; {config.weights}{f', {kept}' if config.masked else ''}; "
-            f"{bytes_}; {self.source}, update {self.step}>"
+            f"<{type(self).__name__}: {config.network_family.describe(config)}, {languages}; width {config.d_model}, feed-forward width "
+            f"{config.ffn}, {config.heads} heads; {config.weights}{f', {kept}' if config.masked else ''}; {bytes_}; {self.source}, "
+            f"update {self.step}>"
         )
 
     # The parts of the model by role, for instance `encoder/ffn/in` (`one_layer.models.by_role`). The arrays can only be read.

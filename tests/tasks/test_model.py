@@ -26,9 +26,7 @@ def model(request, folder):
 
 def test_it_says_what_it_is(model, folder):
     ticket = folder / "ticket.safetensors"
-    shape = (
-        "<translation model of 1+1 layers, de to en; width 16, feed-forward width 32, 2 heads; one_layer, keep 0.5; "
-    )
+    shape = "<TranslationModel: translation model of 1+1 layers, de to en; width 16, feed-forward width 32, 2 heads; one_layer, keep 0.5; "
     size = (
         f"{ticket.stat().st_size:,} bytes; {ticket}, update "
         if model.file_bytes
