@@ -99,6 +99,9 @@ def without_inner_spaces(line: str) -> str:
     return _INNER_SPACE.sub("", line)
 
 
+_CHARACTERS = re.compile(r"<<unk>>|<unk>|\S")
+
+
 def characters(line: str) -> str:
-    """The characters of a line with spaces between them: tokens of a script that has none."""
-    return " ".join("".join(line.split()))
+    """The characters of a line with spaces between them: tokens of a script that has none. An unknown token stays one."""
+    return " ".join(_CHARACTERS.findall(line))

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 
@@ -49,6 +51,13 @@ def test_bleu_can_measure_a_text_exactly_where_a_perfect_translation_has_a_score
 ) -> None:
     score = bleu.sacrebleu_metric(tokenize).corpus_score(lines, [lines]).score
     assert bleu.can_measure(lines, tokenize) == (score > 0)
+
+
+@pytest.mark.parametrize("spaced", [True, False])
+def test_no_part_of_an_unknown_token_is_right(spaced: bool) -> None:
+    target, lines = Preprocessing("en", spaced=spaced), ["a <unk> b", "<unk><unk>", "c<unk>"]
+    ours, theirs = (bleu.bleu_tokens(target, each) for each in (lines, list(map(unknown_marked, lines))))
+    assert {token for line in ours for token in line.split()} & set(theirs[0].split()) == {"a", "b"}
 
 
 def test_tokenized_ends_of_the_scale() -> None:
