@@ -2,7 +2,7 @@
 
 .venv/bin/python -m examples.paper
 
-It learns to translate the built-in language, from a side that looks like German to one that looks like English, in about a minute.
+It learns to translate the built-in language, from a side that looks like German to one that looks like English.
 """
 
 from __future__ import annotations
