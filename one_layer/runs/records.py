@@ -49,13 +49,12 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
 
 
 def _meant(value: Any, hint: Any) -> Any:
-    """A value with `~/` at its start replaced (see `at_home`). Among texts, a whole number is the text of its digits: a test set may be
-    called 2014, which the command line takes for a number.
+    """A value with `~/` at its start replaced (see `at_home`). In a list of texts, a whole number is the text of its digits: a test set
+    may be called 2014, which the command line takes for a number. A key that is one text takes no number.
     """
     if isinstance(value, tuple):
-        return tuple(_meant(each, next(iter(get_args(hint)), None)) for each in value)
-    if hint is str and type(value) is int:
-        return str(value)
+        texts = str in get_args(hint)
+        return tuple(_meant(str(each) if texts and type(each) is int else each, None) for each in value)
     return at_home(value) if isinstance(value, str) else value
 
 

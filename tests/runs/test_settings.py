@@ -93,7 +93,7 @@ def test_a_mistyped_key_is_refused_with_the_right_one(section, name):
 @pytest.mark.parametrize(("section", "name"), KEYS)
 def test_a_value_of_another_type_is_refused(section, name):
     kind = type(tiny.config()[section][name])
-    wrong = {"tests": ("test", [1], None), "bias": ("yes", 1), "embedding": (3,), "norm": (True,)}.get(name)
+    wrong = {"tests": ("test", [1.5], None), "bias": ("yes", 1), "embedding": (3,), "norm": (True,)}.get(name)
     wrong = wrong or ((1.5, True) if name.endswith("_layers") else WRONG[kind])
     for value in wrong:
         if value is None and f"{section}.{name}" in OPEN:
