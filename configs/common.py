@@ -72,7 +72,7 @@ def _model() -> ConfigDict:
     model.head_dropout = 0.0  # of a classifier: before both layers of its head, as in RoBERTa
     model.dtype = "float32"  # for the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
     model.remat = False  # recompute a layer's inner values in the backward pass instead of storing them
-    # paper: as in the paper's text; reference: as in the paper's code; corrected. It decides the keys below that are none,
+    # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,
     # and the scale of the rows of embedding_path.
     model.init_preset = "paper"
     model.init_scheme = "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal, signed_constant, unsigned_constant
@@ -180,7 +180,8 @@ def _optim() -> ConfigDict:
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
     optim.accumulate = 1  # micro-batches per update
-    # A control: the scores, and so the masks, stay as they were drawn; all else is trained. optim.freeze=masks also saves their gradients.
+    # A control: the scores, and so the masks, stay as they were drawn; all else is trained, if there is
+    # any. optim.freeze=masks has the same result and also saves their gradients, but something else must be trained.
     optim.freeze_scores = False
 
     # What is trained, and what is frozen: names of parts, separated by commas; empty: all, and nothing. A name is a word or words joined by

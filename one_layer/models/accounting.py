@@ -44,12 +44,11 @@ _TITLES = {
 }
 
 
-def account(config: ModelConfig, variables: Variables | None = None, freeze_scores: bool = False) -> Account:
+def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     """Counts a model's `parameters` and `bytes`. No weights are drawn, so the count is cheap for models of any size.
 
     `parameters` has:
-    - `trained`: the scores or weights that training changes: without those that `optim.train_only`, `optim.freeze` and
-      `optim.freeze_scores` (here `freeze_scores`) leave as they are.
+    - `trained`: the scores or weights that training changes: without those that `train_only` and `freeze` leave as they are.
     - `random`: the weights drawn from the seed; a matrix that layers share counts once.
     - `kept`: the nonzero entries of all masks.
     - `frozen`: the fixed weights that do not come from the seed.
@@ -72,7 +71,7 @@ def account(config: ModelConfig, variables: Variables | None = None, freeze_scor
     kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
     others = _size(params) - _size(masks)  # weights that the ticket stores, not scores
     parameters = {
-        "trained": count_trained(config, freeze_scores),
+        "trained": count_trained(config),
         "random": _size(random),
         "kept": round(sum(math.prod(masks[path][-2:]) * sum(fractions) for path, fractions in kept.items())),
         "frozen": _size(frozen),

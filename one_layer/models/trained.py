@@ -94,17 +94,10 @@ class TrainedParts:
         return (*path[1:-1], "scores") if path[0] == "materialized" else path[1:]
 
 
-def count_trained(config: ModelConfig, freeze_scores: bool = False) -> int:
-    """How many parameters training changes; `freeze_scores` is `optim.freeze_scores`.
-
-    A name may mean a layer that was left out of the model, so names are not checked.
-    """
+def count_trained(config: ModelConfig) -> int:
+    """How many parameters training changes. A name may mean a layer that was left out of the model, so names are not checked."""
     every = _params(config)
-    return sum(
-        math.prod(_of_rows(every[path], places))
-        for path, places in _trained_rows(config, every).items()
-        if not (freeze_scores and path[-1] == "scores")
-    )
+    return sum(math.prod(_of_rows(every[path], places)) for path, places in _trained_rows(config, every).items())
 
 
 def _params(config: ModelConfig) -> dict[Path, Shape]:

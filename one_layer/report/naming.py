@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from one_layer.layers.freezing import STACKS, Freezing, words
+from one_layer.layers.freezing import STACKS, Freezing, frozen, words
 from one_layer.layers.pattern import expand
 from one_layer.runs.sources import WORDS
 
@@ -51,8 +51,9 @@ def _untrained_masks(config: Config) -> str:
     """Which masks of a model are not trained: such a model is a control. A run that begins with another one may have masks of that one."""
     if config.get("model.weights") == "dense":
         return ""
-    freezing = Freezing(*(str(config.get(f"optim.{key}") or "") for key in ("train_only", "freeze")))
-    trained = [freezing.trains(mask) and not config.get("optim.freeze_scores") for mask in _masks(config)]
+    only, names = (str(config.get(f"optim.{key}") or "") for key in ("train_only", "freeze"))
+    freezing = Freezing(only, frozen(names, bool(config.get("optim.freeze_scores"))))
+    trained = [freezing.trains(mask) for mask in _masks(config)]
     kind = "frozen masks" if config.get("train.init_from") else "random masks"
     return "" if all(trained) else f"some {kind}" if any(trained) else kind
 
@@ -113,7 +114,7 @@ def initialisation(config: Config) -> str:
     preset = config.get("model.init_preset") or "paper"
     reference = preset == "reference"
     usual = {"attention": "xavier" if reference else "scheme", "embedding": "", "qk_gain": 1.0}
-    found = [str(config.get("model.init_scheme", "")), preset * (preset != "paper")]
+    found = [str(config.get("model.init_scheme", "")), preset * reference]
     for part, value in usual.items():
         own = config.get(f"model.init_{part}") or value
         found.append(f"{part} {own}" * (own != value))

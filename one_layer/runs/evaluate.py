@@ -10,6 +10,7 @@ from typing import Any
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
+from one_layer.layers import freezing
 from one_layer.models import ModelConfig
 from one_layer.models.accounting import Account, account, describe
 from one_layer.models.pruning import kept_layers
@@ -69,8 +70,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
 def _account(model: TrainedModel) -> Account:
     """The count of parameters and bytes. A ticket's model does not know what was frozen; its settings of training may."""
     optim = model.trained_with.get("optim", {})
-    frozen = {name: optim[name] for name in ("train_only", "freeze") if name in optim}
-    return account(model.config.replace(**frozen), model.variables, optim.get("freeze_scores", False))
+    frozen = freezing.frozen(optim.get("freeze", ""), optim.get("freeze_scores", False))
+    return account(model.config.replace(train_only=optim.get("train_only", ""), freeze=frozen), model.variables)
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:

@@ -13,6 +13,7 @@ import jax
 
 from one_layer import tickets
 from one_layer.data.corpus import Corpus, Split
+from one_layer.layers import freezing
 from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
@@ -61,7 +62,8 @@ def write(
         return {}
     if not processes.alone():
         best = dataclasses.replace(best, variables=fetch(best.variables))
-    counted = account(best.config, best.variables, run.optim.freeze_scores)
+    frozen = freezing.frozen(run.optim.freeze, run.optim.freeze_scores)
+    counted = account(best.config.replace(freeze=frozen), best.variables)
     if any(path[0] == "random" for path in shapes(best.config)):
         try:
             counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
