@@ -1,10 +1,10 @@
-"""Sweeps as data: lists of overrides, built from `vary`, `product`, `zipped` and `chain`.
+"""Sweeps as data: lists of overrides, built from `vary`, `product` and `chain`.
 
 Overrides give config keys, by their dotted names, other values. The key `config` stands for the argument of `get_config`:
 
     product(vary("config", "one_layer", "multi_layer"), vary("model.keep", 0.3, 0.5), vary("seed", 1, 2, 3))
 
-has 2 x 2 x 3 runs. A config's function `sweep(name)` returns such a list, and `launch/sweep.py` runs it. In a value, `{sweep}` stands
+has 2 x 2 x 3 runs. A config's function `sweep(name)` returns such a list, and the command `sweep` runs it. In a value, `{sweep}` stands
 for the folder of the sweep, so that a run can read the folder of another run of the same sweep.
 """
 
@@ -24,16 +24,6 @@ def vary(key: str, *values: Any) -> Sweep:
 def product(*sweeps: Sweep) -> Sweep:
     """Every combination of one run from each of the sweeps; the last sweep varies fastest."""
     return [_merged(runs) for runs in itertools.product(*sweeps)]
-
-
-def zipped(*sweeps: Sweep) -> Sweep:
-    """The first runs of all sweeps in one, then the second ones. Raises: ValueError for sweeps of different lengths."""
-    lengths = [len(sweep) for sweep in sweeps]
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            f"zipped sweeps have {' and '.join(map(str, lengths))} runs; give lists of one length, or use product for every combination"
-        )
-    return [_merged(runs) for runs in zip(*sweeps, strict=True)]
 
 
 def chain(*sweeps: Sweep) -> Sweep:

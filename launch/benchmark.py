@@ -36,7 +36,6 @@ import jax
 import jaxlib
 
 from configs.common import SIZES
-from launch import command
 from launch.benchmarks import (
     accelerator,
     data,
@@ -50,6 +49,7 @@ from launch.benchmarks import (
     ticket,
     train,
 )
+from one_layer.cli import command
 from one_layer.runs.commit import commit
 from one_layer.runs.settings import flatten
 from one_layer.system.heap import keep_freed_memory

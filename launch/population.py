@@ -1,105 +1,15 @@
 """Trains some runs of a sweep in one program. `launch/sweep.py --vmap` starts it; it reads their configs from sweep.json.
 
-    python launch/population.py --workdir=runs/figure2 NAME NAME ...
-
-What it says about a run goes to NAME.log beside the run's folder. The exit code is 1 if a run failed.
+`python launch/population.py --help` says how; `python -m one_layer population` is the same, from any folder.
 """
 
-from __future__ import annotations
-
-import argparse
-import importlib.metadata
-import logging
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from launch import command
-from one_layer.runs.paths import SWEEP_FILE, read_object
-from one_layer.system.errors import UserError
-
-if TYPE_CHECKING:
-    from one_layer.training.population import Entry
-
-_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
-_WRONG = "0.10.2"  # the version of jaxlib
-
-
-def choose_right_programs() -> None:
-    """Turns off the fusions with which jaxlib 0.10.2 computes some stacked products on a CPU wrongly (jax issue 39103).
-
-    Must be called before JAX is imported. Other versions may not know the flag.
-    """
-    given = os.environ.get("XLA_FLAGS", "")
-    if importlib.metadata.version("jaxlib") == _WRONG and _FLAG not in given:
-        os.environ["XLA_FLAGS"] = f"{given} {_FLAG}=".strip()
-
-
-class _Logs(logging.Handler):
-    """Writes what the program says while a member works to the log of that member."""
-
-    def __init__(self, workdir: Path) -> None:
-        super().__init__(logging.INFO)
-        self._workdir = workdir
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Appends a line."""
-        from one_layer.training.population import SPEAKER
-
-        if name := SPEAKER.get():
-            with (self._workdir / f"{name}.log").open("a", encoding="utf-8") as file:
-                file.write(self.format(record) + "\n")
-
-
-def main(argv: list[str]) -> int:
-    """Trains the runs. Returns: the exit code: 0, 1 if a run failed, or 128 + the number of a signal."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--workdir", type=Path, required=True, help="the folder of the sweep")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="a run of the sweep")
-    arguments = parser.parse_args(argv)
-    choose_right_programs()
-    from one_layer.cli.command import set_up
-    from one_layer.training.interruption import Interrupted, Interruption
-    from one_layer.training.population import train_together
-
-    set_up()
-    logging.getLogger().addHandler(_Logs(arguments.workdir))
-    entries = _entries(arguments.workdir, arguments.names)
-    try:
-        with Interruption() as interruption:
-            failed = train_together(entries, interruption)
-    except Interrupted as interrupted:
-        print(f"interrupted by signal {interrupted.number}; all runs are saved", file=sys.stderr, flush=True)
-        os._exit(128 + interrupted.number)  # Python's normal exit crashes while XLA still computes
-    for name, problem in failed.items():
-        print(f"{name} failed: {problem}", file=sys.stderr)
-    return 1 if failed else 0
-
-
-def _entries(workdir: Path, names: list[str]) -> list[Entry]:
-    from one_layer.runs.settings import resolve
-    from one_layer.training.population import Entry
-
-    path = workdir / SWEEP_FILE
-    if not path.exists():
-        raise UserError(f"{path} is missing; launch/sweep.py writes it")
-    runs = read_object(path)["runs"]
-    if unknown := [name for name in names if name not in runs]:
-        raise UserError(f"{path} has no run {unknown[0]}; it has {', '.join(runs)}")
-    return [
-        Entry(name, resolve(runs[name]["config"]), workdir / name, _overrides(runs[name]["words"])) for name in names
-    ]
-
-
-def _overrides(words: list[str]) -> list[str]:
-    """The overrides that main.py would have noted for these words."""
-    return [word.removeprefix("--") for word in words if not word.startswith("--workdir=")]
-
+from one_layer.__main__ import run
 
 if __name__ == "__main__":
-    command.run(lambda: sys.exit(main(sys.argv[1:])))
+    sys.argv.insert(1, Path(__file__).stem)
+    run()

@@ -1,147 +1,15 @@
 """Runs a sweep of a config: one run after another, or several at a time, on this machine or on a SLURM cluster.
 
-    python launch/sweep.py --config=configs/toy.py --sweep=figure2 --workdir=runs/figure2 --jobs=2
-
-The sweep is what the config's function sweep(NAME) returns; without --sweep, what sweep() returns. Every run has a folder of its own
-in the sweep's folder, named after what it changes. The same command, given again, skips the runs that have finished, continues those
-that were interrupted and tries those again that failed. --config.a.b=VALUE changes a key of all runs. results.csv holds all results,
-and is written again after each run. The exit code is 1 if a run failed.
+`python launch/sweep.py --help` says how; `python -m one_layer sweep` is the same, from any folder.
 """
 
-from __future__ import annotations
-
-import argparse
-import dataclasses
-import logging
-import shlex
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rich.console import Console
-
-from launch import command
-from launch.sweeps import plan as plans
-from launch.sweeps import table
-from launch.sweeps.claim import claim
-from launch.sweeps.display import Display
-from launch.sweeps.jobs import Launcher, LocalLauncher
-from launch.sweeps.plan import Plan
-from launch.sweeps.populations import PopulationLauncher, describe
-from launch.sweeps.queue import FAILED, FINISHED, Queue
-from one_layer.runs.lock import locked
-from one_layer.system.errors import UserError
-
-log = logging.getLogger(__name__)
-
-ROOT = Path(__file__).resolve().parent.parent
-MAIN = ROOT / "main.py"
-POPULATION = ROOT / "launch" / "population.py"
-MEMBERS = 16
-
-
-def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
-    """Runs what has not finished. Returns: the exit code: 0, 1 if a run failed, or 128 + the number of a signal.
-
-    Raises: UserError if the folder holds another sweep, or if another process works in it.
-    """
-    with locked(plan.workdir, "runs this sweep"):
-        claim(plan)
-        queue = Queue(plan, launcher)
-        table.write(plan, queue.states)
-        done = sum(state == FINISHED for state in queue.states.values())
-        log.info("%d runs in %s, %d of them finished", len(plan.runs), plan.workdir, done)
-
-        with Display(queue, console) as display:
-
-            def changed(runs: list[plans.Run]) -> None:
-                if runs:
-                    table.write(plan, queue.states)
-                    display.changed(runs)
-
-            signal = queue.work(changed, display.look)
-        failed = {name: problem for name, problem in queue.problems.items() if queue.states[name] == FAILED}
-        for name, problem in failed.items():
-            log.info("%s failed: %s", name, problem)
-        log.info("%s has the results", table.write(plan, queue.states))
-    if signal is not None:
-        log.info("interrupted; the same command goes on")
-        return 128 + signal
-    return 1 if failed else 0
-
-
-def resolved(plan: Plan) -> Plan:
-    """The plan with resolved configs, whose values are all checked before anything starts.
-
-    Raises: UserError, which names the run, for values that cannot be used, and for two runs whose resolved configs are the same.
-    """
-    from one_layer.models.keys import MASKS  # late: they import JAX
-    from one_layer.runs.settings import resolve
-
-    runs = []
-    for run in plan.runs:
-        try:
-            runs.append(dataclasses.replace(run, config=resolve(run.config).raw))
-        except UserError as error:
-            raise UserError(f"{run.name}: {error}") from None
-    plans.check_configs(runs, [f"model.{name}" for name in MASKS])
-    return dataclasses.replace(plan, runs=runs)
-
-
-def main(argv: list[str]) -> int:
-    """Runs the command line. Returns: the exit code. Raises: UserError for what cannot be run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--config", required=True, help="FILE or FILE:ARGUMENT, for instance configs/toy.py")
-    parser.add_argument("--sweep", default="", help="the name of the sweep; without it, the config's default one")
-    parser.add_argument("--workdir", type=Path, required=True, help="the folder for the folders of the runs")
-    parser.add_argument("--launcher", choices=["local", "slurm"], default="local", help="where the runs work")
-    parser.add_argument("--jobs", type=command.positive, default=1, help="how many runs work at the same time")
-    parser.add_argument("--slurm", action="append", default=[], help="KEY=VALUE for sbatch, for instance partition=gpu")
-    parser.add_argument("--vmap", action="store_true", help="train runs that differ only in numbers in one program")
-    parser.add_argument("--members", type=command.positive, help=f"at most so many in one program (default {MEMBERS})")
-    parser.add_argument("--dry_run", action="store_true", help="only print the commands that would run")
-    arguments, rest = parser.parse_known_args(argv)
-    _check_together(arguments, rest)
-    if arguments.workdir.is_file():
-        raise UserError(f"--workdir={arguments.workdir} is a file; give the name of a folder, which may be new")
-    plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
-    plan = resolved(plan)
-    launcher = _launcher(arguments)
-    if arguments.vmap:
-        for line in describe(plan.runs, arguments.members or MEMBERS):
-            log.info(line)
-    if arguments.dry_run:
-        for run in plan.runs:
-            if not run.paths.result_file.exists():
-                print(shlex.join(["python", "main.py", *run.words]))
-        return 0
-    return run_sweep(plan, launcher, Console(stderr=True))
-
-
-def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
-    """Raises: UserError for options that do not fit together. `rest`: the words that are no option of this command."""
-    if any(word.startswith(("--distributed", "--process")) for word in rest):
-        raise UserError("a sweep trains each run in one process; leave --distributed, --processes and --process out")
-    if arguments.vmap and arguments.launcher == "slurm":
-        raise UserError("--vmap trains on this machine; leave it out, or give --launcher=local")
-    if arguments.slurm and arguments.launcher != "slurm":
-        raise UserError(f"--slurm={arguments.slurm[0]} is only used with --launcher=slurm; add that, or leave it out")
-    if arguments.members and not arguments.vmap:
-        raise UserError(f"--members={arguments.members} is only used with --vmap; add that, or leave it out")
-
-
-def _launcher(arguments: argparse.Namespace) -> Launcher:
-    if arguments.launcher == "slurm":
-        from launch.sweeps.slurm import SlurmLauncher
-
-        return SlurmLauncher(ROOT, arguments.workdir, arguments.jobs, arguments.slurm)
-    if arguments.vmap:
-        return PopulationLauncher(POPULATION, MAIN, arguments.jobs, arguments.members or MEMBERS)
-    return LocalLauncher(MAIN, arguments.jobs)
-
+from one_layer.__main__ import run
 
 if __name__ == "__main__":
-    command.run(lambda: sys.exit(main(sys.argv[1:])))
+    sys.argv.insert(1, Path(__file__).stem)
+    run()

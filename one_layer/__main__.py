@@ -22,8 +22,8 @@ from ml_collections import config_flags
 
 from one_layer import __version__
 from one_layer.cli import command, config_files, options
+from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError, counted
-from one_layer.system.files import at_home
 
 if TYPE_CHECKING:
     from one_layer.runs.folder import RunFolder
@@ -224,15 +224,17 @@ def _mesh() -> dict[str, int]:
 
 def run() -> None:
     """Entry point."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    command.in_utf8()
-    config_files.make_importable()
-    command.ended(_run)
+    command.run(_run)
 
 
-def _run() -> None:
-    sys.argv = [config_files.resolved(at_home(word)) for word in sys.argv]
+def _run() -> int | None:
+    program, *words = sys.argv
+    if words and words[0] in COMMANDS:
+        name, *rest = words
+        sys.argv = [program if Path(program).stem == name else f"{program} {name}", *rest]  # argparse says this name
+        return main_of(name)(rest)
     app.run(_together, flags_parser=_parse)
+    return None
 
 
 def _parse(argv: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
+from one_layer.commands import COMMANDS
 from tests import ROOT
 
 PAGES = [
@@ -90,8 +91,10 @@ def declared(script: Path) -> dict[str, list[str] | None]:
         keys = choices.keys if isinstance(choices, ast.Dict) else getattr(choices, "elts", None)
         name = node.args[0].value if node.func.attr == "add_argument" else f"--{node.args[0].value}"
         found[name] = [key.value for key in keys] if keys else None
-    if any(isinstance(node, ast.ImportFrom) and node.module == "launch.importing" for node in tree(script).body):
-        found |= declared(ROOT / "launch" / "importing.py")
+    if any(isinstance(node, ast.ImportFrom) and node.module == "one_layer.cli.overrides" for node in tree(script).body):
+        found |= declared(ROOT / "one_layer" / "cli" / "overrides.py")
+    if script.stem in COMMANDS and script.parent.name == "launch":
+        return declared(ROOT / "one_layer" / "commands" / script.name)
     if script.name == "main.py":  # its flags are those of the package's own command
         return declared(ROOT / "one_layer" / "cli" / "options.py")
     if "--mode" in found:  # the program's own modes, and what a task's models do with lines
@@ -115,6 +118,8 @@ def check_script(words: list[str]) -> None:
     if words[0] == "-m":
         words = [{"one_layer": "main.py"}.get(words[1], f"{words[1].replace('.', '/')}.py"), *words[2:]]
     script, *arguments = words
+    if script == "main.py" and arguments and arguments[0] in COMMANDS:
+        script, *arguments = f"launch/{arguments[0]}.py", *arguments[1:]
     assert (ROOT / script).is_file(), f"there is no {script}"
     known = declared(ROOT / script)
     overrides = [word for word in arguments if word.startswith(("--config=", "--config."))]

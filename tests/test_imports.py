@@ -14,6 +14,8 @@ from tests import ROOT
 # From the top down. A package imports from the rows below its own, and inside itself; never from its own row or above it.
 ROWS = (
     ("__main__",),
+    ("commands",),
+    ("sweeps",),
     ("cli",),
     ("report", "training"),
     ("tickets", "importers"),
@@ -122,12 +124,13 @@ def test_a_task_knows_no_other_task(project: Imports) -> None:
 
 
 def test_no_module_outside_tasks_reads_one_task_alone(project: Imports) -> None:
+    """But for commands that import the models of one task."""
     wrong = {
         f"{module} imports {target}"
         for module, targets in project.items()
         for target in targets
         for task in TASKS
-        if package(module) in set(RANK) - {"tasks"} and target.startswith(f"one_layer.tasks.{task}")
+        if package(module) in set(RANK) - {"tasks", "commands"} and target.startswith(f"one_layer.tasks.{task}")
     }
     assert not wrong, sorted(wrong)
 
@@ -162,9 +165,9 @@ def test_reports_and_sweeps_need_no_jax(project: Imports) -> None:
     for module in (
         *readers,
         "one_layer.runs.collection",
-        "launch.sweeps.plan",
-        "launch.sweeps.jobs",
-        "launch.sweeps.display",
+        "one_layer.sweeps.plan",
+        "one_layer.sweeps.jobs",
+        "one_layer.sweeps.display",
         "main",
     ):
         needed = third_party({**project, "main": project["main"] & {"one_layer.report.writing"}}, module)
@@ -189,7 +192,10 @@ def test_configs_import_only_ml_collections(project: Imports) -> None:
 def test_a_run_s_files_have_their_names_in_one_module() -> None:
     """All other modules ask `runs.paths.RunPaths` for them."""
     names = ("config.json", "metrics.jsonl", "result.json", "ticket.safetensors", "frozen.npz", '"tensorboard"')
-    for file in [ROOT / "main.py", *(ROOT / "one_layer").rglob("*.py"), *(ROOT / "launch" / "sweeps").rglob("*.py")]:
+    # The folder of a RoBERTa has a config.json too.
+    for file in {ROOT / "main.py", *(ROOT / "one_layer").rglob("*.py")} - {
+        ROOT / "one_layer/commands/import_roberta.py"
+    }:
         strings = [
             node.value
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
@@ -204,6 +210,14 @@ def test_no_file_is_longer_than_a_reader_can_hold() -> None:
     """One idea, one file."""
     lines = {str(file): len(file.read_text("utf-8").splitlines()) for file in (ROOT / "one_layer").rglob("*.py")}
     assert not {file: number for file, number in lines.items() if number > 289}
+
+
+def test_what_lies_in_launch_is_flags_alone() -> None:
+    """What people who install the package need is in it; the benchmarks stay with the repository."""
+    scripts = [
+        file for file in (ROOT / "launch").iterdir() if file.is_file() and file.stem not in ("benchmark", "torch_peer")
+    ]
+    assert scripts and not {file.name: lines for file in scripts if (lines := len(file.read_text().splitlines())) > 60}
 
 
 def test_a_module_s_name_says_what_it_holds() -> None:

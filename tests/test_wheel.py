@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from one_layer.commands import COMMANDS
+from tests import ROOT, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def installed(tmp_path_factory) -> Path:
 
 
 def run(installed: Path, folder: Path, *words: str, lines: str = "") -> str:
-    surroundings = os.environ | {"PYTHONPATH": str(installed)}
+    surroundings = os.environ | {"PYTHONPATH": str(installed), "HOME": str(folder)}
     done = subprocess.run(
         [sys.executable, *words], input=lines, capture_output=True, text=True, cwd=folder, env=surroundings
     )
@@ -56,3 +57,17 @@ def test_an_installed_package_translates_and_knows_its_configs(installed, tmp_pa
     assert "--config.model.weights=dense\n    dense: fully weighted" in keys
     command = "-m", "one_layer", "--mode=translate", f"--ticket={TICKET}"
     assert run(installed, tmp_path, *command, lines="two dogs run .\n").startswith("zwei hunde")
+
+
+def test_an_installed_package_has_the_commands_of_launch(installed, tmp_path):
+    """The whole sweep of a config of one's own, whose runs are started as `python -m one_layer`; of the others, that they are there."""
+    (tmp_path / "mine.py").write_text(
+        "from configs import toy\nfrom configs.sweeps import vary\n\n"
+        "def get_config():\n    config = toy.get_config()\n"
+        f"    config.update_from_flattened_dict({ {**tiny.CHANGES, 'train.updates': 4} })\n    return config\n\n"
+        "def sweep():\n    return vary('seed', 1)\n"
+    )
+    run(installed, tmp_path, "-m", "one_layer", "sweep", "--config=mine.py", "--workdir=~/runs")
+    assert (tmp_path / "runs" / "default" / "result.json").is_file()
+    for name in COMMANDS:
+        assert f"usage: __main__.py {name}" in run(installed, tmp_path, "-m", "one_layer", name, "--help")

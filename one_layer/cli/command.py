@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import argparse
 import logging
 import os
 import re
@@ -17,7 +18,9 @@ from typing import NoReturn
 
 from absl import logging as absl_logging
 
+from one_layer.cli import config_files
 from one_layer.system.errors import UserError, of_a_file
+from one_layer.system.files import at_home
 from one_layer.system.heap import keep_freed_memory
 from one_layer.system.program_cache import keep_programs
 
@@ -55,6 +58,31 @@ def in_utf8() -> None:
     """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Runs a command from its beginning to its end: `main` returns the exit code. Logs go to standard error.
+
+    Words of the command line may begin in the home folder (~/), and name the project's configs as in a clone of the repository.
+    """
+    in_utf8()
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    config_files.make_importable()
+
+    def whole() -> None:
+        sys.argv = [config_files.resolved(at_home(word)) for word in sys.argv]
+        code = main()
+        sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
+        sys.exit(code)
+
+    ended(whole)
+
+
+def positive(text: str) -> int:
+    """Parses an option's value as an integer of at least 1. Raises: ArgumentTypeError, which argparse reports, for anything else."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
+    return int(text)
 
 
 def ended(command: Callable[[], None]) -> None:

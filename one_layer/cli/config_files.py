@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from ml_collections import ConfigDict
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -40,10 +42,15 @@ def resolved(argument: str) -> str:
     return f"{flag}{own}{colon}{rest}" if own.is_file() else argument
 
 
+def defaults() -> ConfigDict:
+    """The config with the default of every key."""
+    return importlib.import_module("configs.common").get_config()
+
+
 def keys(values: dict[str, Any] | None = None) -> str:
     """Every key of configs/common.py with its comment and its value in `values` (nested plain values); by default, its default."""
     if values is None:
-        values = importlib.import_module("configs.common").get_config().to_dict()
+        values = defaults().to_dict()
     comments = _comments((folder() / "common.py").read_text("utf-8"))
     entries = []
     for section in dict.fromkeys(key.partition(".")[0] for key in comments):  # in the order of the file

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, toy, wmt14
-from configs.sweeps import Overrides, chain, product, vary, zipped
-from launch import sweep as sweeps
-from launch.sweeps import plan as plans
+from configs.sweeps import Overrides, chain, product, vary
+from one_layer.commands import sweep as sweeps
 from one_layer.layers.pattern import expand
 from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.weights import recipes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import MOST_UPDATES, resolve
+from one_layer.sweeps import plan as plans
 from one_layer.tickets.precision import size
 from one_layer.training.plan import check_warmup
 from one_layer.training.train import train
@@ -86,13 +86,10 @@ def test_the_narrow_dense_controls_have_about_the_bytes_of_the_ticket(config, sw
         assert stored == pytest.approx(ticket, rel=0.2) and model.d_model < one.d_model
 
 
-def test_a_product_has_every_combination_and_a_zip_goes_side_by_side():
+def test_a_product_has_every_combination():
     letters, numbers = vary("a", "x", "y"), vary("b", 1, 2)
     assert product(letters, numbers) == [{"a": a, "b": b} for a in "xy" for b in (1, 2)]
-    assert zipped(letters, numbers) == [{"a": "x", "b": 1}, {"a": "y", "b": 2}]
     assert product() == [{}] and product(letters, []) == []
-    with pytest.raises(ValueError, match="zipped sweeps have 2 and 3 runs"):
-        zipped(letters, vary("b", 1, 2, 3))
     with pytest.raises(ValueError, match="a is varied twice"):
         product(letters, letters)
 

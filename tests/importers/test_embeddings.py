@@ -243,7 +243,7 @@ def test_config_keys_that_exclude_each_other_are_refused(changes, message):
 
 
 def test_dumped_tables_read_back_bit_for_bit(tmp_path, dense):
-    from launch import dump_embeddings
+    from one_layer.commands import dump_embeddings
 
     dump_embeddings.main([f"--workdir={dense}", f"--out={tmp_path}"])
     restored = restore_run(dense, "best")
@@ -260,7 +260,7 @@ def test_dumped_tables_read_back_bit_for_bit(tmp_path, dense):
 
 
 def test_tables_that_cannot_be_dumped_are_refused(tmp_path, dense):
-    from launch import dump_embeddings
+    from one_layer.commands import dump_embeddings
 
     with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
         dump_embeddings.main([f"--workdir={tmp_path}", f"--out={tmp_path}"])

@@ -1,0 +1,173 @@
+"""Compares how fast runs converge: AUCC over seconds, updates and operations, and what is saved until the baseline's best score.
+
+    python -m one_layer convergence --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--picture=FILE.svg] [--axis=updates]
+
+--updates, --flops and --seconds give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
+one_layer/runs/convergence.py. Runs whose score is of another text than the baseline's, or is measured otherwise, or whose metrics lack
+evaluations, are left out. So is an axis that one of the runs did not record, and seconds of other devices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from glob import glob
+from pathlib import Path
+
+from one_layer.report.areas import left_out
+from one_layer.report.naming import described
+from one_layer.report.reading import Record, read_runs
+from one_layer.runs.convergence import AXES, Curve, compare, curve
+from one_layer.runs.paths import RunPaths, read_metrics
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
+
+_UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
+# Keys of the text that say nothing about what the validation set is: places of files, the test sets, and the batches of training.
+_NOT_OF_VALIDATION = {"directory", "store", "bpe_codes", "vocabulary", "tests", "toy_test", "max_tokens", "buckets"}
+
+
+def main(argv: list[str]) -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--runs", required=True, help="a pattern of folders of runs, for instance 'runs/*'")
+    parser.add_argument(
+        "--baseline", type=Path, required=True, help="the folder of the run that the others are compared with"
+    )
+    parser.add_argument("--score", default="bleu", help="a validation score: bleu, nll, accuracy, ...")
+    parser.add_argument("--updates", type=_end, help="T in updates; by default the end of the shortest run")
+    parser.add_argument("--flops", type=_end, help="T in operations; by default the end of the shortest run")
+    parser.add_argument("--seconds", type=_end, help="T in seconds of training; by default the end of the shortest run")
+    parser.add_argument("--picture", type=_picture_file, help="an .svg or .png file for the curves")
+    parser.add_argument(
+        "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
+    )
+    arguments = parser.parse_args(argv)
+    records = _comparable(arguments.baseline, arguments.runs, arguments.score)
+    without = left_out(list(records.values()), arguments.score)
+    runs = {name: record.evaluated(arguments.score) for name, record in records.items()}
+    if arguments.picture and arguments.axis in without:
+        raise UserError(
+            f"--axis={arguments.axis} cannot be drawn, because {without[arguments.axis]}; give another --axis"
+        )
+    for axis, reason in without.items():
+        print(f"the axis of {_UNITS[axis]} is left out, because {reason}", file=sys.stderr)
+    for name, record in records.items():
+        if record.sources:
+            print(f"{name} {described(record.sources)}; that is not counted here", file=sys.stderr)
+    until = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
+    axes = [axis for axis in AXES if axis not in without]
+    print(compare(runs, str(arguments.baseline), arguments.score, until, axes))
+    if arguments.picture:
+        curves = [curve(lines, arguments.score, arguments.axis) for lines in runs.values()]
+        _draw(dict(zip(_short(list(runs)), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
+
+
+def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, Record]:
+    """The baseline and the runs that can be compared with it, by folder. Says on stderr which runs are left out.
+
+    Raises: UserError for a pattern without runs, for files that are missing or damaged, and for a baseline without a whole curve.
+    """
+    names = [pattern] if Path(pattern).is_dir() else sorted(glob(pattern))  # a folder may have the name of a pattern
+    others = [Path(name) for name in names if RunPaths(name).metrics_file.is_file()]
+    if not others:
+        raise UserError(f"--runs={pattern} matches no folder with a metrics.jsonl; give a pattern such as 'runs/*'")
+    folders: dict[Path, Path] = {}
+    for folder in (baseline, *others):
+        folders.setdefault(folder.resolve(), folder)  # one folder may be given by two paths
+    runs, of_baseline = {}, _record(baseline)
+    if lost := _without_curve(of_baseline, score):
+        raise UserError(f"{baseline} {lost}; give another baseline, or another --score")
+    for folder in folders.values():
+        record = of_baseline if folder == baseline else _record(folder)
+        if lost := _without_curve(record, score):
+            print(f"{folder} is left out: it {lost}", file=sys.stderr)
+        elif other := _otherwise(record, of_baseline, score):
+            print(f"{folder} is left out: its validation {score} is {other}", file=sys.stderr)
+        else:
+            runs[str(folder)] = record
+    return runs
+
+
+def _without_curve(run: Record, score: str) -> str:
+    """Why the run has no curve of the score, in words; empty if it has one."""
+    if run.evaluated(score):
+        return ""
+    if not any(f"valid/{score}" in line for line in run.metrics):
+        known = sorted(
+            {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
+        )
+        return f"has no validation score {score!r} yet, but {', '.join(known) or 'none'}"
+    return "lacks lines of its metrics" if run.lacks_evaluations else f"has a {score} that is not finite"
+
+
+def _record(folder: Path) -> Record:
+    """What the folder says of its run; a folder with metrics alone says no more. Raises: UserError for a folder without metrics."""
+    paths = RunPaths(folder)
+    if not paths.metrics_file.is_file():
+        raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
+    if not (paths.config_file.is_file() or paths.result_file.is_file()):
+        return Record(folder, {}, metrics=read_metrics(paths.metrics_file))
+    return next(record for record in read_runs(str(folder)) if record.folder == folder)
+
+
+def _otherwise(run: Record, baseline: Record, score: str) -> str:
+    """Why the score of `run` cannot be compared with the baseline's, in words; empty if it can be.
+
+    Runs that have not ended, and those of earlier versions, have no fingerprint of their text. There, the keys of both configs decide.
+    """
+    if not run.config or not baseline.config:
+        return ""
+    (task, text, *how), (own_task, own_text, *own_how) = baseline.validated(score), run.validated(score)
+    if all(each.startswith("ids ") for each in (text, own_text)):
+        same = text == own_text
+    else:
+        names = {name for name in baseline.config.keys() & run.config.keys() if name.startswith("data.")}
+        names -= {f"data.{name}" for name in _NOT_OF_VALIDATION}
+        same = all(baseline.get(name) == run.get(name) for name in names)
+        if not any(each.startswith("ids ") for each in (text, own_text)):
+            same = same and text == own_text
+    if task != own_task or not same:
+        return "of another text, or of other tokens, than the baseline's"
+    if how != own_how:
+        return f"measured with {', '.join(own_how) or 'none'}, and the baseline's with {', '.join(how) or 'none'}"
+    return ""
+
+
+def _short(folders: list[str]) -> list[str]:
+    """A name for each folder: the last part of its path, or the whole path where other folders have the same last part."""
+    last = [Path(folder).name for folder in folders]
+    names = [name if last.count(name) == 1 else folder for name, folder in zip(last, folders, strict=True)]
+    return [f"./{name}" if name.startswith("_") else name for name in names]  # Matplotlib hides names with _ in front
+
+
+def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
+    """Draws a line for each run, with its name. Past the number of colours, lines are dashed."""
+    from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone, svg
+
+    figure, axes = new_axes(_UNITS[axis], f"validation {score}")
+    for place, (name, each) in enumerate(curves.items()):
+        style = "-" if place < len(COLOURS) else "--"
+        axes.plot(each.x, each.y, style, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=name)
+    legend(figure)
+    write_atomically(path, png(figure) if path.suffix == ".png" else standalone(svg(figure, path.stem)))
+
+
+def _end(text: str) -> float:
+    """Parses the end of an axis. Raises: ArgumentTypeError for anything but a number above 0."""
+    try:
+        end = float(text)
+    except ValueError:
+        end = 0.0
+    if not 0.0 < end < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return end
+
+
+def _picture_file(text: str) -> Path:
+    """Parses --picture. Raises: ArgumentTypeError for other endings than .svg and .png."""
+    path = Path(text)
+    if path.suffix not in (".svg", ".png"):
+        raise argparse.ArgumentTypeError(f"{text!r} must end in .svg or .png")
+    return path

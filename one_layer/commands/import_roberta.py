@@ -1,0 +1,200 @@
+"""Converts a RoBERTa in Hugging Face's format into a run folder, or a run folder into this format.
+
+    python -m one_layer import_roberta --folder=roberta-base --workdir=runs/roberta
+    echo "The <mask> is open." | python main.py --mode=fill --workdir=runs/roberta
+
+    python -m one_layer import_roberta --workdir=runs/roberta --export=FOLDER [--checkpoint=best]
+
+The folder has config.json, model.safetensors, vocab.json and merges.txt. A masked language model (RobertaForMaskedLM, or RobertaModel,
+whose head is then new) and a classifier (RobertaForSequenceClassification) can be imported. The run can be evaluated, and other runs
+can begin with it: --config.train.init_from=runs/roberta.
+
+Other keys of --config are allowed where config.json does not decide them: the text to score (data.directory, data.valid, data.tests), a
+classifier's data.labels and data.columns, and model.weights=multi_layer with model.keep, which puts new masks over RoBERTa's weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import save
+
+from one_layer.cli.config_files import defaults
+from one_layer.cli.overrides import override
+from one_layer.commands.importing import new_folder, run_of, write_run
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import LABEL, Preprocessing, check_codes
+from one_layer.data.text.units import MASK
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.importers.roberta import roberta_state
+from one_layer.importers.roberta_options import Options, read_options, write_options
+from one_layer.importers.roberta_weights import StateDict, convert, export
+from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
+from one_layer.tasks.classification.labels import label_set, spelled
+
+FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
+
+log = logging.getLogger(__name__)
+
+
+def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> None:
+    """Turns `workdir` into the folder of a run that ended with the model of `source`.
+
+    `overrides` holds config values by dotted names. Everything is checked before anything is written.
+    Raises: UserError for a folder or a value that cannot be imported.
+    """
+    folder = new_folder(workdir)
+    if missing := [name for name in FILES if not (source / name).is_file()]:
+        raise UserError(
+            f"{source} has no {' and no '.join(missing)}; give the folder of a RoBERTa, which has {', '.join(FILES)}"
+        )
+    options = read_options(source / "config.json")
+    vocabulary, state = read_vocabulary_json(source / "vocab.json"), roberta_state(source)
+    vocabulary = _named_rows(source, options, vocabulary, state)
+    run = _run(source, options, state, overrides)
+    assets = _assets(run, source, vocabulary)
+    variables, report = convert(state, run.model_config(*map(len, assets.vocabularies)), run.seed)
+    if "data.directory" in overrides:
+        report += run.task.scored_corpus(run.data, assets).report
+    write_run(run, assets, variables, folder)
+    for line in report:
+        log.info(line)
+    log.info("%s holds the %s model of %s", workdir, run.task.name, source)
+
+
+def export_run(workdir: Path, checkpoint: str, target: Path) -> None:
+    """Writes the model of a checkpoint (see `restore_run`) into the new folder `target`. Raises: UserError if RoBERTa cannot compute it."""
+    if (target / "config.json").exists():
+        raise UserError(f"--export={target} already holds a model; give a new folder")
+    restored = restore_run(workdir, checkpoint)
+    steps = restored.assets.source_preprocessing
+    if steps.codes is None or steps.bpe_kind != "byte-level" or steps.tokenize or steps.lowercase:
+        raise UserError(
+            f"{workdir} reads text in another way than RoBERTa, whose tokens are pieces of byte-level BPE without tokenisation or "
+            "lower-casing; only runs with data.bpe_kind=byte-level can be exported"
+        )
+    state = export(restored.variables, restored.config)
+    labels = restored.assets.target_vocabulary.tokens[len(SPECIALS) :] if restored.task == "classification" else ()
+    tokens = {token: number for number, token in enumerate(restored.assets.source_vocabulary.tokens)}
+    version = "" if steps.codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
+    write_atomically(target / "model.safetensors", save(state, metadata={"format": "pt"}))
+    write_atomically(target / "vocab.json", json.dumps(tokens, ensure_ascii=False) + "\n")
+    write_atomically(target / "merges.txt", version + steps.codes)
+    write_atomically(target / "config.json", json.dumps(write_options(restored.config, labels), indent=1) + "\n")
+    log.info("%s holds the model of update %d of %s", target, restored.step, workdir)
+
+
+def _named_rows(source: Path, options: Options, vocabulary: Vocabulary, state: StateDict) -> Vocabulary:
+    """The vocabulary with a name for every row of the word embeddings. Programs pad these tables, so that they have more rows than tokens.
+
+    Raises: UserError if tokenizer, weights and config.json do not fit together, or if a masked language model has no mask.
+    """
+    table = next((array for name, array in state.items() if name.endswith("embeddings.word_embeddings.weight")), None)
+    rows = len(table) if table is not None and table.ndim else 0
+    if not len(vocabulary) <= rows == options.vocabulary:
+        raise UserError(
+            f"in {source}, vocab.json has {len(vocabulary):,} tokens, the word embeddings of model.safetensors have {rows:,} rows, and "
+            f"vocab_size of config.json is {options.vocabulary:,}; give the tokenizer and the weights of one model"
+        )
+    if options.task == "masked_lm" and MASK not in vocabulary.tokens:
+        raise UserError(f"{source / 'vocab.json'} has no token {MASK}, which masked language models need")
+    if len(vocabulary) == rows:
+        return vocabulary
+    log.info("%d rows of the word embeddings have no token in vocab.json: no text has them", rows - len(vocabulary))
+    return Vocabulary((*vocabulary.tokens, *(f"<row:{number}>" for number in range(len(vocabulary), rows))))
+
+
+def _run(source: Path, options: Options, state: StateDict, overrides: dict[str, Any]) -> RunConfig:
+    """The config: the common config, what this command assumes, what config.json states, and the user's values for the rest."""
+    data: dict[str, Any] = {"directory": str(source), "bpe_kind": "byte-level", "bpe_codes": str(source / "merges.txt")}
+    data["vocabulary"] = str(source / "vocab.json")
+    if options.task == "masked_lm":
+        data |= {"source": "plain", "unit": "bpe", "block": options.model["max_positions"]}
+    else:
+        data |= {"source": "labelled", "source_language": "en", "max_length": options.model["max_positions"]}
+        if "data.labels" not in overrides:
+            data["labels"] = _labels(options, state)
+            data["columns"] = "text,label"
+    assumed = {f"data.{name}": value for name, value in data.items()}
+    assumed |= {f"model.{name}": value for name, value in options.dropout.items()}
+    assumed |= {"model.weights": "dense", "train.select": "nll", "optim.label_smoothing": 0.0}
+    stated = {"task": options.task, **{f"model.{name}": value for name, value in options.model.items()}}
+    run = run_of(stated, overrides, assumed)
+    if options.task == "classification":
+        _check_labels(source, run.data.labels, label_set(run.data).labels, options, _outputs(state))
+    return run
+
+
+def _check_labels(source: Path, given: str, labels: tuple[str, ...], options: Options, count: int) -> None:
+    """Raises: UserError for another number of labels than the classifier has, and for those of config.json in another order."""
+    if len(labels) != count:
+        raise UserError(
+            f"data.labels is {given!r:.200}, but the classifier of {source} has {count} labels; list as many, in their order, "
+            "for instance --config.data.labels=0:no,1:yes"
+        )
+    ours, theirs = ([spelled(label).lower() for label in each] for each in (labels, options.labels or ()))
+    if ours != theirs and sorted(ours) == sorted(theirs):
+        raise UserError(
+            f"data.labels={given!r:.200} stands for {', '.join(labels)}, but config.json of {source} has them in the order "
+            f"{', '.join(options.labels)}; list them in this order"
+        )
+
+
+def _labels(options: Options, state: StateDict) -> str:
+    """`data.labels` for the labels of config.json. Labels without names of their own are numbers in files."""
+    default = tuple(f"LABEL_{number}" for number in range(_outputs(state)))
+    names = tuple(map(spelled, options.labels or default))
+    if any("," in name or ":" in name for name in names):
+        raise UserError(
+            f"the labels {', '.join(names):.200} of config.json have commas or colons; give other names in the same order, for instance "
+            "--config.data.labels=0:no,1:yes"
+        )
+    return ",".join(f"{number}:{name}" for number, name in enumerate(names)) if names == default else ",".join(names)
+
+
+def _outputs(state: StateDict) -> int:
+    """The labels that the classifier tells apart; 0 without a head."""
+    bias = state.get("classifier.out_proj.bias")
+    return 0 if bias is None else bias.size
+
+
+def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
+    path = source / "merges.txt"
+    codes = "".join(f"{line}\n" for line in read_lines(path))
+    check_codes(codes, str(path), "byte-level")
+    if run.task.name == "classification":
+        labels = Vocabulary(SPECIALS + label_set(run.data).labels)
+        steps = run.data.preprocessing(codes, run.data.source_language, pairs=True)
+        return TextAssets(vocabulary, labels, steps, Preprocessing(LABEL))
+    steps = Preprocessing(run.data.languages[0], codes=codes, bpe_kind="byte-level")
+    return TextAssets(vocabulary, vocabulary, steps, steps)
+
+
+def main(argv: list[str]) -> None:
+    """Runs the command line. Raises: UserError for options that are missing or exclude each other."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--folder", type=Path, help="the folder of a RoBERTa, as Hugging Face publishes it")
+    parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
+    parser.add_argument("--export", type=Path, help="the folder to write")
+    parser.add_argument("--checkpoint", help="with --export: best (default), last, average:N, average-best:N or a step")
+    arguments, rest = parser.parse_known_args(argv)
+    overrides = override(defaults(), rest)
+    if arguments.export:
+        if overrides or arguments.folder:
+            raise UserError("--export takes only --workdir and --checkpoint; leave out the other options")
+        export_run(arguments.workdir, arguments.checkpoint or "best", arguments.export)
+        return
+    if not arguments.folder or arguments.checkpoint:
+        raise UserError("give --folder, the folder of a RoBERTa to import, or --export, with or without --checkpoint")
+    import_folder(arguments.folder, arguments.workdir, overrides)

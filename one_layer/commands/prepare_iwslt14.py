@@ -1,0 +1,178 @@
+"""Prepares IWSLT14 German-English from the official archive as training text, as the literature does.
+
+    python -m one_layer prepare_iwslt14 --download --out=DIR
+    python -m one_layer prepare_iwslt14 --archive=de-en.tgz --out=DIR
+
+The steps are:
+- remove the tags;
+- apply Moses' tokenisation (sacremoses) without its normalisation of punctuation;
+- keep pairs with 1 to 175 tokens per side whose longer side has at most 1.5 times as many tokens as the shorter side;
+- lower-case the text;
+- put every 23rd pair into the validation set; the test set is dev2010, dev2012, tst2010, tst2011 and tst2012;
+- learn a joint BPE of 10,000 merges on the training set, and apply it.
+
+Afterwards DIR holds train, valid and test .de and .en, the codes (`code`) and manifest.json. Its folder `raw` holds the files from
+the archive. The literature has 160,239, 7,283 and 6,750 pairs in train, valid and test. Text with other counts is refused unless
+--expect allows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections import Counter
+from pathlib import Path
+
+from one_layer.cli.command import positive
+from one_layer.data.preparation.archives import Archive, extract, fetch
+from one_layer.data.preparation.manifest import refuse_finished, write_manifest
+from one_layer.data.preparation.markup import segments, talk_lines
+from one_layer.data.preparation.parallel import chunks, cores, in_order
+from one_layer.data.text.cleaning import LengthFilter
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.runs.lock import locked
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
+
+log = logging.getLogger(__name__)
+
+LANGUAGES = ("de", "en")
+ARCHIVE = Archive(
+    "de-en.tgz",  # no checksum is published; gzip's own CRC-32 is checked when the archive is unpacked
+    (
+        "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
+        "https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz",
+    ),
+)
+TRAIN = "train.tags.de-en"
+TESTS = tuple(
+    f"IWSLT14.{name}.de-en" for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+)
+PUBLISHED = {"train": 160_239, "valid": 7_283, "test": 6_750}
+# The allowed deviation for train and valid. sacremoses splits a few lines differently from Moses' script, which changes their lengths
+# and so what the filter keeps.
+TOLERANCE = 0.001
+VALID_EVERY = 23
+STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=False) for language in LANGUAGES)
+
+Pairs = list[tuple[str, str]]
+
+
+def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], processes: int = 1) -> None:
+    """Prepares the training text of `archive` in the folder `out`.
+
+    `expected` gives the numbers of pairs of train, valid and test; it may be empty.
+    Raises: UserError for an archive that cannot be used, and for other numbers of pairs.
+    """
+    files = [f"{TRAIN}.{language}" for language in LANGUAGES]
+    files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
+    raw = out / "raw"
+    extract(archive, files, raw)
+    log.info("tokenising %s", archive)
+    train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN), processes))
+    words = {
+        "train": [pair for number, pair in enumerate(train_and_valid, start=1) if number % VALID_EVERY],
+        "valid": train_and_valid[VALID_EVERY - 1 :: VALID_EVERY],
+        "test": [pair for test in TESTS for pair in _words(*_sides(raw, test), processes)],
+    }
+    counts = {name: len(pairs) for name, pairs in words.items()}
+    log.info("left out: %s", ", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "nothing")
+    _check_counts(counts, expected)
+    log.info("learning BPE")
+    codes = learn_bpe((side for pair in words["train"] for side in pair), merges)
+    write_atomically(out / "code", codes)
+    outputs = [out / "code", *(path for name, pairs in words.items() for path in _write(out, name, pairs, codes))]
+    facts = {"corpus": "IWSLT14 de-en", "merges": merges, "pairs": counts, "left_out": dict(left_out)}
+    write_manifest(out, [archive], outputs, facts)
+    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+
+
+def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
+    """Returns the lines of text of both languages, of the training file or of a test set."""
+    if name == TRAIN:
+        paths = [raw / f"{name}.{language}" for language in LANGUAGES]
+        source, target = (talk_lines(read_lines(path)) for path in paths)
+    else:
+        paths = [raw / f"{name}.{language}.xml" for language in LANGUAGES]
+        source, target = (segments(read_lines(path), str(path)) for path in paths)
+    if len(source) != len(target):
+        raise UserError(
+            f"{paths[0]} has {len(source):,} lines of text, but {paths[1]} has {len(target):,}; "
+            "both must have the same number; give the published archive"
+        )
+    return source, target
+
+
+def _words(source: list[str], target: list[str], processes: int) -> Pairs:
+    """Returns the tokenised and lower-cased pairs."""
+    sides = []
+    for steps, lines in zip(STEPS, (source, target), strict=True):
+        sides.append([line for part in in_order(steps.words, chunks(lines, 5000), processes) for line in part])
+    return list(zip(sides[0], sides[1], strict=True))
+
+
+def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
+    length_filter = LengthFilter(1, 175, 1.5)
+    reasons = [length_filter.reason(*pair) for pair in pairs]
+    kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
+    return kept, Counter(reason for reason in reasons if reason)
+
+
+def _check_counts(counts: dict[str, int], expected: dict[str, int]) -> None:
+    for name, wanted in expected.items():
+        if abs(counts[name] - wanted) > (TOLERANCE * wanted if name != "test" else 0):
+            raise UserError(
+                f"{name} has {counts[name]:,} pairs, but {wanted:,} were expected; give the published archive. "
+                "If other counts are right, give --expect=TRAIN,VALID,TEST, or --expect= to skip this check"
+            )
+        if counts[name] != wanted:
+            log.warning(
+                "%s has %d pairs, but %d in the literature: the tokenisers split some lines differently",
+                name,
+                counts[name],
+                wanted,
+            )
+
+
+def _write(out: Path, name: str, pairs: Pairs, codes: str) -> list[Path]:
+    paths = []
+    for side, language in enumerate(LANGUAGES):
+        lines = Preprocessing(language, codes=codes).subwords(pair[side] for pair in pairs)
+        paths.append(out / f"{name}.{language}")
+        write_atomically(paths[-1], "".join(line + "\n" for line in lines))
+    return paths
+
+
+def main(argv: list[str]) -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
+    parser.add_argument("--archive", type=Path, help="the file de-en.tgz (default: de-en.tgz in the folder --out)")
+    parser.add_argument(
+        "--download", action="store_true", help="download de-en.tgz into the folder --out if it is missing"
+    )
+    parser.add_argument("--merges", type=positive, default=10_000, help="number of BPE merges (default: %(default)s)")
+    parser.add_argument(
+        "--expect",
+        default=",".join(map(str, PUBLISHED.values())),
+        help="expected numbers of pairs in train, valid and test (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--processes", type=positive, default=cores(), help="number of processes (default: one for each core)"
+    )
+    given = parser.parse_args(argv)
+    numbers = [number for number in given.expect.split(",") if number]
+    if numbers and (
+        len(numbers) != len(PUBLISHED) or not all(number.isascii() and number.isdigit() for number in numbers)
+    ):
+        raise UserError(
+            f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
+        )
+    refuse_finished(given.out)
+    with locked(given.out, "prepares a corpus in it"):
+        archive = given.archive or fetch(ARCHIVE, given.out, given.download)
+        if not archive.is_file():
+            raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
+        expected = dict(zip(PUBLISHED, map(int, numbers), strict=False))
+        prepare(archive, given.out, given.merges, expected, given.processes)

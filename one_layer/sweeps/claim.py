@@ -1,0 +1,84 @@
+"""The folder of a sweep: whether a sweep may begin or go on there, and its file `sweep.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
+from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
+from one_layer.sweeps.places import PLACES, homes, in_sweep
+from one_layer.sweeps.plan import Plan, Run
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
+
+
+def claim(plan: Plan) -> None:
+    """Checks that the folder is new or holds this sweep, and records the sweep there, with the values that its runs have now.
+
+    A sweep may have grown, and its runs may have other values of what may change in a run. Raises: UserError, which names what
+    differs, for a folder with another sweep or other files.
+    """
+    path = plan.workdir / SWEEP_FILE
+    now = {run.name: {"varied": run.varied, "words": run.words, "config": run.config} for run in plan.runs}
+    now = json.loads(json.dumps(now))
+    runs: dict[str, Any] = {}
+    if path.exists():
+        runs = _recorded(path, plan)
+    elif RunPaths(plan.workdir).holds_run:
+        raise UserError(f"{plan.workdir} is no folder of a sweep, but of a run; give another --workdir")
+    for run in plan.runs:
+        for before in _began(run, runs):
+            _check(run, in_sweep(flatten(before), {plan.workdir, *homes(runs.values())}))
+    record = {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": runs | now}
+    write_atomically(path, json.dumps(record, indent=1) + "\n")
+
+
+def _recorded(path: Path, plan: Plan) -> dict[str, Any]:
+    """The runs in the file. Raises: UserError for the file of another sweep, and for a damaged one."""
+    before = read_object(path)
+    for name, now in (("config", plan.config), ("sweep", plan.sweep)):
+        if Path(str(before.get(name))).name != Path(now).name:  # a config is the same in another folder
+            raise UserError(
+                f"{plan.workdir} holds another sweep (--{name}={before.get(name)}, not {now}); give another --workdir"
+            )
+    runs = before.get("runs", {})
+    whole = isinstance(runs, dict) and all(isinstance(each, dict) for each in runs.values())
+    if not whole or not all(isinstance(each.get("config"), dict) for each in runs.values()):
+        raise UserError(
+            f"{path} is damaged: `runs` must have an object with a config for each run; restore the file, or give another --workdir"
+        )
+    return dict(runs)
+
+
+def _began(run: Run, recorded: dict[str, Any]) -> list[dict[str, Any]]:
+    """The configs with which a run began: the recorded one, and that of its own folder, whoever trained it there. None for a new run."""
+    found = [recorded[run.name]["config"]] if run.name in recorded else []
+    return [*found, *([read_object(run.paths.config_file)] if run.paths.config_file.is_file() else [])]
+
+
+def _check(run: Run, before: dict[str, Any]) -> None:
+    """Raises: UserError if a run that began with the config `before`, by dotted names, cannot go on as `run`.
+
+    A run that has finished is not trained or scored again. So what its result is of must stay, although it may change in a run that
+    goes on.
+    """
+    own = in_sweep(flatten(json.loads(json.dumps(run.config))), [run.folder.parent])
+    if all(before[name] == own[name] for name in before.keys() & own.keys()):
+        return
+    from one_layer.runs.settings import changes, may_change, resolve, with_values  # late: it imports JAX
+
+    now = with_values(resolve(run.config), {name: own[name] for name in PLACES if name in own})
+    finished = run.paths.result_file.exists()
+    refused = {
+        name: values
+        for name, values in changes(before, now).items()
+        if not may_change(name, values, now) or (finished and changes_scores(name) and name not in PLACES_OF_TEXT)
+    }
+    if refused:
+        differing = "; ".join(f"{name}: {there!r} there, {here!r} here" for name, (there, here) in refused.items())
+        raise UserError(
+            f"{run.folder.parent} holds this sweep with another config of {run.name}{', which has finished' if finished else ''} "
+            f"({differing}); give another --workdir, or the same values"
+        )

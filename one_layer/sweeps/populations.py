@@ -1,0 +1,114 @@
+"""Starts the runs of a sweep as populations: runs that differ only in numbers are trained by one process, in one program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from one_layer.sweeps.jobs import Job, LocalLauncher, last_line, log_file, problem, started
+from one_layer.sweeps.plan import Run
+from one_layer.training.programs import INPUTS, apart, mark
+
+_ERROR = "error: "
+
+
+class PopulationLauncher:
+    """Trains at most `members` runs together, by the command `population` of `program`; `jobs` such processes work at the same time.
+
+    A run that no other one fits is trained as without populations.
+    """
+
+    detached = False
+
+    def __init__(self, program: list[str], jobs: int, members: int) -> None:
+        self._program, self._jobs, self._members = program, jobs, members
+        self._alone = LocalLauncher(program, jobs)
+        self._working: list[_Process | Job] = []
+        self._started = 0
+
+    def choose(self, ready: list[Run], working: int) -> list[Run]:
+        """The first run and those that can be trained with it."""
+        self._working = [each for each in self._working if each.ended() is None]
+        if not ready or len(self._working) >= self._jobs:
+            return []
+        first = mark(ready[0].config)
+        return [run for run in ready if mark(run.config) == first][: self._members]
+
+    def start(self, runs: list[Run]) -> list[Job]:
+        """Starts the runs, which one program can train."""
+        if len(runs) == 1:
+            jobs = self._alone.start(runs)
+            self._working += jobs
+            return jobs
+        self._started += 1
+        process = _Process(self._program, runs, self._started)
+        self._working.append(process)
+        return [_Member(process, run) for run in runs]
+
+
+def describe(runs: list[Run], members: int) -> list[str]:
+    """Lines for people: how many programs the runs need, and for which keys."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(mark(run.config), []).append(run)
+    firsts: list[Any] = [group[0].config for group in groups.values()]
+    sizes = ", ".join(str(len(group)) for group in groups.values())
+    lines = [f"{len(runs)} runs in {len(groups)} groups of {sizes}, at most {members} runs in a program"]
+    if len(groups) > 1:
+        lines.append(
+            f"the groups differ in {', '.join(apart(firsts))}; one program takes other values of {', '.join(INPUTS)}"
+        )
+    return lines
+
+
+class _Process:
+    """The process of a population. What it prints goes to population-NUMBER.log, and what its members say to NAME.log of each."""
+
+    def __init__(self, program: list[str], runs: list[Run], number: int) -> None:
+        workdir = runs[0].folder.parent
+        self._log = workdir / f"population-{number}.log"
+        words = [*program, "population", f"--workdir={workdir}", *(run.name for run in runs)]
+        self._process, self._begin = started(words, self._log)
+        self._sent = 0
+
+    def ended(self) -> str | None:
+        """None while the process works; then why its members have no results."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        return problem(code, self._log, self._begin)
+
+    def stop(self, number: int, times: int) -> None:
+        """Sends a signal, unless it was sent `times` times already: each member asks for it."""
+        if times > self._sent:
+            self._sent = times
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
+
+
+class _Member:
+    """A run that is trained in a population. It may end before the others do."""
+
+    def __init__(self, process: _Process, run: Run) -> None:
+        self._process, self._run, self._log = process, run, log_file(run)
+        self._begin = self._read = self._log.stat().st_size if self._log.exists() else 0
+        self._stops = 0
+
+    def ended(self) -> str | None:
+        if self._run.paths.result_file.exists():
+            return ""
+        return self._error() or self._process.ended()
+
+    def _error(self) -> str:
+        """The sentence with which the member ended, if it has."""
+        size = self._log.stat().st_size if self._log.exists() else 0
+        if size == self._read:
+            return ""
+        self._read = size
+        said = last_line(self._log, self._begin)
+        return said.removeprefix(_ERROR) if said.startswith(_ERROR) else ""
+
+    def stop(self, number: int) -> None:
+        self._stops += 1
+        self._process.stop(number, self._stops)

@@ -1,0 +1,91 @@
+"""Works through the runs of a sweep: starts what is ready, notices what has ended, and stops cleanly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from one_layer.sweeps.jobs import Job, Launcher
+from one_layer.sweeps.plan import Plan, Run
+from one_layer.training.interruption import Interruption
+
+FINISHED, RUNNING, WAITING, FAILED, INTERRUPTED = "finished", "running", "waiting", "failed", "interrupted"
+_PAUSE = 0.2  # seconds between two looks
+
+
+class Queue:
+    """The states of a sweep's runs. `problems` says why a run failed. A run with a result is finished from the start."""
+
+    def __init__(self, plan: Plan, launcher: Launcher) -> None:
+        self.plan, self._launcher = plan, launcher
+        self.states = {run.name: FINISHED if run.paths.result_file.exists() else WAITING for run in plan.runs}
+        self.problems: dict[str, str] = {}
+        self._jobs: dict[str, Job] = {}
+
+    def work(self, changed: Callable[[list[Run]], None], look: Callable[[], None]) -> int | None:
+        """Works until all runs have ended, or until a signal asks to stop.
+
+        Calls `changed` with the runs whose state has changed, and `look` every 0.2 seconds. Returns: the signal, if one came.
+        """
+        forwarded = False
+        with Interruption() as interruption:
+            try:
+                while self._open(interruption.signal):
+                    before = dict(self.states)
+                    self._collect(interruption.signal)
+                    if interruption.signal is None:
+                        self._start()
+                    elif not forwarded:
+                        forwarded = True
+                        self._stop(interruption.signal)
+                    changed([run for run in self.plan.runs if self.states[run.name] != before[run.name]])
+                    look()
+                    time.sleep(_PAUSE)
+            except KeyboardInterrupt:  # a second Ctrl-C: the runs get a second one too, which ends them at once
+                self._stop(2)
+                stopped = [run for run in self.plan.runs if run.name in self._jobs and not self._launcher.detached]
+                self.states |= {run.name: INTERRUPTED for run in stopped}
+                changed(stopped)
+                raise
+        return interruption.signal
+
+    def _open(self, signal: int | None) -> bool:
+        """Whether there is anything to wait for. After a signal, only processes that save their checkpoints are waited for."""
+        if signal is not None:
+            return bool(self._jobs) and not self._launcher.detached
+        return WAITING in self.states.values() or bool(self._jobs)
+
+    def _start(self) -> None:
+        waiting = [run for run in self.plan.runs if self.states[run.name] == WAITING]
+        ready = []
+        for run in waiting:
+            failed = [name for name in run.needs if self.states[name] == FAILED]
+            if failed:
+                self.states[run.name] = FAILED
+                self.problems[run.name] = f"it needs the run {failed[0]}, which failed"
+            elif all(self.states[name] == FINISHED for name in run.needs):
+                ready.append(run)
+        failing = any(self.states[run.name] == FAILED for run in waiting)
+        assert ready or failing or self._jobs or not waiting, "runs wait for each other"  # `plan` refuses such runs
+        chosen = self._launcher.choose(ready, len(self._jobs))
+        for run, job in zip(chosen, self._launcher.start(chosen) if chosen else [], strict=True):
+            self._jobs[run.name] = job
+            self.states[run.name] = RUNNING
+
+    def _collect(self, signal: int | None) -> None:
+        for name, job in list(self._jobs.items()):
+            ended = job.ended()
+            if ended is None:
+                continue
+            del self._jobs[name]
+            if not ended:
+                self.states[name] = FINISHED
+            elif signal is not None:
+                self.states[name] = INTERRUPTED
+            else:
+                self.states[name] = FAILED
+                self.problems[name] = ended
+
+    def _stop(self, number: int) -> None:
+        for job in self._jobs.values():
+            job.stop(number)

@@ -1,0 +1,66 @@
+"""What all commands of launch/, and the library, do in a locale whose encoding has no umlauts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests import ROOT
+
+ASCII = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+UTF8 = os.environ | {"PYTHONUTF8": "1"}
+
+
+def program(source: str, *arguments: str, environment: dict[str, str] = ASCII) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", source, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=120)
+
+
+def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
+    source = "import sys; from one_layer.cli import command; command.run(lambda: print(ascii(sys.argv[1]), open(sys.argv[1]).read()))"
+    path = tmp_path / "rün"
+    path.write_text("größe", "utf-8")
+    done = program(source, str(path))
+    assert done.stdout == f"{str(path)!a} größe\n", done.stderr
+
+
+def test_paths_of_a_command_may_begin_in_the_home_folder(tmp_path):
+    source = "import sys; from one_layer.cli import command; command.run(lambda: print(sys.argv[1:]))"
+    done = program(source, "--out=~/x", "~/y", environment=UTF8 | {"HOME": str(tmp_path)})
+    assert done.stdout == f"['--out={tmp_path}/x', '{tmp_path}/y']\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        ("MemoryError('no 9 bytes')", 1, "error: there is too little memory (no 9 bytes); where a model is at work"),
+        ("FileNotFoundError(2, 'No such file', 'x')", 2, "error: x: No such file; give a folder"),
+        ("UserError('give y')", 2, "error: give y\n"),
+    ],
+)
+def test_an_error_that_the_user_can_mend_is_one_sentence(error, code, said):
+    source = "from one_layer.cli import command\nfrom one_layer.system.errors import UserError\n"
+    source += f"def main(): raise {error}\ncommand.run(main)"
+    done = program(source, environment=UTF8)
+    assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_output_that_nobody_reads_ends_a_command_silently(lines):
+    """As in `| head`: whether the pipe is found closed while the command prints, or when the rest is written at its end."""
+    source = f"from one_layer.cli import command\ncommand.run(lambda: print({lines} * 'a line\\n'))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", source], cwd=ROOT, env=UTF8, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE and done.stderr == b""
+
+
+def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():
+    done = program("import one_layer; one_layer.load('r\\u00fcn')")
+    assert "UserError: the path 'r\\xfcn' has other letters than ascii" in done.stderr
+    assert "python -X utf8 or PYTHONUTF8=1" in done.stderr

@@ -1,0 +1,272 @@
+"""The command that converts a fairseq checkpoint into a run folder, and a run folder into a fairseq checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from one_layer.commands import import_fairseq
+from one_layer.importers.fairseq import export
+from one_layer.importers.fairseq_options import write_options
+from one_layer.models import ModelConfig, initialize
+from one_layer.runs.evaluate import evaluate
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
+from tests import tiny
+
+WORDS = {"de": ["ein", "hund", "schl@@", "äft"], "en": ["a", "dog", "sleeps", "cat", "the"]}
+SMALL = {"d_model": 8, "ffn": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+CONFIG = ModelConfig(4 + 4 + 1, 4 + 5 + 1, **SMALL, dropout=0.3)
+DENSE = ModelConfig(4 + 4 + 1, 4 + 5 + 1, **SMALL, weights="dense")
+TEXT = {"valid": [("ein hund", "a dog")], "test": [("ein hund schl@@ äft", "a dog sleeps"), ("hund ein", "dog a")]}
+
+
+def drawn(config):
+    random = np.random.default_rng(1)
+    return jax.tree.map(lambda leaf: random.standard_normal(leaf.shape).astype(np.float32), initialize(config, 0))
+
+
+def same(tree, other):
+    assert jax.tree.structure(tree) == jax.tree.structure(other)
+    jax.tree.map(np.testing.assert_array_equal, tree, other)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes dictionaries and text as fairseq's preprocessing does."""
+    for language, words in WORDS.items():
+        lines = [f"{word} {9 - place}\n" for place, word in enumerate(words)]
+        (tmp_path / f"dict.{language}.txt").write_text("".join(lines) + "madeupword0000 0\n", "utf-8")
+    for name, pairs in TEXT.items():
+        for language, lines in zip(WORDS, zip(*pairs, strict=True), strict=True):
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def command(files):
+    """Returns a function that imports into `run`; its arguments are added to the command line."""
+
+    def call(*arguments, workdir="run", checkpoint="model.pt"):
+        names = {
+            "checkpoint": checkpoint,
+            "source_dict": "dict.de.txt",
+            "target_dict": "dict.en.txt",
+            "workdir": workdir,
+        }
+        import_fairseq.main([*(f"--{name}={files / file}" for name, file in names.items()), *arguments])
+        return files / workdir
+
+    return call
+
+
+@pytest.fixture
+def holding(monkeypatch):
+    """Makes every checkpoint hold the given model, without torch."""
+
+    def set_to(config, variables, **options):
+        state = export(variables, config)
+        stated = {**write_options(config, ("de", "en")), **options}
+        monkeypatch.setattr(import_fairseq, "read_checkpoint", lambda path: (state, stated))
+        return state, stated
+
+    return set_to
+
+
+@pytest.mark.slow
+def test_an_imported_model_is_evaluated_like_a_trained_one(command, holding, files):
+    variables = drawn(CONFIG)
+    holding(CONFIG, variables)
+    search = ["--config.evaluation.beam=1", "--config.evaluation.max_length_b=3"]
+    workdir = command(f"--config.data.directory={files}", *search)
+    restored = restore_run(workdir, "best")
+    assert restored.config == CONFIG and restored.assets.languages == ("de", "en")
+    same(restored.variables, variables)
+    scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
+    assert scores["sentences"] == 2 and scores["beam"] == 1
+    assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
+
+
+def test_a_dense_model_needs_no_arrays_beside_its_checkpoint(command, holding):
+    variables = drawn(DENSE)
+    holding(DENSE, variables)
+    workdir = command()
+    assert not (workdir / "frozen.npz").exists()
+    same(restore_run(workdir, "last").variables, variables)
+
+
+def test_missing_values_are_asked_for(command, holding):
+    _, options = holding(CONFIG, drawn(CONFIG))
+    for name, flag in {"encoder_attention_heads": "heads", "prune_ratio": "keep"}.items():
+        del options[name]
+        with pytest.raises(UserError, match=rf"does not say .*; give --config\.model\.{flag}"):
+            command(*(["--config.model.heads=2"] if flag == "keep" else []))
+    workdir = command("--config.model.heads=2", "--config.model.keep=0.25")
+    restored = restore_run(workdir, "best").config
+    assert (restored.heads, restored.keep, restored.d_model) == (2, 0.25, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config.model.heads=4"], r"--config\.model\.heads=4, but the checkpoint's model has 2"),
+        (["--config.model.haeds=4"], "^unknown config key 'haeds'; did you mean 'heads'[?]$"),
+        (["--config.data.directory=nowhere"], r"nowhere/valid\.de does not exist"),
+        (["extra"], "unexpected argument 'extra'"),
+        (["--chekpoint=x"], "chekpoint"),
+        (["--export=x.pt"], "--export takes only --workdir and --checkpoint"),
+    ],
+)
+def test_invalid_options_are_refused(command, holding, files, arguments, message):
+    holding(CONFIG, drawn(CONFIG))
+    with pytest.raises(UserError, match=message):
+        command(*arguments)
+    assert not (files / "run").exists()
+
+
+def test_missing_options_are_named(files):
+    with pytest.raises(UserError, match="--source_dict is missing; give fairseq's file, or --export"):
+        import_fairseq.main([f"--workdir={files / 'run'}", "--checkpoint=model.pt"])
+
+
+def test_a_dictionary_of_another_length_is_refused(command, holding, files):
+    holding(CONFIG, drawn(CONFIG))
+    (files / "dict.en.txt").write_text("a 1\n", "utf-8")
+    with pytest.raises(UserError, match=r"dict\.en\.txt has 5 types .* decoder\.embed_tokens\.weight has 10 rows"):
+        command()
+    assert not (files / "run").exists()
+
+
+def test_a_folder_that_holds_a_run_is_refused(command, holding):
+    holding(CONFIG, drawn(CONFIG))
+    workdir = command()
+    before = tiny.contents(workdir)
+    with pytest.raises(UserError, match="already holds a run; give a new folder"):
+        command()
+    assert tiny.contents(workdir) == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "shape", "name", "gone"])
+def test_fixed_arrays_of_another_model_are_refused(command, holding, damage):
+    holding(CONFIG, drawn(CONFIG))
+    workdir = command()
+    path = workdir / "frozen.npz"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    if damage == "shape":
+        arrays["random/source_embedding/kernel"] = np.zeros((3, 8), np.float32)
+    elif damage == "name":
+        arrays["random/decoder/layers/ffn_up/kernel"] = np.zeros((8, 12), np.float32)
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    path.write_bytes(content.getvalue()[: 1000 if damage == "cut" else None])
+    if damage == "gone":  # otherwise the seed's own weights would be taken for the model's
+        path.unlink()
+    messages = {
+        "cut": "cannot be read",
+        "shape": r"float32 \[3, 8\] as random/source",
+        "name": "ffn_up/kernel.*no such",
+        "gone": "not the file that the checkpoint was made with",
+    }
+    with pytest.raises(UserError, match=messages[damage]):
+        restore_run(workdir, "best")
+
+
+def test_without_torch_the_install_command_is_given(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r"torch, which is not installed; .*requirements-torch\.txt"):
+        command()
+
+
+@pytest.mark.parametrize(("config", "form"), [(CONFIG, "args"), (DENSE, "cfg")])
+def test_a_torch_file_survives_import_and_export(command, files, config, form):
+    """In half precision, as fairseq trains, and with options in the older and in the newer form."""
+    torch = pytest.importorskip("torch")
+    variables = jax.tree.map(lambda leaf: leaf.astype(np.float16).astype(np.float32), drawn(config))
+    model = {name: torch.tensor(array).half() for name, array in export(variables, config).items()}
+    options = argparse.Namespace(**write_options(config, ("de", "en")))
+    newer = {"args": None, "cfg": {"task": {"source_lang": "de"}, "model": options}}
+    said = {"args": options} if form == "args" else newer
+    torch.save({"model": model, **said, "extra_state": {"epoch": 3}}, files / "model.pt")
+    workdir = command()
+    same(restore_run(workdir, "best").variables, variables)
+    import_fairseq.main([f"--workdir={workdir}", f"--export={files / 'back.pt'}"])
+    again = command(workdir="again", checkpoint="back.pt")
+    first, second = restore_run(workdir, "best"), restore_run(again, "best")
+    assert second.config == first.config == config
+    same(second.variables, variables)
+    for name in ("config.json", "vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json"):
+        assert (again / name).read_bytes() == (workdir / name).read_bytes()
+    there, back = (torch.load(files / name, weights_only=False) for name in ("model.pt", "back.pt"))
+    assert back["model"].keys() == there["model"].keys()
+    assert all(torch.equal(back["model"][name], tensor.float()) for name, tensor in there["model"].items())
+    assert vars(back["args"]) == vars(options)
+
+
+def test_an_exported_shared_layer_is_stored_once(command, holding, files):
+    torch = pytest.importorskip("torch")
+    holding(CONFIG, drawn(CONFIG))
+    import_fairseq.main([f"--workdir={command()}", f"--export={files / 'back.pt'}"])
+    model = torch.load(files / "back.pt", weights_only=False)["model"]
+    pointers = {model[f"decoder.layers.{layer}.fc1.weight"].data_ptr() for layer in range(CONFIG.decoder_layers)}
+    assert len(pointers) == 1
+
+
+class Malicious:
+    """Runs a command when pickle loads it."""
+
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+@pytest.mark.parametrize("place", ["model", "args", "extra_state"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_with_code_is_refused_and_runs_nothing(command, files, place, zipped):
+    torch = pytest.importorskip("torch")
+    state = {name: torch.tensor(array) for name, array in export(drawn(CONFIG), CONFIG).items()}
+    content = {"model": state, "args": argparse.Namespace(**write_options(CONFIG, ("de", "en")))}
+    content[place] = Malicious(f"touch {files / 'harm'}")
+    torch.save(content, files / "model.pt", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(
+        UserError, match=r"model\.pt holds an object of type \S*system, .* can run any program"
+    ) as caught:
+        command()
+    assert "\n" not in str(caught.value)
+    assert not (files / "harm").exists() and not (files / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"model\.pt cannot be read: No such file"),
+        (b"", r"model\.pt is not a whole file of torch\.save"),
+        (b"PK\x03\x04 and no more", r"model\.pt is not a whole file of torch\.save"),
+        (b"something else", r"model\.pt is not a whole file of torch\.save"),
+    ],
+)
+def test_files_that_torch_cannot_read_are_refused(command, files, content, message):
+    pytest.importorskip("torch")
+    if content is not None:
+        (files / "model.pt").write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        command()
+    assert "\n" not in str(caught.value) and not (files / "run").exists()
+
+
+@pytest.mark.parametrize("content", [{}, {"model": {"encoder.version": 3}}, [1, 2]])
+def test_torch_files_without_a_model_are_refused(command, files, content):
+    torch = pytest.importorskip("torch")
+    torch.save(content, files / "model.pt")
+    with pytest.raises(UserError, match=r"has no tensors under the name 'model'"):
+        command()

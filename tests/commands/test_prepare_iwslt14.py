@@ -1,0 +1,187 @@
+"""Preparation of IWSLT14 from an archive with the official layout, and messages for invalid archives."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from one_layer.commands import prepare_iwslt14 as iwslt14
+from one_layer.commands import prepare_wmt14 as wmt14
+from one_layer.data.text.lines import read_lines, read_parallel
+from one_layer.data.text.preprocess import Preprocessing, join_bpe
+from one_layer.runs.lock import locked
+from one_layer.system.errors import UserError
+
+# A talk in WIT3's format: lines of mark-up, a title and a description, then one sentence per line.
+HEAD = ["<url>http://www.ted.com/{0}</url>", "<keywords>talks, {0}</keywords>", "<talkid>{0}</talkid>"]
+HEAD += ["<title>Number {0}</title>", "<description>A talk & its “{0}”.</description>"]
+SENTENCES = {"de": "Das ist der Satz Nummer {0}, usw.", "en": "This is the sentence number {0}, etc."}
+
+
+def talks(language: str) -> list[str]:
+    """Returns nine talks of six sentences: 72 pairs, including the titles and descriptions."""
+    lines = []
+    for talk in range(9):
+        lines += [line.format(talk) for line in HEAD]
+        lines += [SENTENCES[language].format(6 * talk + number) for number in range(6)]
+    return lines
+
+
+def scored_set(language: str, number: int) -> list[str]:
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<mteval><refset trglang="{language}">', '<doc docid="1">']
+    lines += [
+        "<title>Not text</title>",
+        f'<seg id="1"> It’s TEST {number} </seg>',
+        '<seg id="2">„Ende“</seg>',
+        "</doc>",
+    ]
+    return [*lines, "</refset></mteval>"]
+
+
+def published(**changed: list[str]) -> dict[str, list[str]]:
+    """Returns the lines of all files of the archive by name; `changed` replaces the training text of a language."""
+    files = {f"de-en/{iwslt14.TRAIN}.{language}": changed.get(language) or talks(language) for language in ("de", "en")}
+    for number, name in enumerate(iwslt14.TESTS):
+        files |= {f"de-en/{name}.{language}.xml": scored_set(language, number) for language in ("de", "en")}
+    return files | {"de-en/README": ["not text either"]}
+
+
+def pack(path: Path, files: dict[str, list[str]]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, lines in files.items():
+            content = "".join(line + "\n" for line in lines).encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def prepared(folder: Path, files: dict[str, list[str]], *options: str) -> Path:
+    archive = pack(folder / "de-en.tgz", files)
+    out = folder / "out"
+    arguments = [f"--archive={archive}", f"--out={out}", "--merges=40", "--expect=", "--processes=1"]
+    iwslt14.main([*arguments, *options])
+    return out
+
+
+def test_the_whole_preparation(tmp_path: Path) -> None:
+    out = prepared(tmp_path, published(), "--expect=69,3,10")
+    sides = {name: read_parallel(out / f"{name}.de", out / f"{name}.en") for name in ("train", "valid", "test")}
+    assert {name: len(source) for name, (source, _) in sides.items()} == {"train": 69, "valid": 3, "test": 10}
+    english = [join_bpe(line) for line in sides["train"][1]]
+    assert english[:3] == ["number 0", "a talk &amp; its “ 0 ” .", "this is the sentence number 0 , etc ."]
+    # Lines 23, 46 and 69 of the 72: the fifth sentence of the third talk, the fourth of the sixth, the third of the ninth.
+    everything = [join_bpe(line) for line in sides["valid"][1]]
+    assert everything == [f"this is the sentence number {number} , etc ." for number in (16, 33, 50)]
+    assert not set(everything) & set(english)
+    assert [join_bpe(line) for line in sides["test"][1]] == [
+        line for number in range(5) for line in (f"it &apos;s test {number}", "„ ende “")
+    ]
+
+
+def test_the_manifest_describes_the_files_and_a_run_prepares_new_text_alike(tmp_path: Path) -> None:
+    out = prepared(tmp_path, published())
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["pairs"] == {"train": 69, "valid": 3, "test": 10} and manifest["merges"] == 40
+    assert set(manifest["tools"]) == {"python", "sacremoses", "subword-nmt", "numpy"}
+    assert len(manifest["files"]) == 7
+    for name, facts in manifest["files"].items():
+        content = (out / name).read_bytes()
+        assert facts["sha256"] == hashlib.sha256(content).hexdigest() and facts["lines"] == content.count(b"\n")
+    assert (
+        manifest["archives"]["de-en.tgz"]["sha256"] == hashlib.sha256((tmp_path / "de-en.tgz").read_bytes()).hexdigest()
+    )
+    codes = "".join(line + "\n" for line in read_lines(out / "code"))
+    steps = Preprocessing("de", tokenize=True, lowercase=True, codes=codes, normalize=False)
+    assert steps.apply(["Das ist der Satz Nummer 7, usw."]) == [read_lines(out / "train.de")[11]]
+
+
+def test_a_finished_folder_is_refused_before_anything_is_written_or_downloaded(tmp_path: Path) -> None:
+    out = prepared(tmp_path, published())
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus; delete it or give another --out"):
+        prepared(tmp_path, published(), "--merges=9")
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
+        iwslt14.main([f"--out={out}", "--download"])
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+
+
+def test_one_preparation_works_in_a_folder_at_a_time(tmp_path: Path) -> None:
+    """Two would remove each other's unfinished files."""
+    with locked(tmp_path / "out", "prepares a corpus in it"):
+        with pytest.raises(UserError, match=r"out is in use: process \d+ on .* prepares a corpus in it; wait for it"):
+            prepared(tmp_path, published())
+        for options in ([], ["--tfds", f"--data_dir={tmp_path}"]):
+            with pytest.raises(UserError, match=r"out is in use"):
+                wmt14.main([f"--out={tmp_path / 'out'}", *options])
+    prepared(tmp_path, published())
+    assert not (tmp_path / "out" / ".lock").exists()
+
+
+def test_filtered_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
+    odd = {"de": ["", "eins zwei drei vier", "w " * 176, "a\u2028b\x07 c\u0085d", " \u00a0 "]}
+    odd["en"] = ["empty", "one two", "w " * 176, "one\x00 two three four", "of spaces"]
+    out = prepared(tmp_path, published(**{language: lines + talks(language) for language, lines in odd.items()}))
+    assert json.loads((out / "manifest.json").read_text())["left_out"] == {"empty": 2, "ratio": 1, "long": 1}
+    source, target = read_parallel(out / "train.de", out / "train.en")
+    assert len(source) == 70 and len(read_lines(out / "valid.de")) == 3
+    # Other line ends of Unicode count as white space here, and control characters disappear.
+    assert (join_bpe(source[0]), join_bpe(target[0])) == ("a b c d", "one two three four")
+
+
+def test_counts_are_checked_against_the_published_ones(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train has 69 pairs, but 160,239 were expected; give the published archive"):
+        prepared(tmp_path, published(), "--expect=160239,7283,6750")
+    with pytest.raises(UserError, match=r"--expect=1,2 is not three numbers"):
+        prepared(tmp_path, published(), "--expect=1,2")
+    with pytest.raises(UserError, match=r"--expect=\u00b2,2,3 is not three numbers"):
+        prepared(tmp_path, published(), "--expect=\u00b2,2,3")
+
+
+def test_sides_of_unequal_length_are_refused(tmp_path: Path) -> None:
+    message = r"train\.tags\.de-en\.de has 71 lines of text, but .*train\.tags\.de-en\.en has 72"
+    with pytest.raises(UserError, match=message):
+        prepared(tmp_path, published(de=talks("de")[:-1]))
+    files = published()
+    files[f"de-en/{iwslt14.TESTS[2]}.en.xml"].remove('<seg id="2">„Ende“</seg>')
+    with pytest.raises(UserError, match=rf"{iwslt14.TESTS[2]}\.de\.xml has 2 lines of text, but .*\.en\.xml has 1"):
+        prepared(tmp_path, files)
+
+
+def test_damaged_members_are_named_with_their_line(tmp_path: Path) -> None:
+    files = published()
+    name = f"{iwslt14.TESTS[0]}.de.xml"
+    files[f"de-en/{name}"][4] = '<seg id="1">It goes on'
+    with pytest.raises(UserError, match=rf"{name}, line 5: the segment does not end on this line"):
+        prepared(tmp_path, files)
+    files[f"de-en/{name}"] = ["<html>404</html>"]
+    with pytest.raises(UserError, match=rf"{name} has no line with <seg id"):
+        prepared(tmp_path, files)
+    del files[f"de-en/{name}"]
+    with pytest.raises(UserError, match=rf"de-en\.tgz holds no file {name}"):
+        prepared(tmp_path, files)
+
+
+def test_a_missing_archive_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"--archive=.*none\.tgz does not exist; give the file de-en\.tgz, or --download"
+    ):
+        iwslt14.main([f"--archive={tmp_path / 'none.tgz'}", f"--out={tmp_path}"])
+    with pytest.raises(
+        UserError, match=r"de-en\.tgz does not exist; save https://.*de-en\.tgz there, or add --download"
+    ):
+        iwslt14.main([f"--out={tmp_path}"])
+
+
+@pytest.mark.parametrize("option", ["--processes=0", "--merges=-1", "--merges=many"])
+def test_invalid_numbers_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        prepared(tmp_path, published(), option)
+    name, _, value = option.partition("=")
+    assert capsys.readouterr().err.endswith(f"argument {name}: '{value}' is not an integer of at least 1\n")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,360 @@
+"""Sweeps: what runs, what is skipped, continued and refused. A small program stands in for main.py, so that nothing is trained."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from one_layer.commands import sweep
+from one_layer.runs.lock import locked
+from one_layer.sweeps import plan as plans
+from one_layer.sweeps.claim import claim
+from one_layer.sweeps.display import Display
+from one_layer.sweeps.jobs import LocalLauncher, log_file, problem, started
+from one_layer.sweeps.progress import Progress, progress
+from one_layer.sweeps.queue import Queue
+from one_layer.system.errors import UserError
+from one_layer.training.progress_line import ProgressLine
+from tests import ROOT
+
+PROGRAM = Path(__file__).with_name("sweep_program.py")
+
+
+def run(plan, jobs=2):
+    return sweep.run_sweep(plan, LocalLauncher([sys.executable, str(PROGRAM)], jobs), Console(file=io.StringIO()))
+
+
+def rows(workdir):
+    with (workdir / "results.csv").open() as file:
+        return {row["run"]: row for row in csv.DictReader(file)}
+
+
+def starts(workdir):
+    return {path.parent.name: int(path.read_text()) for path in workdir.glob("*/starts")}
+
+
+def test_every_run_has_a_folder_and_a_row(planned, tmp_path):
+    assert run(planned()) == 0
+    names = {"default", "seed=2", "keep=0.3", "keep=0.3,seed=2"}
+    assert starts(tmp_path / "runs") == dict.fromkeys(names, 1)
+    found = rows(tmp_path / "runs")
+    assert found.keys() == names and {row["state"] for row in found.values()} == {"finished"}
+    for row in found.values():
+        assert float(row["test.test.bleu_tokenized"]) == 100 * float(row["model.keep"])
+    assert found["keep=0.3,seed=2"]["seed"] == "2" and found["default"]["seed"] == "1"
+
+
+def test_keys_of_other_tasks_can_be_varied(tmp_path):
+    """A resolved config lacks them, because they have no effect."""
+    config, words = tmp_path / "lm.py", ["--config.data.directory=there"]
+    config.write_text(
+        "from configs import lm\n\ndef get_config():\n    return lm.get_config('one_layer_mini')\n\n"
+        "def sweep():\n    return [{'model.keep': 0.3, 'evaluation.buckets': 2}, {'model.keep': 0.4}]\n"
+    )
+    assert run(sweep.resolved(plans.make(str(config), "", words, tmp_path / "runs"))) == 0
+    found = rows(tmp_path / "runs")
+    assert {row["model.keep"]: row["evaluation.buckets"] for row in found.values()} == {"0.3": "2", "0.4": ""}
+
+
+def test_a_grown_sweep_keeps_its_folders_and_runs_only_what_is_new(planned, tmp_path, monkeypatch):
+    assert run(planned()) == 0
+    small = planned("grown")
+    monkeypatch.setattr(plans, "_default_sweep", lambda module: "small")
+    grown = plans.Plan(small.config, "small", small.shared, small.workdir, small.runs)
+    assert run(grown) == 0
+    assert starts(tmp_path / "runs") == dict.fromkeys([run.name for run in grown.runs], 1)
+    assert len(rows(tmp_path / "runs")) == 6
+
+
+def test_a_failing_run_is_reported_and_the_others_go_on(planned, tmp_path, caplog):
+    caplog.set_level("INFO")
+    assert run(planned("failing"), 1) == 1
+    assert "keep=0.9 failed: training has diverged" in caplog.messages
+    found = rows(tmp_path / "runs")
+    assert found["keep=0.9"]["state"] == "failed" and found["keep=0.3"]["state"] == "finished"
+    assert run(planned("failing"), 1) == 1
+    assert starts(tmp_path / "runs") == {"keep=0.9": 2, "keep=0.3": 1}, "only the failed run starts again"
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("sys.exit('error: too wide')", "too wide"),
+        ("sys.exit(3)", "update 5"),
+        ("os.kill(os.getpid(), 9)", "it was killed by signal 9; perhaps memory ran out; its last line: update 5"),
+        ("os.kill(os.getpid(), 11)", "it was killed by signal 11; its last line: update 5"),
+    ],
+)
+def test_a_killed_process_is_told_from_one_that_said_why_it_ended(tmp_path, end, why):
+    log = tmp_path / "log"
+    process, begin = started([sys.executable, "-c", f"import os, sys; print('update 5', flush=True); {end}"], log)
+    assert problem(process.wait(), log, begin) == why
+    assert problem(-9, log, log.stat().st_size) == "it was killed by signal 9; perhaps memory ran out"
+
+
+def test_a_run_with_a_result_has_finished_however_its_process_ends(planned, tmp_path):
+    """The first command says the same as a second one, which finds only the result."""
+    for _ in range(2):
+        assert run(planned("late")) == 0
+        assert rows(tmp_path / "runs")["keep=0.8"]["state"] == "finished"
+    assert starts(tmp_path / "runs") == {"keep=0.8": 1}
+
+
+def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
+    caplog.set_level("INFO")
+    assert run(planned("linked"), 4) == 1
+    states = {name: row["state"] for name, row in rows(tmp_path / "runs").items()}
+    assert states == {
+        "default": "finished",
+        "dense,keep=0.3": "finished",
+        "dense,keep=0.9": "failed",
+        "dense": "failed",
+    }
+    assert "dense failed: it needs the run dense,keep=0.9, which failed" in caplog.messages
+    assert not (tmp_path / "runs" / "dense").exists()
+
+
+def test_runs_that_wait_for_each_other_are_no_endless_wait(planned):
+    """A plan has none; the queue would rather fail than wait where nothing works and nothing can begin."""
+    plan = planned("failing")
+    stuck = [dataclasses.replace(each, needs=(each.name,)) for each in plan.runs]
+    with pytest.raises(AssertionError, match="wait for each other"):
+        run(dataclasses.replace(plan, runs=stuck))
+
+
+def test_a_folder_of_another_sweep_is_refused(planned, config, tmp_path):
+    run(planned())
+    before = (tmp_path / "runs" / "sweep.json").read_bytes()
+    for other in (planned("failing"), plans.make(f"{config}:dense", "small", [], tmp_path / "runs")):
+        with pytest.raises(UserError, match="holds another sweep"):
+            run(other)
+    with pytest.raises(UserError, match=r"data\.seed: 1 there, 2 here"):
+        run(planned("small", "--config.data.seed=2"))
+    assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
+
+
+def test_a_sweep_goes_on_with_what_may_change_in_its_runs(planned, tmp_path):
+    """Here the text has moved, and no run has finished. Both the commands and the file of the sweep have the new place."""
+    claim(planned("small", "--config.data.directory=here"))
+    assert run(planned("small", "--config.data.directory=there", "--config.evaluation.beam=4")) == 0
+    written = json.loads((tmp_path / "runs" / "sweep.json").read_text())
+    assert written["shared"] == {"data.directory": "there", "evaluation.beam": 4}
+    for each in written["runs"].values():
+        assert "--config.data.directory=there" in each["words"] and each["config"]["data"]["directory"] == "there"
+    for path in (tmp_path / "runs").glob("*/words"):
+        assert "--config.data.directory=there --config.evaluation.beam=4" in path.read_text()
+
+
+def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
+    """It is not trained or scored again, so its row would not say what the sweep says. Its text may move."""
+    assert run(planned()) == 0
+    before = (tmp_path / "runs" / "sweep.json").read_bytes()
+    for key, values in (("evaluation.beam", "5 there, 4 here"), ("train.updates", "10 there, 4 here")):
+        with pytest.raises(UserError, match=rf"config of .*, which has finished \({key}: {values}\)"):
+            run(planned("small", f"--config.{key}=4"))
+        assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
+    assert run(planned("small", "--config.data.directory=there", "--config.train.log_every=7")) == 0
+    assert starts(tmp_path / "runs") == dict.fromkeys(rows(tmp_path / "runs"), 1)
+
+
+@pytest.mark.parametrize("runs", [[], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])
+def test_a_damaged_file_of_a_sweep_is_said_and_left(planned, tmp_path, runs):
+    claim(planned())
+    path = tmp_path / "runs" / "sweep.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": runs}))
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"sweep\.json is damaged: `runs` must have .* restore the file"):
+        claim(planned())
+    assert path.read_bytes() == before
+
+
+def test_the_folder_of_a_run_is_refused(planned, tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "config.json").touch()
+    with pytest.raises(UserError, match="is no folder of a sweep"):
+        run(planned())
+
+
+def test_a_file_is_no_folder_for_a_sweep(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file; give the name of a folder"):
+        sweep.main(["--config=configs/toy.py", "--sweep=figures", f"--workdir={tmp_path / 'file'}"])
+
+
+def test_only_one_process_runs_a_sweep(planned, tmp_path):
+    with (
+        locked(tmp_path / "runs", "runs this sweep"),
+        pytest.raises(UserError, match=f"process {os.getpid()} on .*runs this"),
+    ):
+        run(planned())
+
+
+class Started:
+    """The command in a process of its own, which the tests may interrupt or kill."""
+
+    def __init__(self, config, workdir):
+        code = f"""
+import sys
+from pathlib import Path
+from one_layer.cli import command
+from one_layer.commands import sweep
+sweep.PROGRAM = [sys.executable, {str(PROGRAM)!r}]
+sweep.resolved = lambda plan: plan
+command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
+"""
+        words = [f"--config={config}", f"--workdir={workdir}", "--jobs=2", "--config.train.updates=0"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *words], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+
+    def end(self):
+        """Returns the exit code and what was printed."""
+        printed = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, printed
+
+
+def wait_for(condition):
+    """Waits until `condition` holds, for at most half a minute. Returns: whether it does."""
+    for _ in range(600):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
+    folder = tmp_path / "runs"
+    started = Started(config, folder)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    started.process.send_signal(number)
+    code, printed = started.end()
+    assert code == 128 + number and "the same command goes on" in printed
+    assert [path.read_text() for path in folder.glob("*/saved")] == 2 * [str(int(number))]
+    assert sorted(row["state"] for row in rows(folder).values()) == 2 * ["interrupted"] + 2 * ["waiting"]
+    again = Started(config, folder)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
+    again.process.send_signal(number)
+    assert again.end()[0] == 128 + number
+    assert Started(config, folder).end()[0] == 0
+    assert starts(folder) == dict.fromkeys(rows(folder), 2)
+    assert {row["state"] for row in rows(folder).values()} == {"finished"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the runs of a program that was killed")
+def test_a_kill_leaves_no_run_behind(config, tmp_path):
+    folder = tmp_path / "runs"
+    started = Started(config, folder)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    started.process.kill()
+    started.end()
+    assert wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
+
+
+def test_the_table_shows_every_state(planned, tmp_path):
+    plan = planned("grown")
+    queue = Queue(plan, LocalLauncher([sys.executable, str(PROGRAM)], 1))
+    queue.states |= {"default": "running", "seed=2": "failed", "keep=0.3": "finished"}
+    queue.problems["seed=2"] = "training has diverged: [/tmp/data] is [a, b]"
+    (tmp_path / "runs" / "default").mkdir(parents=True)
+    (tmp_path / "runs" / "default" / "metrics.jsonl").write_text('{"step": 4, "seconds": 20.0, "valid/nll": 1.5}\n')
+    (tmp_path / "runs" / "keep=0.3").mkdir()
+    (tmp_path / "runs" / "keep=0.3" / "result.json").write_text('{"test": {"test": {"bleu_tokenized": 30.0}}}')
+    console = Console(file=io.StringIO(), width=120, height=40, force_terminal=True)
+    console.print(Display(queue, console).table())
+    text = console.file.getvalue()
+    for words in (
+        "1 running, 1 failed, 1 finished, 3 waiting",
+        "4 of 10",
+        "valid/nll 1.5",
+        "30 s",
+        "diverged: [/tmp/data] is [a, b]",  # no markup
+        "test bleu_tokenized 30",
+    ):
+        assert words in text
+    console.height = 8
+    console.print(Display(queue, console).table())
+    assert "and 3 more" in console.file.getvalue()
+
+
+def test_the_length_of_a_run_by_epochs_is_known_from_its_log(planned, caplog):
+    """The config does not know how many updates an epoch has."""
+    run = planned("small", "--config.train.updates=100", "--config.train.epochs=4").runs[0]
+    run.folder.mkdir(parents=True)
+    run.paths.metrics_file.write_text('{"step": 10, "seconds": 20.0, "train/loss": 3.0}\n')
+    assert progress(run) == Progress(10, None, "train/loss 3", None)
+    caplog.set_level("INFO")
+    ProgressLine(80, 20, terminal=False).show(10, 3.0, 0.002, 500.0)
+    log_file(run).write_text(f"epoch 0.5\n12:00:00  {caplog.messages[0]}\nupdate 11/")
+    assert progress(run) == Progress(10, 80, "train/loss 3", 140.0)
+
+
+def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sweep, "resolved", lambda plan: plan)
+    run(plans.make(str(config), "small", [], tmp_path / "runs"))
+    (tmp_path / "runs" / "seed=2" / "result.json").unlink()
+    before = sorted(tmp_path.rglob("*"))
+    assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", "--dry_run"]) == 0
+    words = capsys.readouterr().out.split()
+    assert words[:3] == ["python", "main.py", f"--config={config}"] and "--config.seed=2" in words
+    assert words.count("main.py") == 1 and sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_two_tiny_runs_for_real(tmp_path):
+    """A real sweep of two runs, which main.py trains."""
+    from tests import tiny
+
+    changes = {name: value for name, value in tiny.CHANGES.items() if name != "model.keep"}
+    changes |= {"train.updates": 0, "train.epochs": 3}
+    config = tmp_path / "two.py"
+    config.write_text(
+        "from configs import toy\nfrom configs.sweeps import vary\nget_config = toy.get_config\n"
+        "def sweep():\n    return vary('model.keep', 0.3, 0.5)\n"
+    )
+    words = [f"--config.{name}={value}" for name, value in changes.items()]
+    assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", *words]) == 0
+    for run in plans.make(str(config), "", words, tmp_path / "runs").runs:
+        assert progress(run).updates == json.loads(run.paths.result_file.read_text())["steps"]
+    found = rows(tmp_path / "runs")
+    assert {name: row["state"] for name, row in found.items()} == {"keep=0.3": "finished", "default": "finished"}
+    assert int(found["keep=0.3"]["parameters.kept"]) < int(found["default"]["parameters.kept"])
+
+
+def test_a_run_of_another_config_in_the_place_of_a_run_is_refused(planned, tmp_path):
+    """It was trained there by hand, or by another sweep of which only this folder is left; its own config tells, whatever is recorded."""
+    assert run(planned()) == 0
+    first = planned().runs[0]
+    first.paths.config_file.write_text(json.dumps(first.config | {"seed": 7}))
+    for recorded in (True, False):
+        if not recorded:
+            (tmp_path / "runs" / "sweep.json").unlink()
+        with pytest.raises(
+            UserError, match=rf"another config of {first.name}, which has finished \(seed: 7 there, 1 here\)"
+        ):
+            run(planned())
+
+
+def test_a_sweep_is_the_same_under_another_name_of_its_folder(planned, config, tmp_path, monkeypatch):
+    """Its runs read each other's folders, so their paths are in the configs."""
+    (tmp_path / "here").mkdir()
+    linked = dataclasses.replace(planned("linked"), runs=planned("linked").runs[:2])
+    assert run(linked) == 0
+    monkeypatch.chdir(tmp_path / "here")
+    again = plans.make(str(config), "linked", [], Path("../runs"))
+    assert run(dataclasses.replace(again, runs=again.runs[:2])) == 0
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    moved = plans.make(f"{config.parent}/./{config.name}", "linked", [], tmp_path / "moved")
+    assert run(dataclasses.replace(moved, runs=moved.runs[:2])) == 0
+    assert set(starts(tmp_path / "moved").values()) == {1}
