@@ -26,6 +26,7 @@ Masked models have the random weights of configs/multi30k.py, which says why. Al
 have no dropout.
 The text is split into pieces that hold their spaces, by a BPE that both languages share: what a model writes is text, with every space
 and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
+Runs that an earlier version began with this config go on with --config.data.tokenize=True --config.data.bpe_kind=subword-nmt.
 
 `best` is one random layer with trained embeddings, which begin with those of the dense model of the same size. Its vocabulary and BPE
 codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers:
