@@ -9,7 +9,8 @@ What is this project's reading, because no code is known:
 
 - The policy sees the gradient g of the reservoir's output at each token, divided by its root mean square r over the batch: ĝ = g / r. Its
   action is in the same unit, so the proposed gradient is r · a. μ(ĝ) = ĝ + tanh(ĝ A) B with B = 0 at first, which is `identity` with noise.
-  One policy serves all reservoirs. Tokens without a gradient (pads) get none.
+  One policy serves all reservoirs. Tokens without a gradient (pads) get none. A decoder's reservoir also reads
+  the encoded source: nothing is proposed for this input, whose gradient is computed (see `one_layer.layers.mixed`).
 - The value network sees the mean of |ĝ| over the tokens.
 - An action changes the layers below, and so the gradient of the next update. So the reward of an action is that of the next update:
   minus the mean |g| over tokens, features and reservoirs (see `one_layer.training.backskipping`).
@@ -82,7 +83,7 @@ def proposed(
     reports: dict[str, Array],
     key: UInt32[Array, "words"],
 ) -> Float[Array, "*batch d"]:
-    """`y`; but the gradient goes to `x`, as the policy proposes it. With a `y` that has no gradient, none is computed for it."""
+    """`y`; but `x` gets the gradient that the policy proposes. What else `y` depends on gets the true one."""
     return y
 
 
@@ -98,7 +99,7 @@ def _proposed_backward(kept: tuple[Tree, Array], gradient: Array) -> tuple[Array
     noise = jax.random.normal(jax.random.wrap_key_data(key), g.shape) * real
     (eligibility,) = pull_back(noise)
     action = (size * (mean + noise) * real).astype(gradient.dtype)
-    return action, jnp.zeros_like(gradient), eligibility, _report(g), np.zeros(key.shape, jax.dtypes.float0)
+    return action, gradient, eligibility, _report(g), np.zeros(key.shape, jax.dtypes.float0)
 
 
 proposed.defvjp(_proposed_forward, _proposed_backward)

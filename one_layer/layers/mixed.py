@@ -11,7 +11,9 @@ Two things happen in training alone, that is, when the stack has a random stream
   gradients"): the backward pass through a reservoir is not computed. With `identity`, which is this project's reading, the gradient
   of its output is passed on unchanged as the gradient of its input; the residual connection makes this plausible. With `policy`, a
   small network proposes it (see `one_layer.layers.backskipping`): the stack's collection `backskip` has its parameters in updates that
-  skip the backward pass, and only `reports` in the others.
+  skip the backward pass, and only `reports` in the others. Both replace the gradient of the layer's input alone. A reservoir that attends
+  to an encoded source has a second input, which no residual connection passes on; the gradient of this one is computed. Without it, no
+  gradient would reach an encoder below such reservoirs.
 """
 
 from __future__ import annotations
@@ -186,11 +188,13 @@ def _call(
         if settings.backskip == "policy" and "policy" not in probes:
             y, changed = compute(variables, x, key)
             return (observed(y, probes["reports"]) if probes else y), changed
-        y, changed = compute(variables, jax.lax.stop_gradient(x), key)
+        y, changed = compute(
+            variables, jax.lax.stop_gradient(x), key
+        )  # `rest` has the encoded source, if the layer reads it
         if settings.backskip == "policy":
             noise = jax.random.key_data(jax.random.fold_in(key, 1))
-            return proposed(x, jax.lax.stop_gradient(y), probes["policy"], probes["reports"], noise), changed
-        return _replace(x, jax.lax.stop_gradient(y)), changed
+            return proposed(x, y, probes["policy"], probes["reports"], noise), changed
+        return _replace(x, y), changed
 
     def dropped_or_not(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
         if key is None or not settings.layerdrop:
@@ -204,8 +208,8 @@ def _call(
 
 @jax.custom_vjp
 def _replace(x: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`y`; but the gradient goes to `x`, as if the output were `x`. With a `y` that has no gradient, none is computed for it."""
+    """`y`; its gradient also goes to `x`, as if the output were `x`. None is computed for a `y` that depends on nothing trained."""
     return y
 
 
-_replace.defvjp(lambda x, y: (y, None), lambda _, gradient: (gradient, jnp.zeros_like(gradient)))
+_replace.defvjp(lambda x, y: (y, None), lambda _, gradient: (gradient, gradient))

@@ -170,6 +170,37 @@ def test_backskipping_passes_the_gradient_on_and_computes_nothing():
     assert products[1] < products[0]
 
 
+SKIPPING = ["R", "RLR", "LRRL"]
+
+
+@pytest.mark.parametrize("pattern", mostly_slow(SKIPPING, SKIPPING[1:2]))
+@pytest.mark.parametrize("reservoir", mostly_slow(["transformer", "ffn"], ["transformer"]))
+def test_backskipping_gives_an_encoder_its_true_gradient(pattern, reservoir):
+    """By `identity`, a reservoir is x + R(stop(x), encoded) - stop(x): of its two inputs, only `x` has an approximate gradient."""
+    config = model(decoder_layers=pattern, reservoir=reservoir, backskip="identity")
+    settings, variables = config.stack("decoder"), of_stack(config, "decoder")
+
+    def loss(output: Any) -> Any:
+        return lambda params, x, encoded: jnp.sum(output({**variables, "params": params}, x, encoded)[..., ::2] ** 2)
+
+    def program(variables: Any, x: jax.Array, encoded: jax.Array) -> jax.Array:
+        return Stack(DecoderLayer, settings).apply(
+            variables, x, encoded, *DECODER[1][1:], rngs={"dropout": jax.random.key(0)}
+        )
+
+    def formula(variables: Any, x: jax.Array, encoded: jax.Array) -> jax.Array:
+        for layer, own in layers_apart(variables, settings):
+            skips, stopped = layer.kind == "fixed", jax.lax.stop_gradient(x)
+            y = DecoderLayer(layer).apply(own, stopped if skips else x, encoded, *DECODER[1][1:])
+            x = x + y - stopped if skips else y
+        return x
+
+    given = variables.get("params", {}), X, X[:, :4] / 2
+    found, expected = (jit(jax.grad(loss(each), (0, 1, 2)))(*given) for each in (program, formula))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
+    assert np.any(found[2]) == (reservoir == "transformer" or "L" in pattern)
+
+
 def test_layerdrop_leaves_out_whole_layers_in_training_alone():
     config = model(encoder_layers="LRL", layerdrop=0.4)
     variables = of_stack(config, "encoder")
@@ -238,6 +269,9 @@ def products(jaxpr: Any, times: int = 1) -> int:
         {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_width": 3},
         {"encoder_layers": "LRL", "reservoir": "gru"},
         {"encoder_layers": "LRRL", "reservoir": "transformer", "backskip": "identity"},
+        {"encoder_layers": 2, "decoder_layers": "R", "backskip": "identity"},
+        {"encoder_layers": "LR", "decoder_layers": "LRL", "backskip": "identity", "remat": True},
+        {"encoder_layers": "LRL", "decoder_layers": "RL", "reservoir": "gru", "backskip": "identity", "remat": True},
         {"encoder_layers": "SLS", "weights": "multi_layer"},
         {"encoder_layers": 2, "weights": "one_layer", "embedding": "trained", "keep": 1.0},
         {"encoder_layers": "LSL", "weights": "multi_layer", "embedding": "trained", "keep": 1.0},

@@ -41,7 +41,7 @@ def backward(seed):
     """The proposed gradient of x, the eligibility and the reports, for the gradient G of y."""
     key = jax.random.key_data(jax.random.key(seed))
     _, pull_back = jax.vjp(
-        lambda x, policy, reports: proposed(x, 2 * x, policy, reports, key), G, POLICY, no_reports(D)
+        lambda x, policy, reports: proposed(x, 2 * G, policy, reports, key), G, POLICY, no_reports(D)
     )
     return pull_back(G)
 
@@ -117,6 +117,17 @@ def test_a_skipped_backward_pass_is_not_in_the_program():
             counts.append(products(jax.make_jaxpr(function)(*arguments).jaxpr))
         added.append(counts[0] - counts[1])
     assert added[0] == added[1] > 0
+
+
+def test_a_policy_leaves_the_gradient_of_an_encoded_source_as_identity_does():
+    """Only the input of a decoder's reservoir is the policy's: where nothing but the encoder is below, both give one gradient."""
+    found = []
+    for backskip in ("policy", "identity"):
+        function, params, given = cotangents(model(encoder_layers=2, decoder_layers="R", backskip=backskip), skips=True)
+        found.append(jax.jit(function)(params, given)[0])
+    layers, others = (each["encoder"] for each in found)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), layers, others)
+    assert all(np.any(leaf) for leaf in jax.tree.leaves(layers["layers"]))
 
 
 @pytest.mark.parametrize("gradient", [0.1, 10.0])
