@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
 from one_layer.report.areas import left_out
 from one_layer.report.naming import described
 from one_layer.report.reading import Record, read_runs
+from one_layer.runs.collection import opened
 from one_layer.runs.convergence import AXES, Curve, compare, curve
 from one_layer.runs.paths import RunPaths, read_metrics
 from one_layer.system.errors import UserError
@@ -32,9 +34,7 @@ def main(argv: list[str]) -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--runs", required=True, help="a pattern of folders of runs, for instance 'runs/*'")
-    parser.add_argument(
-        "--baseline", type=Path, required=True, help="the folder of the run that the others are compared with"
-    )
+    parser.add_argument("--baseline", required=True, help="the folder of the run that the others are compared with")
     parser.add_argument("--score", default="bleu", help="a validation score: bleu, nll, accuracy, ...")
     parser.add_argument("--updates", type=_end, help="T in updates; by default the end of the shortest run")
     parser.add_argument("--flops", type=_end, help="T in operations; by default the end of the shortest run")
@@ -58,29 +58,31 @@ def main(argv: list[str]) -> None:
             print(f"{name} {described(record.sources)}; that is not counted here", file=sys.stderr)
     until = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
     axes = [axis for axis in AXES if axis not in without]
-    print(compare(runs, str(arguments.baseline), arguments.score, until, axes))
+    print(compare(runs, next(iter(runs)), arguments.score, until, axes))
     if arguments.picture:
         curves = [curve(lines, arguments.score, arguments.axis) for lines in runs.values()]
         _draw(dict(zip(_short(list(runs)), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
 
 
-def _comparable(baseline: Path, pattern: str, score: str) -> dict[str, Record]:
+def _comparable(baseline: str, pattern: str, score: str) -> dict[str, Record]:
     """The baseline and the runs that can be compared with it, by folder. Says on stderr which runs are left out.
 
     Raises: UserError for a pattern without runs, for files that are missing or damaged, and for a baseline without a whole curve.
     """
-    names = [pattern] if Path(pattern).is_dir() else sorted(glob(pattern))  # a folder may have the name of a pattern
-    others = [Path(name) for name in names if RunPaths(name).metrics_file.is_file()]
+    others, own = _records(pattern), _records(baseline)
     if not others:
         raise UserError(f"--runs={pattern} matches no folder with a metrics.jsonl; give a pattern such as 'runs/*'")
-    folders: dict[Path, Path] = {}
-    for folder in (baseline, *others):
-        folders.setdefault(folder.resolve(), folder)  # one folder may be given by two paths
-    runs, of_baseline = {}, _record(baseline)
+    if len(own) != 1:
+        raise UserError(f"--baseline={baseline} is {len(own)} folders with a metrics.jsonl; give that of one run")
+    of_baseline = own[0]
+    records: dict[Path, Record] = {}
+    for record in (of_baseline, *others):
+        records.setdefault(record.folder.resolve(), record)  # one folder may be given by two paths
+    runs = {}
     if lost := _without_curve(of_baseline, score):
         raise UserError(f"{baseline} {lost}; give another baseline, or another --score")
-    for folder in folders.values():
-        record = of_baseline if folder == baseline else _record(folder)
+    for record in records.values():
+        folder = record.folder
         if lost := _without_curve(record, score):
             print(f"{folder} is left out: it {lost}", file=sys.stderr)
         elif other := _otherwise(record, of_baseline, score):
@@ -102,11 +104,19 @@ def _without_curve(run: Record, score: str) -> str:
     return "lacks lines of its metrics" if run.lacks_evaluations else f"has a {score} that is not finite"
 
 
+def _records(pattern: str) -> list[Record]:
+    """The runs with metrics in the folders that the pattern matches, or in a collection. A folder with metrics alone says no more."""
+    with opened(pattern) as places:
+        return [
+            replace(_record(folder), folder=place.named(folder))
+            for place in places
+            for folder in map(Path, [place.pattern] if Path(place.pattern).is_dir() else sorted(glob(place.pattern)))
+            if RunPaths(folder).metrics_file.is_file()
+        ]
+
+
 def _record(folder: Path) -> Record:
-    """What the folder says of its run; a folder with metrics alone says no more. Raises: UserError for a folder without metrics."""
     paths = RunPaths(folder)
-    if not paths.metrics_file.is_file():
-        raise UserError(f"{folder} has no metrics.jsonl; give the folder of a run")
     if not (paths.config_file.is_file() or paths.result_file.is_file()):
         return Record(folder, {}, metrics=read_metrics(paths.metrics_file))
     return next(record for record in read_runs(str(folder)) if record.folder == folder)
