@@ -47,7 +47,7 @@ Validation nll after 400 updates of `cpu` (lr 1e-3, but 5e-4 in the first row, w
 | xavier_uniform | xavier | signed_constant | 3.33 |
 
 `cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
-masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k holds the scores.
+masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k.jsonl.zst holds the scores.
 
 The sweeps are paper A's figures 2 to 5 and its Table 1, with the models small, wide and deep. Those with `_cpu` at the end of
 their names have the models of `cpu`, also twice as wide and twice as deep, and a dense model of the shape of the first. Pre-trained

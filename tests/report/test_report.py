@@ -81,7 +81,7 @@ def test_every_point_of_a_curve_is_in_a_csv_file_whatever_the_axis(tmp_path):
 def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, sweep):
     """The stored points are those that this version makes of the stored runs."""
     monkeypatch.chdir(ROOT)
-    every = points(read_runs(f"results/toy/{sweep}"))
+    every = points(read_runs(f"results/toy.jsonl.zst/{sweep}"))
     stored = Path(f"results/toy/report/{sweep}/points.csv").read_text("utf-8")
     assert writing._csv(map(writing._cells, every)) == stored
 
@@ -89,7 +89,7 @@ def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, swee
 def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
     """docs/results.md has it: score against bytes on test2016."""
     monkeypatch.chdir(ROOT)
-    found = points(read_runs("results/multi30k/**/"))
+    found = points(read_runs("results/multi30k.jsonl.zst"))
     pictures = score_against_bytes([point for point in found if point.bench == found[0].bench], 1)
     stored = Path("results/multi30k/bytes.csv").read_text("utf-8")
     assert [writing._csv(map(writing._cells, picture.points)) for picture in pictures] == [stored]

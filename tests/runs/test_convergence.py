@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.text.units import Unit
 from one_layer.report.measures import MEASURES
+from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import AXES, Curve, compare, curve, selected_by, summary
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.measures import SCORES
@@ -59,9 +58,8 @@ def test_every_score_is_judged_the_right_way_round(score):
 def test_every_score_of_every_task_is_among_them():
     """The names come from the tasks' own declarations and from the metrics of the runs in results/."""
     names = {*SCORES, *(f"bits_per_{unit.measure}" for unit in Unit.__subclasses__())}
-    for file in (ROOT / "results").rglob("metrics.jsonl"):
-        for line in file.read_text("utf-8").splitlines():
-            names |= {key.removeprefix("valid/") for key in json.loads(line) if key.startswith("valid/")}
+    for run in read_runs(str(ROOT / "results" / "*.jsonl.zst")):
+        names |= {key.removeprefix("valid/") for line in run.metrics for key in line if key.startswith("valid/")}
     assert names == BETTER.keys()
 
 
