@@ -149,8 +149,10 @@ def _frozen(settings: StackSettings, number: int, letter: str, variables: Variab
     }
 
     def trained(path: Path, leaf: Array) -> bool:
-        last = "scores" if path[0] == "materialized" else path[-1]
-        shared = group.shared_params and path[0] == "params" and not has_layer_axis(last, leaf.shape)
+        # A product W ⊙ M has a layer axis if W has one, though all layers may share the scores of M.
+        of_scores = path[0] == "materialized"
+        last = "scores" if of_scores else path[-1]
+        shared = group.one_mask if of_scores else group.shared_params and not has_layer_axis(last, leaf.shape)
         return settings.freezing.trains(
             words((settings.name, group.name, *path[1:-1], last), None if shared else number)
         )

@@ -91,9 +91,13 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
 
 def ticket_bytes(config: ModelConfig) -> int:
     """The bytes of the packed masks, and of all other arrays that no seed gives in float32."""
-    bits, others = len(config.supermask.kinds), ("params", "frozen")
-    sizes = {path: math.prod(shape) for path, shape in shapes(config).items() if path[0] in others}
-    return sum(-(-bits * size // 8) if path[-1] == "scores" else 4 * size for path, size in sizes.items())
+    bits, total = len(config.supermask.kinds), 0
+    for path, shape in shapes(config).items():
+        if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
+            total += bits * math.prod(shape[:-2]) * -(-math.prod(shape[-2:]) // 8)
+        elif path[0] in ("params", "frozen"):
+            total += 4 * math.prod(shape)
+    return total
 
 
 def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
@@ -186,8 +190,8 @@ def _dense(config: ModelConfig) -> ModelConfig:
     )
     shape: dict[str, Any] = {name: getattr(config, name) for name in names}
     shape |= {f"{stack}_layers": config.depth(stack) for stack in STACKS}
-    if config.positions == "learned":
-        shape |= {"positions": config.positions, "max_positions": config.max_positions}
+    if config.position_rows:  # also a table that is not trained here is one that a dense model would store
+        shape |= {"positions": "learned", "max_positions": config.max_positions}
     return ModelConfig(**shape, weights="dense", family=config.family)
 
 

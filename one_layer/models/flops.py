@@ -76,8 +76,10 @@ def _table_trains(config: ModelConfig, name: str) -> bool:
 
 
 def _trains(config: ModelConfig, part: Part, number: int) -> bool:
+    """Whether a matrix of layer `number` is trained; a mask that all layers share belongs to none of them."""
     leaf = trained_leaf(part.group.layer.kind, config.supermask)
-    return leaf is not None and config.freezing.trains(words((*part.path, leaf), number))
+    its_own = None if leaf == "scores" and part.group.one_mask else number
+    return leaf is not None and config.freezing.trains(words((*part.path, leaf), its_own))
 
 
 @dataclass

@@ -37,6 +37,7 @@ def stack_settings(config: ModelKeys, stack: str) -> StackSettings:
                 name,
                 _layer(config, letter, stack),
                 one_weight=shares and config.sharing == "weights",
+                one_mask=shares and config.sharing == "masks",
                 shared_params=shares
                 and (config.sharing == "masks" or config.share_bias or bool(config.share_norm_scale)),
             )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from one_layer.data.config import STREAMS
 from one_layer.runs.records import flatten
 from one_layer.system.errors import UserError
 
@@ -43,8 +44,9 @@ def program(config: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in flat.items() if name not in (*INPUTS, *_DRAWN)}
     found |= {name: bool(flat[name]) for name in _ABSENT_AT_0}
     found["model.keep"] = _of_keep(flat["model.keep"])
-    # Seeds decide the order of batches. Where batches have several shapes, other orders seldom have the same shape at the same time.
-    if flat["data.buckets"] > 1 and flat["task"] != "causal_lm":
+    # Seeds decide the order of batches. Where batches have several shapes, other orders seldom have the same shape at the same time. Blocks
+    # of a stream have one shape (see `one_layer.data.stream.StreamBatches`).
+    if flat["data.buckets"] > 1 and flat["data.source"] not in STREAMS:
         found["seed"] = flat["seed"]
     return found
 

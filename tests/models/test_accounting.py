@@ -10,6 +10,7 @@ from flax.traverse_util import flatten_dict
 from configs.common import SIZES
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.accounting import account, describe
+from one_layer.models.by_role import pack
 from one_layer.system.errors import UserError
 from tests.models.test_weights import OPTIONS, TINY
 
@@ -73,6 +74,7 @@ def masks(scores, config):
 SQUARE = {"source_vocab": 8, "target_vocab": 8, "ffn": 8, "encoder_layers": 1, "decoder_layers": 1}
 # Besides what the tests of the variables have: what layers can share, what is fixed, and every way to select.
 MORE = [
+    {"weights": "multi_layer", "d_model": 6, "heads": 1, "ffn": 7, "source_vocab": 9},  # masks that end within a byte
     {"weights": "multi_layer", "sharing": "masks"},
     {"bias": True, "norm": "affine", "share_bias": True, "share_norm_scale": True},
     {"norm": "frozen", "embedding_path": "embeddings.txt"},
@@ -97,8 +99,8 @@ def test_counts_are_those_of_the_real_arrays(changes):
     others = sum(leaf.nbytes for path, leaf in params.items() if path not in ones)
     others += sum(leaf.nbytes for leaf in jax.tree.leaves(variables.get("frozen", {})))
     assert parameters["kept"] == sum(each.sum() for each in ones.values())
-    bits = 2 if config.selection == "signed_threshold" else 1
-    packed = sum(np.packbits(np.tile(each.ravel(), bits)).nbytes for each in ones.values())
+    written = [pack(each.astype(np.int8), config.supermask) for each in ones.values()]  # what a ticket holds
+    packed = sum(bits.nbytes for each in written for bits in each.values())
     weights = sum(leaf.nbytes for leaf in jax.tree.leaves(variables["random"]))
     assert found["bytes"]["ticket"] == packed + others
     assert found["bytes"]["ticket_with_weights"] == packed + others + weights
@@ -140,6 +142,13 @@ def test_a_dense_model_is_the_dense_model_of_its_shape(family, changes):
     assert found["dense"] == found["trained"]
     for masked in (dense.replace(weights="one_layer"), dense.replace(weights="multi_layer", norm="plain")):
         assert account(masked)["parameters"]["dense"] == found["trained"]
+
+
+def test_a_dense_model_has_a_table_of_positions_whether_it_is_trained_or_fixed():
+    learned = TINY.replace(family="masked_lm", positions="learned", weights="dense", **FAMILIES["masked_lm"])
+    frozen = {"positions": "frozen", "embedding_source": "roberta", "embedding_path": "roberta", "embedding": "frozen"}
+    found = account(learned.replace(weights="one_layer", **frozen))["parameters"]
+    assert found["dense"] == account(learned)["parameters"]["trained"]
 
 
 def test_independent_masks_of_shared_weights_together_use_nearly_all_of_them():

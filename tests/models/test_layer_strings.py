@@ -283,6 +283,14 @@ def products(jaxpr: Any, times: int = 1) -> int:
             "freeze": "encoder.3.ffn",
         },
         {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.1.ffn"},
+        {
+            "encoder_layers": 2,
+            "weights": "multi_layer",
+            "sharing": "masks",
+            "embedding": "frozen",
+            "norm": "affine",
+            "freeze": "encoder.1",
+        },
     ],
     ids=str,
 )

@@ -109,6 +109,7 @@ CASES = {
         **{"freeze": "encoder.1,encoder.2,encoder.3", "weights": "one_layer", "norm": "affine"},
         "share_norm_scale": True,
     },
+    "a mask of all layers": {"freeze": "encoder.1", "weights": "multi_layer", "sharing": "masks", "norm": "affine"},
     "whole arrays": {"train_only": "attention,decoder", "norm_position": "pre"},
 }
 

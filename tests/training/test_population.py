@@ -314,7 +314,28 @@ def test_runs_of_other_programs_are_named_before_anything_is_trained(tmp_path, c
     assert not list(tmp_path.iterdir())
 
 
-def test_seeds_share_a_program_only_where_batches_have_one_shape():
+TEXT = {"data.source": "plain", "data.train": "text.txt", "data.held_out": 0.1, "data.unit": "bytes", "data.block": 16}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"task": "translation"},
+        {"task": "causal_lm", "model.encoder_layers": 0, "evaluation.stride": 16, **TEXT},
+        {"task": "masked_lm", "model.decoder_layers": 0, **TEXT},
+    ],
+    ids=lambda changes: changes["task"],
+)
+def test_seeds_share_a_program_where_all_updates_have_one_shape(tmp_path, changes):
+    (tmp_path / "text.txt").write_text("one two three\n" * 40, "utf-8")
+    given = {**changes, "data.buckets": 3} | ({"data.directory": str(tmp_path)} if "data.source" in changes else {})
+    one, other = (tiny.run({**given, "seed": seed}) for seed in (1, 2))
+    batches = one.task.batches(one.task.corpus(one.data), one.data, 1, 1)
+    shapes = {batches[number]["source"].shape for number in range(batches.batches_per_epoch)}
+    assert (programs.mark(one.raw) == programs.mark(other.raw)) == (len(shapes) == 1)
+
+
+def test_seeds_share_a_program_of_one_bucket():
     assert mark({"seed": 2}) == mark({"seed": 1})
     assert mark({"seed": 2, "data.buckets": 3}) != mark({"seed": 1, "data.buckets": 3})
     assert mark({"seed": 2, "data.buckets": 3}) == mark({"seed": 2, "data.buckets": 3, "model.keep": 0.3})
