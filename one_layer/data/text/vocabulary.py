@@ -34,8 +34,8 @@ def token_and_count(line: str) -> tuple[str, int] | None:
 
     A token may have spaces. No text has such a token, because spaces separate tokens, but it has an id.
     """
-    found = re.fullmatch(r"(.*[^ ].*) ([+-]?[0-9]{1,19})", line, re.DOTALL)
-    return (found[1], int(found[2])) if found else None
+    token, _, count = line.rpartition(" ")
+    return (token, int(count)) if token.strip(" ") and re.fullmatch("[+-]?[0-9]{1,19}", count) else None
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,7 @@ def test_fingerprint_depends_only_on_tokens_and_their_order() -> None:
         ("a ²\n", r"line 1: 'a ²' is not"),
         ("a 2\nb 1\na 1\n", r"line 3: 'a' is already in line 1"),
         ("a 2\n<pad> 1\n", r"line 2: '<pad>' is a special token"),
+        ("a 2\n" + "b " * 2**19 + "\n", r"line 2: 'b b .* is not of the form"),  # in no time that grows with a square
     ],
 )
 def test_malformed_files(tmp_path: Path, content: str, message: str) -> None:
