@@ -19,6 +19,7 @@ from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.stream import Stream, StreamBatches, on_disk, windows
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import unit, vocabulary_of
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.system.errors import UserError
 
 TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
@@ -95,6 +96,11 @@ def test_a_file_that_has_the_name_of_a_pattern_or_of_a_list_is_meant_itself(fold
         corpus = stream_corpus.load(config(folder, train=name))
         assert f"files of train: {folder}/{found}" in corpus.report
         assert read_bytes(corpus.train).startswith(found.encode())
+
+
+def test_a_list_of_names_may_be_longer_than_a_name_of_a_file(folder):
+    once, often = (stream_corpus.load(config(folder, train=",".join(["a.txt"] * times))) for times in (1, 60))
+    assert len(read_bytes(often.train)) > 50 * len(read_bytes(once.train))
 
 
 def read_bytes(part):
@@ -190,6 +196,13 @@ def test_a_character_that_training_did_not_have_is_unknown_and_counts_once(folde
     assert ids[-1] == UNK and UNK not in ids[:-1] and of_unit.sizes[ids].sum() == 6
 
 
+def test_a_vocabulary_s_numbers_that_are_no_characters_are_text():
+    tokens = ("U+0020", "U+10FFFF", "U+D7FF", "U+D800", "U+DFFF", "U+110000")
+    of_unit = unit("characters", Vocabulary((*SPECIALS, *tokens)), None)
+    assert [of_unit.text([number]) for number in range(4, 10)] == [" ", "\U0010ffff", "\ud7ff", *tokens[3:]]
+    assert of_unit.ids(" \U0010ffff\ud7ffU").tolist() == [4, 5, 6, UNK]
+
+
 def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder, monkeypatch):
     chosen = config(folder, unit="characters", store=str(folder / "store"))
     first = stream_corpus.load(chosen)
@@ -272,6 +285,7 @@ def test_windows_that_would_leave_tokens_out_are_refused():
         ({"train": "/nowhere/*.txt"}, r"no file in .* matches '/nowhere/\*\.txt'; correct data\.train"),
         ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
         ({"tests": ("",)}, r"data\.tests='' has an empty name"),
+        ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
         ({"train": "empty.zip"}, r"empty\.zip holds no files; give an archive with one text in it"),
         (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.sources.plain_text import PlainText, TfdsText
-from one_layer.data.text.lines import MissingPart, existing_file
+from one_layer.data.text.lines import MissingPart, existing_file, found_file
 from one_layer.system.errors import UserError
 
 # The standard split of enwik8, in bytes (Mahoney's Large Text Compression Benchmark; Al-Rfou et al. 2019, arXiv 1808.04444).
@@ -82,8 +82,7 @@ class PlainParts:
         return [name] if self._is_file(name) else [each.strip() for each in name.split(",")]
 
     def _is_file(self, name: str) -> bool:
-        path = Path(self._config.directory) / name
-        return path.is_file() or path.with_name(f"{path.name}.gz").is_file()
+        return found_file(Path(self._config.directory) / name) is not None
 
     def _is_pattern(self, name: str) -> bool:
         return any(letter in name for letter in "*?[") and not self._is_file(name)

@@ -74,7 +74,7 @@ class Table:
         first = next(rows, None)
         if first is None:
             raise UserError(f"{self.path} has only empty lines; give a table with at least one row")
-        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(first[1])
+        places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(*first)
         for number, cells in chain([first] if self.numbered else [], rows):
             shown = f"{'|'.join(cells)[:60]!r} has {counted(len(cells), 'column')}"
             if len(cells) <= max(places):
@@ -114,13 +114,13 @@ class Table:
             hint = f"close the quotation marks, or write one in a value as two; a value has at most {_LONGEST:,} characters"
             raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
 
-    def _header(self, cells: list[str]) -> list[int]:
-        """The places of the columns. `cells`: the first row."""
+    def _header(self, number: int, cells: list[str]) -> list[int]:
+        """The places of the columns. `number`, `cells`: the first row."""
         known = [cell.strip() for cell in cells]
         for name in self.columns:
             if known.count(name) > 1:
                 raise self._error(
-                    1,
+                    number,
                     f"the column {name!r} of {self._asked} is there {known.count(name)} times; give each its own name",
                 )
             if name not in known:
@@ -130,7 +130,7 @@ class Table:
                     else ("give names of the first line; in a file without a header, give numbers, for instance 1,2")
                 )
                 raise self._error(
-                    1, f"there is no column {name!r} of {self._asked} among {', '.join(known)[:200]!r}; {hint}"
+                    number, f"there is no column {name!r} of {self._asked} among {', '.join(known)[:200]!r}; {hint}"
                 )
         return [known.index(name) for name in self.columns]
 

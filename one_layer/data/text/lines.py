@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -107,11 +108,15 @@ class MissingPart(UserError):
 def existing_file(path: str | Path) -> Path:
     """Returns `path`, or `path`.gz if only that exists. Raises: UserError if neither is a file."""
     path = Path(path)
-    for candidate in (path, path.with_name(path.name + ".gz")):
-        if candidate.is_file():
-            return candidate
-    what = "is not a file" if path.exists() else "does not exist"
+    if found := found_file(path):
+        return found
+    what = "is not a file" if os.path.exists(path) else "does not exist"
     raise UserError(f"{path} {what} (nor {path.name}.gz); give the name of a text file, plain or .gz; {_beside(path)}")
+
+
+def found_file(path: Path) -> Path | None:
+    """`path`, or `path`.gz if only that is a file; None if neither is, also for names that no file can have."""
+    return next((each for each in (path, Path(f"{path}.gz")) if os.path.isfile(each)), None)
 
 
 def _beside(path: Path) -> str:

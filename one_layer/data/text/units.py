@@ -26,6 +26,7 @@ Ids = Int32[np.ndarray, " tokens"]
 MASK = "<mask>"
 _FIRST = len(SPECIALS)
 _LINES = 10_000  # encoded at once
+_NUMBERED = r"U\+(?!D[89A-F]..$)(10|[1-9A-F])?[0-9A-F]{4}"
 
 
 class Unit(ABC):
@@ -168,4 +169,5 @@ def _token(character: str) -> str:
 
 
 def _character(token: str) -> str:
-    return chr(int(token[2:], 16)) if re.fullmatch(r"U\+[0-9A-F]{4,6}", token) else token
+    # A stranger's vocabulary may name what is no character: numbers beyond the last, and halves of surrogate pairs.
+    return chr(int(token[2:], 16)) if re.fullmatch(_NUMBERED, token) else token

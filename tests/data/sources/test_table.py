@@ -74,7 +74,7 @@ def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, mon
         ("a.tsv", "", "de", r"a.tsv is empty"),
         ("a.tsv", "\n\n", "de", r"a.tsv has only empty lines; give a table with at least one row"),
         ("a.csv", "\n", "de", r"a.csv has only empty lines"),
-        ("a.tsv", "de\ten\tde\n", "de,en", r"line 1: the column 'de' of data.columns=de,en is there 2 times"),
+        ("a.tsv", "\nde\ten\tde\n", "de,en", r"line 2: the column 'de' of data.columns=de,en is there 2 times"),
         (
             "a.jsonl",
             '{"de": "x", "de": "y"}\n',

@@ -86,6 +86,10 @@ def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
         read_lines(tmp_path / "data" / "train.de")
     with pytest.raises(UserError, match="is not a file"):
         read_lines(tmp_path)
+    with pytest.raises(UserError, match=r"^\. is not a file"):
+        read_lines(".")
+    with pytest.raises(UserError, match="aa does not exist"):
+        read_lines(tmp_path / ("a" * 300))
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     (tmp_path / "nothing.gz").write_bytes(b"")
