@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from one_layer.data.text.languages import has_spaces
-from one_layer.data.text.preprocess import BPE_KINDS, MOSES, Preprocessing
+from one_layer.data.text.preprocess import BPE_KINDS, METASPACE, MOSES, Preprocessing
 from one_layer.system.errors import UserError
 
 SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
@@ -249,9 +249,10 @@ class DataConfig:
 
     def preprocessing(self, codes: str | None, language: str, pairs: bool = False) -> Preprocessing:
         """The preprocessing of raw text in a language. `codes`: the text of the BPE codes file; `pairs`: see `Preprocessing`."""
-        steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, self.bpe_kind
-        inverse = self.undo
-        if (self.is_prepared or self.source == "toy") and not (inverse or self.tokenize or self.bpe_codes or codes):
+        kind = self.bpe_kind if codes else self.new_lines_kind
+        steps = self.tokenize, self.lowercase, codes, self.normalize, self.split_hyphens, kind
+        inverse, known = self.undo, self.tokenize or self.bpe_codes or codes or kind == METASPACE
+        if (self.is_prepared or self.source == "toy") and not (inverse or known):
             inverse = f"{BPE_KINDS[0]},{MOSES}"  # as most tokens are made that were prepared elsewhere
         return Preprocessing(language, *steps, pairs=pairs, spaced=has_spaces(language), inverse=inverse)
 
@@ -261,6 +262,11 @@ class DataConfig:
             return f"toy language's {part} text (data.seed={self.seed})"
         name = self.train if part == "train" else self.valid
         return f"{part} text {name} in {self.directory or self.tfds_name}"
+
+    @property
+    def new_lines_kind(self) -> str:
+        """How new lines are split: by `bpe_kind`, but not at all where the text was prepared elsewhere and no codes say how."""
+        return BPE_KINDS[0] if self.is_prepared and not self.bpe_codes else self.bpe_kind
 
     @property
     def is_prepared(self) -> bool:

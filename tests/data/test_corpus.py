@@ -13,7 +13,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, load, load_scored
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
-from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.system.errors import UserError
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
@@ -146,6 +146,22 @@ def test_prepared_text_stays_unchanged_and_new_text_is_prepared(folder: Path) ->
     corpus = load(texts(folder, prepared=True, tokenize=True, lowercase=True, bpe_codes=str(folder / "codes")))
     assert decoded(corpus) == [("d@@ as ist", "tha@@ t is")]
     assert corpus.target_preprocessing.apply(["THAT is."]) == ["tha@@ t i@@ s ."]
+
+
+@pytest.mark.parametrize("keys", [{"prepared": True}, {"undo": "sentencepiece"}])
+def test_new_lines_are_split_only_if_something_says_how(folder: Path, keys: dict[str, object]) -> None:
+    """A config for raw text, `data.bpe_kind=metaspace`, cannot know how text was split that was prepared elsewhere."""
+    line = "▁tha t@@ ▁is ."
+    write(folder, "train", [line], [line])
+    corpus = load(texts(folder, bpe_kind="metaspace", **keys))
+    assert decoded(corpus) == [(line, line)] and corpus.source_preprocessing.apply([line]) == [line]
+    assert len(corpus.target_vocabulary) == len(SPECIALS) + 4
+
+
+def test_the_toy_language_comes_back_from_pieces() -> None:
+    corpus = load(DataConfig(**{**vars(TOY), "bpe_kind": "metaspace"}))
+    lines = corpus.target_preprocessing.undo(map(corpus.target_vocabulary.decode, corpus.valid.target))
+    assert lines == corpus.valid.reference == corpus.valid.reference_detokenized and "▁" not in "".join(lines)
 
 
 def test_byte_level_text_needs_merges(folder: Path) -> None:
