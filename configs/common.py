@@ -71,7 +71,9 @@ def _model() -> ConfigDict:
     model.activation_dropout = 0.0
     model.head_dropout = 0.0  # of a classifier: before both layers of its head, as in RoBERTa
     model.dtype = "float32"  # for the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
-    model.remat = False  # recompute a layer's inner values in the backward pass instead of storing them
+    model.remat = (
+        False  # recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
+    )
     # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,
     # and the scale of the rows of embedding_path.
     model.init_preset = "paper"
@@ -213,6 +215,7 @@ def _train() -> ConfigDict:
     # cannot measure the validation text: bleu needs a reference of four tokens.
     train.select = "bleu"
     train.log_every = 50  # updates
+    train.check_memory = True  # refuse a run that is estimated to need more memory than there is; False: only warn
     # Gradients through reservoirs: off (computed), identity (passed on unchanged, which skips the reservoir's backward pass) or policy
     # (proposed by a small network that learns by reinforcement, after optim.warmup updates with true gradients).
     train.backskip = "off"

@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import Freezing
+from one_layer.layers.pattern import segments
 
 Variables = dict[str, Any]
 
@@ -39,10 +40,10 @@ class Group:
 class StackSettings:
     """`pattern` has a letter for each layer, and `groups` the settings of each letter.
 
-    `remat`: the backward pass recomputes a layer's inner values instead of storing them. `final_norm`: the kind of a LayerNorm after
-    the last layer, which pre-LN needs, or None. In training, `layerdrop` is the probability that a layer is left out for a whole batch,
-    and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`). `freezing` says what is trained in the
-    layers, whose `numbers`, from 1, count those that are left out; `name` is `encoder` or `decoder`.
+    `remat`: the backward pass recomputes a layer's inner values instead of storing them, where this saves memory. `final_norm`: the kind
+    of a LayerNorm after the last layer, which pre-LN needs, or None. In training, `layerdrop` is the probability that a layer is left out
+    for a whole batch, and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`). `freezing` says what is
+    trained in the layers, whose `numbers`, from 1, count those that are left out; `name` is `encoder` or `decoder`.
     """
 
     pattern: str
@@ -60,6 +61,17 @@ class StackSettings:
         """Whether one scan over one kind of layer computes the stack."""
         skips = self.backskip != "off" and "R" in self.pattern
         return len(self.groups) == 1 and not (self.layerdrop or skips or self.freezing.by_layer)
+
+    @property
+    def recomputed(self) -> list[bool]:
+        """For every layer, whether `remat` has an effect: only a loop over several layers or units of layers keeps less then.
+
+        In a program without such a loop, XLA finds that the values are there already, or that it may compute them again at any time: on
+        CPUs neither saves memory. Where the layers differ in what is frozen, there may be fewer such loops.
+        """
+        return [
+            self.remat and repetitions > 1 for unit, repetitions in segments(self.pattern) for _ in unit * repetitions
+        ]
 
     def group(self, letter: str) -> Group:
         """The group with this letter."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -81,13 +82,13 @@ def run_mixed(
     keys = None if key is None else jax.random.split(key, len(settings.pattern))
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 
-    def call(letter: str, own: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
-        function = _call(layer, settings, settings.group(letter), rest, mutable, variables.get("backskip", {}))
+    def call(remat: bool, letter: str, own: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
+        function = _call(layer, settings, settings.group(letter), rest, mutable, variables.get("backskip", {}), remat)
         return function({**parts[letter][0], **own}, x, key)
 
     for segment in _segments(list(zip(settings.pattern, frozen, strict=True))):
         items = {letter: segment.own(letter, parts[letter][1]) for letter in segment.letters}, segment.keys(keys)
-        body = _unit(segment, call)
+        body = _unit(segment, partial(call, settings.remat and segment.repetitions > 1))
         if segment.repetitions == 1 and settings.freezing.by_layer:
             # A scan would compute the gradient of its first input if any of its layers is trained, even with only frozen layers below.
             x, one = body(x, jax.tree.map(lambda leaf: leaf[0], items))
@@ -173,6 +174,7 @@ def _call(
     rest: Sequence[Any],
     mutable: list[str],
     probes: Variables,
+    remat: bool,
 ) -> Callable[[Variables, Array, Array | None], tuple[Array, Variables]]:
     """The function of one layer: (variables, x, key) -> (output, new values of the mutable collections)."""
 
@@ -181,7 +183,7 @@ def _call(
         y, changed = module.apply(variables, x, *rest, rngs={} if key is None else {"dropout": key}, mutable=mutable)
         return y, {**changed, **({"intermediates": {"output": y}} if "intermediates" in mutable else {})}
 
-    if settings.remat:
+    if remat:
         compute = jax.checkpoint(compute, prevent_cse=False)
 
     def forward(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:

@@ -55,7 +55,7 @@ class Stack(nn.Module):
 
         length = len(self.settings.pattern)
         scan = nn.scan(
-            nn.remat(step, prevent_cse=False) if self.settings.remat else step,
+            nn.remat(step, prevent_cse=False) if any(self.settings.recomputed) else step,
             variable_broadcast="random" if group.one_weight else False,
             variable_axes={
                 "params": 0,

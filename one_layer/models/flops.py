@@ -51,13 +51,13 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             group.letter: [p for p in matrices(config) if (p.stack, p.group) == (stack, group)]
             for group in settings.groups
         }
-        for number, letter in zip(settings.numbers, settings.pattern, strict=True):
+        for number, letter, recomputed in zip(settings.numbers, settings.pattern, settings.recomputed, strict=True):
             trained = [_trains(config, part, number) for part in parts[letter]]
             skipped = letter == "R" and settings.backskip != "off"
             layer = _Layer(settings.group(letter).layer, stack, rows, length, below and not skipped, encoded)
             for part, its_own in zip(parts[letter], trained, strict=True):
                 layer.add(part, its_own)
-            total += (1 - settings.layerdrop) * layer.operations(settings.remat)
+            total += (1 - settings.layerdrop) * layer.operations(recomputed)
             below = below or layer.below
     for head in config.network_family.heads(config):
         trains = config.freezing.trains(words((head.name, "kernel")))

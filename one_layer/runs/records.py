@@ -21,7 +21,10 @@ PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary")
 # What is logged, stored and given up, and when.
 _WITHOUT_EFFECT = (
     "data.store",
-    *(f"train.{name}" for name in ("log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite")),
+    *(
+        f"train.{name}"
+        for name in ("log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
+    ),
     *(f"train.keep_{name}" for name in ("last", "best", "every")),
 )
 

@@ -86,6 +86,7 @@ class TrainConfig:
     keep_every: int = 0
     backskip: str = "off"
     max_nonfinite: int = 10
+    check_memory: bool = True
     init_from: str = ""
 
     def __post_init__(self) -> None:
@@ -279,5 +280,5 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
         return True
     if section == "evaluation":
         return key not in run.task.validated_by
-    free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite")
+    free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
     return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))

@@ -100,6 +100,10 @@ class Task(ABC):
         It calls `between` before every batch: an exception from it ends the evaluation, for instance after Ctrl-C.
         """
 
+    def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
+        """At how many positions of a micro-batch logits are computed, at least. It has `tokens` tokens, a sequence at most `longest`."""
+        return tokens
+
     def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
         """An approximate upper bound of the work for a line of `tokens` tokens; by default the work of the encoder."""
         return encoder_work(model, tokens)

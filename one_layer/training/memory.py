@@ -1,18 +1,20 @@
 """Estimates the memory of a run before anything is allocated, and refuses a run that cannot fit.
 
-The estimate is low for training, because it leaves out what compilers and text take, and roughly right for the search. There is no key
-to train what it refuses nevertheless. In float32, which all of it is kept in:
+The estimate is low for training, because it leaves out what compilers and text take, and roughly right for the search.
+`train.check_memory=False` trains what it refuses nevertheless. In float32, which all of it is kept in:
 
 - state: parameters, the two moments of Adam of those that are trained, and fixed arrays;
 - gradients: one for each trained parameter, and for masked matrices also the product W ⊙ M and its gradient;
 - activations of a micro-batch: for a token, 8·d_model + 2·ffn in every encoder layer, 14·d_model + 2·ffn in every decoder layer
-  (d_model alone if `model.remat` computes them again), and its logits twice;
+  (d_model alone where `model.remat` computes them again); and the logits of each position that the task predicts, twice, or, if this is
+  more, what one layer computes again;
 - batches: ids of an update, of which eight are read ahead;
 - the beam search for the longest line that will be scored.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import resource
@@ -27,6 +29,8 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 
+log = logging.getLogger(__name__)
+
 _FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEND = {
@@ -39,7 +43,9 @@ _MEND = {
 
 
 def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None, members: int = 1) -> None:
-    """Raises: UserError with the estimate if `run` needs more memory than there is. Without a corpus, only the model is counted.
+    """Raises: UserError with the estimate if `run` needs more memory than there is; a warning without `train.check_memory`.
+
+    Without a corpus, only the model is counted.
 
     `members` such runs are trained together; they are scored one after the other.
     """
@@ -53,10 +59,13 @@ def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = Non
         largest = max(parts, key=parts.__getitem__)
         shown = ", ".join(f"{name} {_gigabytes(size)}" for name, size in parts.items() if size)
         what = "this run" if members == 1 else f"these {members} runs"
-        raise UserError(
+        message = (
             f"{what} would take {bound} {_gigabytes(needed)} of memory ({shown}), but {_gigabytes(limit)} are there; lower "
             f"{_MEND[largest] if members == 1 else '--members'}"
         )
+        if run.train.check_memory:
+            raise UserError(f"{message}; train.check_memory=False trains it nevertheless")
+        log.warning("%s; train.check_memory=False trains it nevertheless", message)
 
 
 def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -> dict[str, int]:
@@ -80,17 +89,24 @@ def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -
         tokens = min(run.data.max_tokens, max(int(side.lengths.sum()) for side in sides))
         mean = max(float(side.lengths.mean()) for side in sides)
         update = max(tokens, math.ceil(run.optim.accumulate * mean))
-        floats["activations"] = math.ceil(update / run.optim.accumulate) * _floats_of_a_token(model)
+        tokens = math.ceil(update / run.optim.accumulate)  # of a micro-batch
+        longest = max(int(side.lengths.max()) for side in sides)
+        floats["activations"] = activations(run, model, tokens, longest)
         floats["batches"] = _READ_AHEAD * _ARRAYS * update
         search = run.task.line_work(model, run.evaluation, _longest_scored(corpus)).bytes
     return {name: _FLOAT * count for name, count in floats.items()} | {"search": search}
 
 
-def _floats_of_a_token(model: ModelConfig) -> int:
-    encoder, decoder = (each * model.d_model + 2 * model.ffn for each in (8, 14))
-    if model.remat:
-        encoder = decoder = model.d_model
-    return model.depth("encoder") * encoder + model.depth("decoder") * decoder + 2 * model.target_vocab
+def activations(run: RunConfig, model: ModelConfig, tokens: int, longest: int) -> int:
+    """The numbers that the backward pass of a micro-batch keeps; its sequences have at most `longest` tokens."""
+    kept, again = 0, 0  # of a token
+    for stack, each in (("encoder", 8), ("decoder", 14)):
+        inner = each * model.d_model + 2 * model.ffn
+        for recomputed in model.stack(stack).recomputed:
+            kept += model.d_model if recomputed else inner
+            again = max(again, inner * recomputed)
+    logits = 2 * run.task.predictions(run.data, tokens, longest) * model.target_vocab
+    return tokens * kept + max(logits, tokens * again)  # the logits are gone when the first layer is computed again
 
 
 def _longest_scored(corpus: Corpus) -> int:

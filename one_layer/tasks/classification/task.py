@@ -85,6 +85,9 @@ class Classification(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER, steps=saved.steps)
 
+    def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
+        return -(-tokens // longest)  # one for each sequence
+
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
     ) -> Sums:

@@ -10,7 +10,7 @@ from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
 from one_layer.data.config import STREAMS, DataConfig, listed
 from one_layer.data.corpus import Corpus
-from one_layer.data.masking import MaskedBatches
+from one_layer.data.masking import MaskedBatches, Masking
 from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
@@ -58,6 +58,9 @@ class MaskedLM(Task):
         text = stream_corpus.stream(corpus.train)
         chosen = masking(data, corpus.target_vocabulary)
         return MaskedBatches(text, chosen, max_tokens=data.max_tokens, accumulate=accumulate, seed=seed)
+
+    def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
+        return tokens // data.block * Masking(data.mask_share, 0, 0).places(data.block - 1)
 
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
