@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import io
 import json
-import re
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,13 +19,14 @@ from typing import NamedTuple
 import zstandard
 
 from one_layer.runs.paths import SWEEP_FILE, RunPaths
-from one_layer.system.errors import UserError, counted
+from one_layer.system.errors import UserError
 from one_layer.system.files import replacing
 
 SUFFIX = ".jsonl.zst"
 
 _HEAD = {"format": "one_layer runs", "version": 1}
-_MOST = 2**32  # bytes of text that a reader takes
+_MOST = 2**32  # characters that a reader takes
+_LONGEST = 2**28  # characters of one line: a small file may unpack to a line that no memory holds
 
 
 class Place(NamedTuple):
@@ -66,13 +67,16 @@ def collect(pattern: str, output: Path) -> int:
     """Writes the files of all runs that `pattern` matches, and of their sweeps, into the collection `output`.
 
     Runs are named by their folders below the deepest folder that has all of them. Returns the number of runs. Raises: UserError for a name
-    without `.jsonl.zst`, and for no run.
+    without `.jsonl.zst`, for no run, and for a file or a name that is no text in UTF-8.
     """
     if not output.name.endswith(SUFFIX):
         raise UserError(f"--output={output} is the name of a collection, which ends in {SUFFIX}; give such a name")
     found: dict[str, Path] = {}
     with opened(pattern) as places:
-        folders = {path: place.named(path) for place in places for path in _holding(place.pattern)}
+        # Whole paths: `.` and `..` are no names of folders.
+        folders = {
+            path: Path(os.path.abspath(place.named(path))) for place in places for path in _holding(place.pattern)
+        }
         runs = [path for path in folders if not (path / SWEEP_FILE).is_file()]
         if not runs:
             raise UserError(
@@ -83,15 +87,23 @@ def collect(pattern: str, output: Path) -> int:
             for file in _files(path):
                 key = (name.relative_to(top) / file.name).as_posix()
                 found[key] = file
-        lines = (
-            json.dumps({"file": key, "text": found[key].read_text("utf-8")}, ensure_ascii=False)
-            for key in sorted(found)
-        )
         packing = zstandard.ZstdCompressor(level=19, write_checksum=True)
         with replacing(output) as out, packing.stream_writer(out, closefd=False) as writer:
-            for line in (json.dumps({**_HEAD, "files": len(found)}), *lines):
-                writer.write(f"{line}\n".encode())
+            writer.write(f"{json.dumps({**_HEAD, 'files': len(found)})}\n".encode())
+            for key in sorted(found):
+                writer.write(_line(key, found[key]))
     return len(runs)
+
+
+def _line(key: str, file: Path) -> bytes:
+    """The line of a file. Raises: UserError for a file or a name that is no text in UTF-8."""
+    try:
+        values = {"file": key, "text": file.read_bytes().decode()}
+        return f"{json.dumps(values, ensure_ascii=False)}\n".encode()
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise UserError(
+            f"{str(file)!a} cannot be collected, as it is no text in UTF-8 ({error.reason}); restore it, or leave its run out of --runs"
+        ) from None
 
 
 def _holding(pattern: str) -> list[Path]:
@@ -119,16 +131,17 @@ def _unpack(file: Path, root: Path) -> None:
     number, size, wanted = 0, 0, 0
     try:
         with file.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-            for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8", newline="\n"), 1):
+            text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
+            for number, line in enumerate(iter(lambda: text.readline(_LONGEST + 1), ""), 1):
+                size += len(line)
+                if len(line) > _LONGEST or size > _MOST:
+                    raise ValueError("it has more text than runs have")
                 values = json.loads(line)
                 if number == 1:
                     wanted = values.pop("files")
                     if values != _HEAD:
                         raise ValueError(f"its first line does not say {json.dumps(_HEAD)}")
                     continue
-                size += len(line)
-                if size > _MOST:
-                    raise ValueError(f"it has more than {counted(_MOST, 'byte')} of text")
                 target = root / _safe(values["file"])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(values["text"], "utf-8", newline="\n")
@@ -157,6 +170,6 @@ def _unpack(file: Path, root: Path) -> None:
 def _safe(name: str) -> PurePosixPath:
     """The name of a file in a collection. Raises: ValueError for one that would be written elsewhere, or is no file of a run."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name or not re.fullmatch(r"[\w.-]+\.jsonl?", path.name):
+    if path.is_absolute() or ".." in path.parts or "\0" in name or path.suffix not in (".json", ".jsonl"):
         raise ValueError(f"{name!r:.100} is no name of a run's file")
     return path

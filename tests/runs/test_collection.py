@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from one_layer.report.reading import read_runs
 from one_layer.runs import collection
 from one_layer.runs.collection import collect, opened
+from one_layer.runs.paths import RunPaths
 from one_layer.system.errors import UserError
 from tests import ROOT, tiny
 
@@ -62,6 +64,45 @@ def test_the_report_reads_of_a_collection_what_it_reads_of_the_folders(folders, 
 def test_every_byte_comes_back_and_nothing_else_is_in_it(folders, collected):
     expected = {str(path.relative_to(folders)): path.read_bytes() for path in folders.rglob("*.json*")}
     assert read(collected) == expected
+
+
+@pytest.mark.parametrize(("inside", "pattern"), [("", "."), ("plain", "."), ("sweep", ".."), ("plain", "../**")])
+def test_runs_may_be_named_from_the_folder_that_one_is_in(folders, tmp_path, monkeypatch, inside, pattern):
+    monkeypatch.chdir(folders / inside)
+    collect(str(Path(pattern)), tmp_path / "here.jsonl.zst")
+    monkeypatch.chdir(tmp_path)
+    collect(str((folders / inside / pattern).resolve()), tmp_path / "whole.jsonl.zst")
+    content = read(Path("here.jsonl.zst"))
+    assert content == read(Path("whole.jsonl.zst")) and any(name.endswith("plain/result.json") for name in content)
+
+
+def test_the_scores_of_a_test_set_with_any_name_come_back(folders, tmp_path):
+    run = shutil.copytree(folders / "plain", tmp_path / "run+1")
+    name = RunPaths(run).evaluation_file("test (2016), new").name
+    (run / name).write_bytes(b"{}")
+    collect(str(run), tmp_path / "all.jsonl.zst")
+    assert read(tmp_path / "all.jsonl.zst")[f"run+1/{name}"] == b"{}"  # type: ignore[index]
+
+
+def test_a_file_that_is_no_text_is_named(folders, tmp_path):
+    run = shutil.copytree(folders / "plain", tmp_path / "run")
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(b"\xff")
+    with pytest.raises(UserError, match=r"run/metrics\.jsonl' cannot be collected"):
+        collect(str(run), tmp_path / "all.jsonl.zst")
+    assert not (tmp_path / "all.jsonl.zst").exists()
+
+
+def test_a_line_without_end_takes_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(collection, "_LONGEST", 1000)
+    file = tmp_path / "strange.jsonl.zst"
+    file.write_bytes(zstandard.ZstdCompressor().compress(bytes(2**26)))
+    tracemalloc.start()
+    try:
+        assert read(file) == "refused"
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_collection_of_a_collection_is_the_same_file(collected, tmp_path):
