@@ -32,16 +32,8 @@ def sacre(hypotheses: list[str], references: list[str]) -> float:
 ENDS = "a\u2028b\u2029c\u0085d\x0be\x0cf\rg\x1ch"  # what Python's `splitlines` and `codecs` take for line ends
 
 
-@pytest.mark.parametrize(
-    "report",
-    [
-        "rsennrich/subword-nmt 29",
-        "huggingface/datasets 3729",
-        "huggingface/datasets 622",
-        "facebookresearch/fairseq 591",
-    ],
-)
-def test_only_a_line_feed_ends_a_line(tmp_path: Path, report: str) -> None:
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    """rsennrich/subword-nmt 29, huggingface/datasets 3729 and 622, facebookresearch/fairseq 591."""
     lines = [ENDS, "", ENDS[::-1].strip(), "x"]
     (tmp_path / "a").write_bytes("".join(f"{line}\n" for line in lines).encode())
     steps = Preprocessing("en", codes="#version: 0.2\na b\n")
@@ -90,11 +82,10 @@ def test_awslabs_sockeye_649_and_opennmt_py_39_blank_lines_on_one_side_end_nothi
     assert len(corpus.valid) == 6
 
 
-@pytest.mark.parametrize(
-    "report", ["joeynmt/joeynmt 183", "awslabs/sockeye 477", "OpenNMT/OpenNMT-py 1317", "marian-nmt/marian-dev 667"]
-)
-def test_every_line_has_its_own_translation(tmp_path: Path, report: str) -> None:
-    """Blank lines among them, many lines, and a line that is only an escaped sign, again and again."""
+def test_every_line_has_its_own_translation(tmp_path: Path) -> None:
+    """joeynmt/joeynmt 183, awslabs/sockeye 477, OpenNMT/OpenNMT-py 1317, marian-nmt/marian-dev 667: blank lines among others, many lines,
+    and a line that is only an escaped sign, again and again.
+    """
     model = model_with(tmp_path, Parrot())
     lines = ["mai", "", "  ", "&apos;" * 300, "er mai", "\u00a0"] * 500
     found = model.translate(lines)
@@ -158,8 +149,8 @@ def test_sacrebleu_275_every_line_is_compared_with_its_own_reference() -> None:
     assert bleu.bleu_sacre([references[0], *references[:0:-1]], references)[0] < 60
 
 
-@pytest.mark.parametrize("report", ["mjpost/sacrebleu 181", "facebookresearch/fairseq 4689", "mjpost/sacrebleu 147"])
-def test_text_without_spaces_is_not_scored_as_one_word(report: str) -> None:
+def test_text_without_spaces_is_not_scored_as_one_word() -> None:
+    """mjpost/sacrebleu 181 and 147, facebookresearch/fairseq 4689."""
     references, hypothesis = ["我有两只猫和一只狗。"], ["我有三只猫和一只狗。"]
     for language in ("zh", "zh-CN", "zho_Hans", "ja", "th"):
         score, signature = bleu.bleu_sacre(hypothesis, references, tokenize=sacrebleu_tokenizer(language))
