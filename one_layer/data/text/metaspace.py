@@ -52,7 +52,8 @@ class _Pieces:
     def __init__(self, merges: str) -> None:
         from tokenizers import Tokenizer, models
 
-        pairs = [(left, right) for _, left, right in byte_level.pairs_of(merges, "the merges")]
+        # A pair that is there twice counts where it is first; the library would take the last place.
+        pairs = list(dict.fromkeys((left, right) for _, left, right in byte_level.pairs_of(merges, "the merges")))
         symbols = dict.fromkeys(["", *(symbol for pair in pairs for symbol in (*pair, "".join(pair)))])
         model = models.BPE({symbol: number for number, symbol in enumerate(symbols)}, pairs, unk_token="")
         self._tokenizer, self._cache = Tokenizer(model), dict[str, str]()

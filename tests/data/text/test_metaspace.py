@@ -167,6 +167,10 @@ def test_learning_depends_on_the_words_alone() -> None:
     assert "0xE" not in str(learned(["▁ ▁ ▁ ab ab"], 20).codes), "tokens of bytes are not text"
 
 
+def test_a_pair_that_is_there_twice_is_merged_in_its_first_place() -> None:
+    assert metaspace.splitter("a b\nb c\na b\n")("abc") == "ab c"
+
+
 def test_pieces_that_a_vocabulary_lacks_are_characters_and_then_bytes() -> None:
     vocabulary = Vocabulary(("<s>", "<pad>", "</s>", "<unk>", "▁ab", "b", "ß", *BYTES))
     assert vocabulary.decode(vocabulary.encode("▁ab ▁aßb")) == "▁ab <0x20> <0x61> ß b"
