@@ -121,7 +121,8 @@ class DataConfig:
         self._check_teacher()
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError(
-                "data.bpe_merges learns codes on raw text: leave out data.bpe_codes, data.prepared and data.undo"
+                f"data.bpe_merges={self.bpe_merges} learns codes on raw text: give data.bpe_merges=0, or leave out data.bpe_codes, "
+                "data.prepared and data.undo"
             )
         self.preprocessing(None, "")  # raises for steps that do not fit together
         if self.vocabulary and self.source == "fairseq":

@@ -285,7 +285,10 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
         ),
         ({"target_language": "fr"}, "the toy language has the sides 'de' and 'en', not 'de' and 'fr'"),
         ({"bpe_merges": 5, "bpe_codes": "codes"}, "leave out data.bpe_codes"),
-        ({"bpe_merges": 5, "prepared": True}, "data.prepared"),
+        (
+            {"bpe_merges": 5, "prepared": True},
+            "data.bpe_merges=5 learns codes on raw text: give data.bpe_merges=0, or leave out",
+        ),
         ({"max_length": 1}, "data.max_length=1 is too small: give 2 or more"),
         ({"max_tokens": 0}, "data.max_tokens=0 is too small"),
         ({"toy_valid": 0}, "data.toy_valid=0 is too small"),
