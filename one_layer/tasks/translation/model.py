@@ -102,8 +102,8 @@ def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokeni
             "bleu_tokenized": bleu.bleu_tokenized(lines, references),
             "details_tokenized": details + bleu.describe_tokens(target),
         }
-        if code(target.language) == "de":
-            scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
+    if code(target.language) == "de" and bleu.can_measure(list(map(bleu.split_compounds, references))):
+        scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
     if bleu.can_measure(split.reference_detokenized, tokenize):
         scores["bleu_sacre"] = sacre
     return scores

@@ -37,6 +37,11 @@ def test_a_text_that_bleu_cannot_measure_has_no_bleu_and_says_so() -> None:
     assert not [name for name in scores if name.startswith("bleu")] and "cannot measure" in scores["details_tokenized"]
     scores = bleu_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=["a, b!", "c"]))
     assert [name for name in scores if name.startswith("bleu")] == ["bleu_sacre"]
+    hyphens = ["Ost-West ja", "gut"]
+    scores = bleu_scores(target, hyphens, Split(reference=hyphens, reference_detokenized=hyphens))
+    assert {name: round(value) for name, value in scores.items() if name.startswith("bleu")} == {
+        "bleu_compound_split": 100
+    }
 
 
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
