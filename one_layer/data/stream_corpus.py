@@ -93,7 +93,7 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
 def _options(config: DataConfig, text: PlainText, masked: bool) -> dict[str, Any]:
     """Everything but the text itself that decides the ids of the training text."""
     options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
-    options |= {"streamed": True, "masked": masked, "codes": _given_codes(config)}
+    options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None, _KIND)}
     if config.columns:  # only where it is given, so that stores of earlier versions are found
         options["columns"] = config.columns
     if text.altered:
@@ -105,7 +105,7 @@ def _options(config: DataConfig, text: PlainText, masked: bool) -> dict[str, Any
 
 def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     """The vocabulary and the merges: given, or learned from the training text."""
-    codes = _given_codes(config)
+    codes = codes_of(config, None, _KIND)
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
@@ -118,10 +118,6 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
         vocabulary = Vocabulary((*vocabulary.tokens, MASK))
     steps = Preprocessing(config.languages[0], codes=codes, bpe_kind=_KIND)
     return TextAssets(vocabulary, vocabulary, steps, steps)
-
-
-def _given_codes(config: DataConfig) -> str | None:
-    return codes_of(config, None, _KIND)
 
 
 def _split(config: DataConfig, of_unit: Unit, text: PlainText, masked: bool) -> Split:
