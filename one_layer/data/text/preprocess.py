@@ -61,7 +61,8 @@ class Preprocessing:
             raise UserError(f"data.bpe_kind={self.bpe_kind!r:.200} is unknown: give {' or '.join(BPE_KINDS)}")
         if self.tokenize and self.bpe_kind == METASPACE:
             raise UserError(
-                "data.bpe_kind=metaspace keeps text as it is, but data.tokenize changes it: leave out one of them"
+                "data.bpe_kind=metaspace keeps text as it is, but data.tokenize changes it: give data.bpe_kind=subword-nmt, or leave "
+                "data.tokenize out"
             )
         if self.inverse and not _INVERSE.fullmatch(self.inverse):
             raise UserError(

@@ -254,5 +254,8 @@ def test_another_reader_gives_the_same_pieces_of_sentences(text: str) -> None:
 def test_invalid_merges_are_refused(merges: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         check_codes(merges, "merges.txt", "metaspace")
-    with pytest.raises(UserError, match=r"data\.bpe_kind=metaspace keeps text as it is, but data\.tokenize changes it"):
+    with pytest.raises(
+        UserError,
+        match=r"data\.bpe_kind=metaspace keeps text as it is, but data\.tokenize changes it: give .*=subword-nmt",
+    ):
         Preprocessing("en", tokenize=True, bpe_kind="metaspace")
