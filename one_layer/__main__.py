@@ -4,6 +4,9 @@ python -m one_layer --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [
 
 In a clone of the repository, `python main.py` is the same command. `--mode=keys` lists every key of the config with its meaning; with
 --config, it gives the values of that config.
+
+python -m one_layer COMMAND --help tells of the commands that are no mode: sweep, population, compare, convergence, import_fairseq,
+import_roberta, dump_embeddings, prepare_iwslt14 and prepare_wmt14.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ def _together(argv: list[str]) -> None:
 def main(argv: list[str]) -> None:
     """Calls the function of the chosen mode with the values of the flags."""
     if len(argv) > 1:
-        raise UserError(f"unexpected argument {argv[1]!r}; give every option as --name=value")
+        raise UserError(
+            f"unexpected argument {argv[1]!r}; give every option as --name=value, and a command, if any, as the first word: "
+            f"{', '.join(COMMANDS)}"
+        )
     if options.VERSION.value:
         _print(__version__)
         return
@@ -231,6 +237,7 @@ def _run() -> int | None:
     program, *words = sys.argv
     if words and words[0] in COMMANDS:
         name, *rest = words
+        program = "python -m one_layer" if Path(program).name == Path(__file__).name else program
         sys.argv = [program if Path(program).stem == name else f"{program} {name}", *rest]  # argparse says this name
         return main_of(name)(rest)
     app.run(_together, flags_parser=_parse)

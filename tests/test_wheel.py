@@ -70,4 +70,4 @@ def test_an_installed_package_has_the_commands_of_launch(installed, tmp_path):
     run(installed, tmp_path, "-m", "one_layer", "sweep", "--config=mine.py", "--workdir=~/runs")
     assert (tmp_path / "runs" / "default" / "result.json").is_file()
     for name in COMMANDS:
-        assert f"usage: __main__.py {name}" in run(installed, tmp_path, "-m", "one_layer", name, "--help")
+        assert f"usage: python -m one_layer {name} " in run(installed, tmp_path, "-m", "one_layer", name, "--help")

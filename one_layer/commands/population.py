@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from one_layer.report import shapes
 from one_layer.runs.paths import SWEEP_FILE, read_object
 from one_layer.system.errors import UserError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _FLAG = "--xla_cpu_experimental_ynn_fusion_type"
 _WRONG = "0.10.2"  # the version of jaxlib
+_PLANNED = {"runs": {shapes.EACH: {"config": shapes.CONFIG, "words": [str]}}}
 
 
 def choose_right_programs() -> None:
@@ -85,7 +87,9 @@ def _entries(workdir: Path, names: list[str]) -> list[Entry]:
     path = workdir / SWEEP_FILE
     if not path.exists():
         raise UserError(f"{path} is missing; one_layer sweep writes it")
-    runs = read_object(path)["runs"]
+    found = read_object(path)
+    shapes.check(path, found, _PLANNED)
+    runs = found["runs"]
     if unknown := [name for name in names if name not in runs]:
         raise UserError(f"{path} has no run {unknown[0]}; it has {', '.join(runs)}")
     return [

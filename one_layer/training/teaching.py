@@ -114,6 +114,9 @@ def _translate(teacher: TrainedModel, lines: Iterable[str], file: Path, prepared
             raise UserError(
                 f"another process is writing the teacher's translations to {unfinished}; wait until it is done"
             )
+        if file.exists():  # another process has finished it since this one looked
+            unfinished.unlink(missing_ok=True)
+            return
         done, size = _whole_parts(unfinished)
         out.truncate(size)
         total = sum(1 for _ in lines)

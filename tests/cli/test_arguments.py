@@ -20,6 +20,7 @@ import one_layer.__main__
 from configs import common
 from one_layer.cli import options
 from one_layer.cli.command import _unraisable, ended
+from one_layer.commands import COMMANDS
 from one_layer.data.config import DataConfig
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten, record
@@ -42,6 +43,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ([], "--config is missing; give one of configs/"),
         (["--config.data.seed=1"], "--config.data.seed needs --config; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
+        (
+            ["swep", TOY],
+            "unexpected argument 'swep'; give every option as --name=value, and a command, if any, as the first word: sweep,",
+        ),
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (
             [TOY, "--mode=tarin"],
@@ -268,6 +273,10 @@ def test_too_little_memory_is_one_sentence(capsys, size):
         r"error: there is too little memory \(.*allocat.*\); where .*, lower .* evaluation.beam .* data.max_tokens",
         sentence,
     )
+
+
+def test_the_help_names_every_command():
+    assert all(f" {name}" in one_layer.__main__.__doc__.replace("\n", " ") for name in COMMANDS)
 
 
 def test_an_error_of_the_program_keeps_its_traceback(capsys):

@@ -87,6 +87,20 @@ def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, 
     assert [path.name for path in folder.path.iterdir()] == [resumed.name]
 
 
+def test_translations_that_another_process_has_just_finished_are_taken(teacher, tmp_path, monkeypatch):
+    """It renames its file after this process has looked for it, and before this one has the lock."""
+    file, part = tmp_path / "teacher.en", tmp_path / "teacher.en.part"
+
+    def late(_: int) -> bool:
+        part.write_text("theirs\n")
+        part.rename(file)
+        return True
+
+    monkeypatch.setattr(teaching, "lock", late)
+    teaching._translate(one_layer.load(teacher), ["ours"], file, prepared=False)
+    assert file.read_text() == "theirs\n" and [*tmp_path.iterdir()] == [file]
+
+
 def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, monkeypatch):
     """The teacher is a ticket here, and its text has tokens already: so have its translations."""
     text = tmp_path / "text"

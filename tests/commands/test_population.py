@@ -1,0 +1,37 @@
+"""The command that trains a part of a sweep: a file of the sweep that cannot be used is said in a sentence, not in a traceback."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from one_layer.commands import population
+from one_layer.system.errors import UserError
+from tests import tiny
+
+GOOD = {"config": tiny.config(), "words": ["--config.seed=2"]}
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (None, "sweep.json is missing; one_layer sweep writes it"),
+        ({}, "sweep.json lacks runs"),
+        ({"runs": ["a"]}, "runs is \\['a'\\], but must be an object"),
+        ({"runs": {"a": {"words": []}}}, "sweep.json lacks runs.a.config"),
+        ({"runs": {"a": {"config": GOOD["config"]}}}, "sweep.json lacks runs.a.words"),
+        ({"runs": {"b": GOOD}}, "sweep.json has no run a; it has b"),
+    ],
+)
+def test_a_sweep_that_cannot_be_read_is_said(tmp_path, plan, message):
+    if plan is not None:
+        (tmp_path / "sweep.json").write_text(json.dumps(plan))
+    with pytest.raises(UserError, match=message):
+        population._entries(tmp_path, ["a"])
+
+
+def test_a_run_is_read_with_its_words(tmp_path):
+    (tmp_path / "sweep.json").write_text(json.dumps({"runs": {"a": GOOD}}))
+    (entry,) = population._entries(tmp_path, ["a"])
+    assert (entry.name, entry.workdir, entry.overrides) == ("a", tmp_path / "a", ["config.seed=2"])
