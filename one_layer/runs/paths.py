@@ -13,7 +13,7 @@ from typing import Any
 from one_layer.system.errors import UserError
 from one_layer.system.files import at_home, json_object
 
-SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which launch/sweep.py writes: its config, its name and its runs
+SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which `one_layer sweep` writes: its config, its name and its runs
 
 
 class RunPaths:

@@ -1,4 +1,4 @@
-"""Sweeps whose runs are trained together. Small programs stand in for main.py and launch/population.py, so that nothing is trained."""
+"""Sweeps whose runs are trained together. Small programs stand in for main.py and the command `population`, so that nothing is trained."""
 
 from __future__ import annotations
 
