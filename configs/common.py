@@ -71,9 +71,8 @@ def _model() -> ConfigDict:
     model.activation_dropout = 0.0
     model.head_dropout = 0.0  # of a classifier: before both layers of its head, as in RoBERTa
     model.dtype = "float32"  # for the computation; bfloat16 on accelerators. Scores, softmax and loss stay float32
-    model.remat = (
-        False  # recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
-    )
+    # Recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
+    model.remat = False
     # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,
     # and the scale of the rows of embedding_path.
     model.init_preset = "paper"
@@ -160,9 +159,8 @@ def _data() -> ConfigDict:
     data.teacher = ""
     data.teacher_beam = 5
     data.teacher_mix = "translations"
-    data.translations = (
-        ""  # or a file of such translations, one for each line of the training text, prepared as that is
-    )
+    # Or: a file of such translations, one for each line of the training text, prepared as that is.
+    data.translations = ""
     data.max_tokens = 4096  # padded tokens of the longer side in an update, over all micro-batches
     data.buckets = 6  # the number of padded lengths
     return data

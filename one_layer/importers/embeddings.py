@@ -102,7 +102,7 @@ def _positions(model: ModelConfig) -> Float32[np.ndarray, "positions d"]:
 
 
 def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
-    """The embedding tables of a run's model (trained, fixed, or W ⊙ M): those of the source and of the target.
+    """The embedding tables of a model of a run or ticket (trained, fixed, or W ⊙ M): those of the source and of the target.
 
     A classifier and a masked language model have only the source's table, a causal language model only the target's. A table that both
     sides of a translation model share is returned twice.
@@ -111,7 +111,7 @@ def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
         collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
         for collection, tree in restored.variables.items()
     }
-    made = materialize(tables, restored.config.supermask)
+    made = materialize(tables, restored.config.supermask, packed=True)
     found = {name: np.asarray(module["kernel"]) for tree in made.values() for name, module in tree.items()}
     if restored.config.shared_embedding:
         return found["shared_embedding"], found["shared_embedding"]

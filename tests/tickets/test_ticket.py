@@ -14,7 +14,6 @@ from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
-from one_layer.tasks import TASKS
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from tests.random_tickets import ASSETS, CONFIG, DICE, ticket_of
@@ -68,10 +67,7 @@ VARIABLES = variables_of(CONFIG)
 
 
 def model_of(config: ModelConfig, variables: dict) -> TranslationModel:
-    task = TASKS["translation"]
-    return TranslationModel(
-        task, config, 1, 9, DataConfig(seed=5), SearchSettings(beam=2), ASSETS, variables, "best", {}
-    )
+    return TranslationModel(config, 1, 9, DataConfig(seed=5), SearchSettings(beam=2), ASSETS, variables, "best", {})
 
 
 def test_a_ticket_holds_every_variable_and_what_the_seed_gives_by_its_recipe():
