@@ -78,6 +78,13 @@ def run(main: Callable[[], int | None]) -> None:
     ended(whole)
 
 
+def parser_of(documentation: str | None) -> argparse.ArgumentParser:
+    """The parser of a command that is no mode, which shows its `documentation` as it is written. Options are given by their whole names."""
+    return argparse.ArgumentParser(
+        description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+
+
 def positive(text: str) -> int:
     """Parses an option's value as an integer of at least 1. Raises: ArgumentTypeError, which argparse reports, for anything else."""
     if not (text.isascii() and text.isdigit() and int(text)):

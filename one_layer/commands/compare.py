@@ -9,7 +9,6 @@ in the paths of other runs, and for places of the text if its fingerprints are t
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from one_layer.cli.command import parser_of
 from one_layer.report import shapes
 from one_layer.report.reading import planned_runs
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
@@ -135,7 +135,7 @@ def _percent(share: float | None) -> str:
 
 def main(argv: list[str]) -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("first", type=Path, help="a folder with folders of runs, for instance that of a sweep")
     parser.add_argument("second", type=Path, help="another one, with runs of the same names")
     arguments = parser.parse_args(argv)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
+from one_layer.cli.command import parser_of
 from one_layer.report.areas import left_out
 from one_layer.report.naming import described
 from one_layer.report.reading import Record, read_runs
@@ -32,7 +33,7 @@ _NOT_OF_VALIDATION = {"directory", "store", "bpe_codes", "vocabulary", "tests", 
 
 def main(argv: list[str]) -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", required=True, help="a pattern of folders of runs, for instance 'runs/*'")
     parser.add_argument("--baseline", required=True, help="the folder of the run that the others are compared with")
     parser.add_argument("--score", default="bleu", help="a validation score: bleu, nll, accuracy, ...")

@@ -9,10 +9,10 @@ share is written twice. Another run of this project needs no such file: --config
 
 from __future__ import annotations
 
-import argparse
 import logging
 from pathlib import Path
 
+from one_layer.cli.command import parser_of
 from one_layer.importers.embeddings import run_tables
 from one_layer.importers.text_embeddings import write_embeddings
 from one_layer.runs.restore import restore_run
@@ -40,9 +40,7 @@ def dump(workdir: Path, out: Path, checkpoint: str = "best") -> None:
 
 def main(argv: list[str]) -> None:
     """Runs the command line. Raises: UserError as `dump` does."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
     parser.add_argument("--checkpoint", default="best", help="best, last, average:N, average-best:N or a step")

@@ -23,6 +23,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
 from one_layer.cli.overrides import override
 from one_layer.commands.importing import new_folder, run_of, write_run
@@ -112,9 +113,7 @@ def _run(
 
 def main(argv: list[str]) -> None:
     """Runs the command line. Raises: UserError for options that are missing or exclude each other."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parser_of(__doc__)
     parser.add_argument(
         "--checkpoint",
         help="fairseq's file; with --export, a checkpoint of the run: best, last, average:N, average-best:N or a step",

@@ -15,7 +15,6 @@ classifier's data.labels and data.columns, and model.weights=multi_layer with mo
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 from safetensors.numpy import save
 
+from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
 from one_layer.cli.overrides import override
 from one_layer.commands.importing import new_folder, run_of, write_run
@@ -181,9 +181,7 @@ def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
 
 def main(argv: list[str]) -> None:
     """Runs the command line. Raises: UserError for options that are missing or exclude each other."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--folder", type=Path, help="the folder of a RoBERTa, as Hugging Face publishes it")
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
     parser.add_argument("--export", type=Path, help="the folder to write")

@@ -7,7 +7,6 @@ What it says about a run goes to NAME.log beside the run's folder. The exit code
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import logging
 import os
@@ -15,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from one_layer.cli.command import parser_of
 from one_layer.report import shapes
 from one_layer.runs.paths import SWEEP_FILE, read_object
 from one_layer.system.errors import UserError
@@ -55,9 +55,7 @@ class _Logs(logging.Handler):
 
 def main(argv: list[str]) -> int:
     """Trains the runs. Returns: the exit code: 0, 1 if a run failed, or 128 + the number of a signal."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--workdir", type=Path, required=True, help="the folder of the sweep")
     parser.add_argument("names", nargs="+", metavar="NAME", help="a run of the sweep")
     arguments = parser.parse_args(argv)
@@ -88,7 +86,12 @@ def _entries(workdir: Path, names: list[str]) -> list[Entry]:
     if not path.exists():
         raise UserError(f"{path} is missing; one_layer sweep writes it")
     found = read_object(path)
-    shapes.check(path, found, _PLANNED)
+    shapes.check(
+        path,
+        found,
+        _PLANNED,
+        "restore the file, or move it away and give the command of the sweep again, which writes it",
+    )
     runs = found["runs"]
     if unknown := [name for name in names if name not in runs]:
         raise UserError(f"{path} has no run {unknown[0]}; it has {', '.join(runs)}")

@@ -18,12 +18,11 @@ the archive. The literature has 160,239, 7,283 and 6,750 pairs in train, valid a
 
 from __future__ import annotations
 
-import argparse
 import logging
 from collections import Counter
 from pathlib import Path
 
-from one_layer.cli.command import positive
+from one_layer.cli.command import parser_of, positive
 from one_layer.data.preparation.archives import Archive, extract, fetch
 from one_layer.data.preparation.manifest import refuse_finished, write_manifest
 from one_layer.data.preparation.markup import segments, talk_lines
@@ -146,7 +145,7 @@ def _write(out: Path, name: str, pairs: Pairs, codes: str) -> list[Path]:
 
 def main(argv: list[str]) -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
     parser.add_argument("--archive", type=Path, help="the file de-en.tgz (default: de-en.tgz in the folder --out)")
     parser.add_argument(

@@ -22,7 +22,6 @@ the intermediate files, up to 6 GB. The same command continues an interrupted pr
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import shutil
@@ -31,7 +30,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from one_layer.cli.command import positive
+from one_layer.cli.command import parser_of, positive
 from one_layer.data.preparation.archives import Archive, extract, fetch
 from one_layer.data.preparation.manifest import refuse_finished, tool_versions, write_manifest
 from one_layer.data.preparation.markup import segments
@@ -228,7 +227,7 @@ def _test_lines(paths: list[Path]) -> list[list[str]]:
 
 def main(argv: list[str]) -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
     parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
     parser.add_argument("--download", action="store_true", help="download the missing archives (1.7 GB in all)")

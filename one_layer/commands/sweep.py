@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from one_layer.cli.command import positive
+from one_layer.cli.command import parser_of, positive
 from one_layer.runs.lock import locked
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps import table
@@ -86,9 +86,7 @@ def resolved(plan: Plan) -> Plan:
 
 def main(argv: list[str]) -> int:
     """Runs the command line. Returns: the exit code. Raises: UserError for what cannot be run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--config", required=True, help="FILE or FILE:ARGUMENT, for instance configs/toy.py")
     parser.add_argument("--sweep", default="", help="the name of the sweep; without it, the config's default one")
     parser.add_argument("--workdir", type=Path, required=True, help="the folder for the folders of the runs")

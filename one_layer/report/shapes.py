@@ -14,6 +14,7 @@ from one_layer.runs.records import fits
 from one_layer.system.errors import UserError
 
 EACH = ""
+_MEND = "restore the file, or leave the run out"
 NUMBER = int | float  # also one that is not finite
 _SEARCH = {"beam?": int | None, "stride?": int | None}
 _SEARCH |= {f"{name}?": NUMBER | None for name in ("length_penalty", "max_length_a", "max_length_b")}
@@ -58,23 +59,23 @@ IDENTITY = {"text?": {EACH: str}}
 SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}
 
 
-def check(place: object, value: Any, shape: Any, name: str = "") -> None:
-    """Raises: UserError, which begins with `place` and names the key, if `value` does not have the shape."""
+def check(place: object, value: Any, shape: Any, mend: str = _MEND, name: str = "") -> None:
+    """Raises: UserError, which begins with `place`, names the key and ends with `mend`, if `value` does not have the shape."""
     if isinstance(shape, dict):
-        _expect(isinstance(value, dict), place, name, value, "an object")
+        _expect(isinstance(value, dict), place, name, value, "an object", mend)
         every = shape.get(EACH)
         wanted = dict.fromkeys(value, every) if every is not None else shape
         for key, inner in wanted.items():
             known = key.removesuffix("?") if every is None else key
             inside = f"{name}.{known}" if name else known
             if known in value:
-                check(place, value[known], inner, inside)
+                check(place, value[known], inner, mend, inside)
             elif not key.endswith("?"):
-                raise UserError(f"{place} lacks {inside}; restore the file, or leave the run out")
+                raise UserError(f"{place} lacks {inside}; {mend}")
     elif isinstance(shape, list):
-        _expect(isinstance(value, list | tuple), place, name, value, "a list")
+        _expect(isinstance(value, list | tuple), place, name, value, "a list", mend)
         for number, each in enumerate(value):
-            check(place, each, shape[0], f"{name}[{number}]")
+            check(place, each, shape[0], mend, f"{name}[{number}]")
     else:
         words = {int: "a whole number", float: "a number", str: "text", int | str: "a whole number or text"}
         words |= {NUMBER: "a number", NUMBER | None: "a number or null", int | None: "a whole number or null"}
@@ -83,14 +84,11 @@ def check(place: object, value: Any, shape: Any, name: str = "") -> None:
             str | None: "text or null",
             int | str | None: "a whole number, text or null",
         }
-        _expect(fits(value, shape), place, name, value, words[shape])
-        _expect(
-            shape is not float or isinstance(value, int) or math.isfinite(value), place, name, value, "a finite number"
-        )
+        _expect(fits(value, shape), place, name, value, words[shape], mend)
+        finite = shape is not float or isinstance(value, int) or math.isfinite(value)
+        _expect(finite, place, name, value, "a finite number", mend)
 
 
-def _expect(holds: bool, place: object, name: str, value: Any, words: str) -> None:
+def _expect(holds: bool, place: object, name: str, value: Any, words: str, mend: str) -> None:
     if not holds:
-        raise UserError(
-            f"{place}: {name} is {value!r:.100}, but must be {words}; restore the file, or leave the run out"
-        )
+        raise UserError(f"{place}: {name} is {value!r:.100}, but must be {words}; {mend}")

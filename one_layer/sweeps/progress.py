@@ -33,9 +33,9 @@ def progress(run: Run) -> Progress:
         return Progress()
     if not lines:
         return Progress()
-    update, seconds = lines[-1]["step"], lines[-1]["seconds"]
+    update, seconds = lines[-1]["step"], lines[-1].get("seconds")
     updates = _updates(run)
-    left = (updates - update) * seconds / update if updates and update else None
+    left = (updates - update) * seconds / update if updates and update and seconds is not None else None
     return Progress(update, updates, _metric(lines), left)
 
 
@@ -53,9 +53,9 @@ def _metric(lines: list[dict[str, Any]]) -> str:
     for line in reversed(lines):
         for name in ("valid/bleu", "valid/accuracy", "valid/nll"):
             if name in line:
-                return f"{name} {line[name]:.4g}"
+                return f"{name} {float(line[name]):.4g}"  # "nan" is a string in the file
     loss = lines[-1].get("train/loss")
-    return "" if loss is None else f"train/loss {loss:.4g}"
+    return "" if loss is None else f"train/loss {float(loss):.4g}"
 
 
 def scores(run: Run) -> str:

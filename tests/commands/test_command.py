@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from one_layer.commands import main_of
 from tests import ROOT
 
 ASCII = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -64,3 +65,16 @@ def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():
     done = program("import one_layer; one_layer.load('r\\u00fcn')")
     assert "UserError: the path 'r\\xfcn' has other letters than ascii" in done.stderr
     assert "python -X utf8 or PYTHONUTF8=1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["compare a b --he", "convergence --base=a --runs=b", "prepare_iwslt14 --out=a --arch=b", "prepare_wmt14 --ou=a"],
+)
+def test_a_part_of_an_option_s_name_is_no_option(capsys, words):
+    """A later version may have an option whose name begins like another one."""
+    name, *rest = words.split()
+    with pytest.raises(SystemExit):
+        main_of(name)(rest)
+    said = capsys.readouterr()
+    assert "unrecognized arguments" in said.err or "are required" in said.err, said.out

@@ -19,7 +19,7 @@ GOOD = {"config": tiny.config(), "words": ["--config.seed=2"]}
         (None, "sweep.json is missing; one_layer sweep writes it"),
         ({}, "sweep.json lacks runs"),
         ({"runs": ["a"]}, "runs is \\['a'\\], but must be an object"),
-        ({"runs": {"a": {"words": []}}}, "sweep.json lacks runs.a.config"),
+        ({"runs": {"a": {"words": []}}}, "sweep.json lacks runs.a.config; restore the file, or move it away"),
         ({"runs": {"a": {"config": GOOD["config"]}}}, "sweep.json lacks runs.a.words"),
         ({"runs": {"b": GOOD}}, "sweep.json has no run a; it has b"),
     ],

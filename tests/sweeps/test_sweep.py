@@ -300,6 +300,13 @@ def test_the_length_of_a_run_by_epochs_is_known_from_its_log(planned, caplog):
     assert progress(run) == Progress(10, 80, "train/loss 3", 140.0)
 
 
+def test_metrics_without_seconds_and_scores_that_are_not_finite_stop_no_display(planned):
+    run = planned("small", "--config.train.updates=100").runs[0]
+    run.folder.mkdir(parents=True)
+    run.paths.metrics_file.write_text('{"step": 10, "valid/nll": "nan"}\n')
+    assert progress(run) == Progress(10, 100, "valid/nll nan", None)
+
+
 def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sweep, "resolved", lambda plan: plan)
     run(plans.make(str(config), "small", [], tmp_path / "runs"))
