@@ -1,0 +1,98 @@
+// What a ticket knows of text, as one_layer/data/text/assets.py: lines to the ids that the model reads, and ids to text.
+//
+// assets: {task, data, source, target}. `task` and `data` are the metadata of these names; `source` and `target` are the two sides of the
+// metadata `text`, with the content of the tensors in the place of their names: `codes` (or null) and `vocabulary`.
+// tables: what one_layer/data/text/moses_tables.py makes for Moses' rules; null where no side has them.
+// Throws: Error with one sentence for what the reader in Python refuses.
+
+import { code, lacksRules } from "./moses.js";
+import { Preprocessing } from "./preprocess.js";
+import { isBlank, wellFormed } from "./python.js";
+import { unitOf } from "./units.js";
+import { BOS, EOS, Vocabulary } from "./vocabulary.js";
+
+export const MASK = "<mask>";
+const LONGEST = 1024; // tokens of a line that is translated
+const READERS = { translation: translated, classification: labelled, causal_lm: continued, masked_lm: filled };
+
+// Returns {encode, decode, vocabulary, notes}:
+// - encode(line, side = "source"): the ids that the model reads, with their specials. A blank line of a translation is [EOS];
+// - decode(ids): the text of the target's ids up to the first EOS, or of any ids of a language model;
+// - vocabulary(side): the tokens in the order of their ids;
+// - notes: sentences for the person who types.
+export function textOf(assets, tables = null) {
+  const source = new Vocabulary(assets.source.vocabulary);
+  const target = assets.target.vocabulary === assets.source.vocabulary ? source : new Vocabulary(assets.target.vocabulary);
+  const sides = {
+    source: { vocabulary: source, steps: new Preprocessing(assets.source, source, tables) },
+    target: { vocabulary: target, steps: new Preprocessing(assets.target, target, tables) },
+  };
+  const { encode, decode } = READERS[assets.task](sides, assets);
+  return {
+    encode: (line, side = "source") => encode(wellFormed(line), side),
+    decode,
+    vocabulary: (side) => sides[side].vocabulary.tokens,
+    notes: notesOf(assets, tables),
+  };
+}
+
+// one_layer/tasks/translation/model.py: TranslationModel.translate
+function translated(sides) {
+  return {
+    encode: (line, side) => {
+      const { vocabulary, steps } = sides[side];
+      return cut(vocabulary.encode(isBlank(line) ? "" : steps.apply(line)), LONGEST);
+    },
+    decode: (ids) => sides.target.steps.undo(sides.target.vocabulary.decode(ids)).replace(/\r\n|[\r\n]/g, " "),
+  };
+}
+
+// one_layer/tasks/classification/model.py: ClassificationModel.classify. A tab is between two texts.
+function labelled({ source, target }, { data }) {
+  return {
+    encode: (line) => cut(source.vocabulary.encodeTexts(source.steps.apply(line)), data.max_length),
+    decode: (ids) => target.vocabulary.decode(ids),
+  };
+}
+
+// one_layer/tasks/causal_lm/model.py: CausalLanguageModel._prompt
+function continued({ source, target }, { data }) {
+  const unit = unitOf(data.unit, target.vocabulary, source.steps.codes);
+  return { encode: (line) => [EOS, ...unit.ids(line)].slice(-data.block), decode: (ids) => unit.text(ids) };
+}
+
+// one_layer/tasks/masked_lm/model.py: MaskedLanguageModel._encoded
+function filled({ source, target }, { data }) {
+  const unit = unitOf(data.unit, target.vocabulary, source.steps.codes);
+  const mask = target.vocabulary.ids.get(MASK);
+  if (mask === undefined) throw new Error(`the ticket's vocabulary has no ${MASK}, which a masked language model needs`);
+  const encode = (line) => {
+    const parts = line.split(MASK);
+    if (parts.length === 1) throw new Error(`The line has no ${MASK}; put one where a token is wanted.`);
+    const last = parts.pop();
+    const before = data.unit === "bpe" ? parts.map((part) => part.replace(/ +$/, "")) : parts;
+    const ids = [BOS, ...before.flatMap((part) => [...unit.ids(part), mask]), ...unit.ids(last), EOS];
+    if (ids.length > data.block) {
+      throw new Error(`The line has ${ids.length} tokens, but the context has ${data.block}; give a shorter line.`);
+    }
+    return ids;
+  };
+  return { encode, decode: (ids) => unit.text(ids) };
+}
+
+// one_layer/data/reader.py: cut
+function cut(ids, longest) {
+  return ids.length <= longest ? ids : [...ids.slice(0, longest - 1), EOS];
+}
+
+function notesOf({ task, source, target }, tables) {
+  const notes = [];
+  if (lacksRules(source, tables)) {
+    notes.push(`This page has no rules for text in the language ${code(source.language)}: type tokens as Moses' tokenizer writes them.`);
+  }
+  if (task === "translation" && lacksRules(target, tables)) {
+    notes.push(`Translations are shown as tokens, because this page has no rules for text in the language ${code(target.language)}.`);
+  }
+  if (source.lowercase) notes.push("Upper and lower case make no difference to this model.");
+  return notes;
+}

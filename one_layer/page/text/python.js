@@ -1,0 +1,31 @@
+// Python's idea of white space, which differs from JavaScript's: U+001C to U+001F and U+0085 belong to it, and U+FEFF does not.
+
+const WHITE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+export const SPACES = new RegExp(`[${WHITE}]+`, "gu");
+export const NOT_WHITE = `[^${WHITE}]`;
+export { WHITE };
+const ENDS = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, "gu");
+
+// str.strip()
+export function strip(text) {
+  return text.replace(ENDS, "");
+}
+
+// str.strip(characters), for characters that have no meaning in a regular expression
+export function stripOf(characters, text) {
+  return text.replace(new RegExp(`^[${characters}]+|[${characters}]+$`, "g"), "");
+}
+
+// str.split()
+export function split(text) {
+  return text.split(SPACES).filter((word) => word);
+}
+
+export function isBlank(text) {
+  return strip(text) === "";
+}
+
+// A text without halves of surrogate pairs, which JavaScript's strings may hold and UTF-8 may not.
+export function wellFormed(text) {
+  return text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
+}

@@ -1,0 +1,48 @@
+// The units of a language model's text, as one_layer/data/text/units.py: bytes, characters, or pieces of byte-level BPE.
+
+import * as byteLevel from "./byte_level.js";
+import { BYTES, UNK } from "./vocabulary.js";
+
+const UTF8 = new TextEncoder();
+const FIRST = UNK + 1; // the ids before it are the specials
+const MASK = "<mask>";
+
+// Returns {ids(text), text(ids)} of the unit `bytes`, `characters` or `bpe`. Special tokens have no text.
+export function unitOf(name, vocabulary, merges) {
+  const tokens = (ids) => Array.from(ids, (id) => (id < FIRST ? "" : vocabulary.tokens[id])).filter((token) => token !== MASK);
+  const known = (token) => {
+    const id = vocabulary.ids.get(token);
+    return id >= FIRST && token !== MASK ? id : UNK; // text cannot contain specials
+  };
+  if (name === "characters") return characters(vocabulary, tokens);
+  const text = (ids) => byteLevel.join(tokens(ids).join(""));
+  if (name === "bytes") {
+    checkBytes(vocabulary);
+    return { ids: (line) => Array.from(UTF8.encode(line), (byte) => byte + FIRST), text };
+  }
+  const pieces = byteLevel.piecesOf(merges);
+  return { ids: (line) => (line.match(/[^\n]*\n|[^\n]+/g) ?? []).flatMap(pieces).map(known), text };
+}
+
+// A token is a character (a code point) of the training text; others are unknown.
+function characters(vocabulary, tokens) {
+  const ids = new Map();
+  vocabulary.tokens.forEach((token, id) => id >= FIRST && ids.set(characterOf(token), id));
+  return {
+    ids: (line) => Array.from(line, (character) => ids.get(character) ?? UNK),
+    text: (found) => tokens(found).map(characterOf).join(""),
+  };
+}
+
+// A character that a vocabulary's file cannot hold is written as `U+0020`; neither halves of surrogate pairs nor what is beyond the last.
+function characterOf(token) {
+  return /^U\+(?!D[89A-F]..$)(10|[1-9A-F])?[0-9A-F]{4}$/.test(token) ? String.fromCodePoint(parseInt(token.slice(2), 16)) : token;
+}
+
+function checkBytes({ tokens }) {
+  const own = [...tokens.slice(FIRST)];
+  if (own.at(-1) === MASK) own.pop();
+  if (own.length !== BYTES.length || own.some((token, byte) => token !== byteLevel.LETTERS[byte])) {
+    throw new Error("the ticket reads text in bytes, but its vocabulary is not that of bytes");
+  }
+}
