@@ -86,11 +86,9 @@ def table(each: Areas, points: Iterable[Point]) -> Table:
     for runs in places.values():
         folder = each.records[runs[0]].folder
         point = models.get(folder)
-        name, keep = (point.name, f"{point.keep:g}" if point.masked else "") if point else (str(folder), "")
-        rows.append(
-            [name, keep, *(_mean([found[run] for run in runs]) for found in each.means.values()), str(len(runs))]
-        )
-    columns = ["model", "keep", *(f"by {axis}, T = {until:.4g}" for axis, until in each.until.items()), "runs"]
+        name = point.label if point else str(folder)
+        rows.append([name, *(_mean([found[run] for run in runs]) for found in each.means.values()), str(len(runs))])
+    columns = ["model", *(f"by {axis}, T = {until:.4g}" for axis, until in each.until.items()), "runs"]
     less = "Less" if each.score in LESS_IS_BETTER else "More"
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from one_layer.report import naming
 from one_layer.report.areas import short
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
@@ -39,11 +38,10 @@ def _convergence(points: list[Point], number: int, text: str) -> Picture:
     figure, axes = new_axes(
         {"seconds": "seconds of training, without evaluations", "step": "update"}[axis], "validation nll"
     )
-    for place, (point, name) in enumerate(zip(shown, distinct(shown), strict=True)):
-        kept = f", keep {point.keep:g}" if point.masked else ""
+    for place, point in enumerate(shown):
         for count, curve in enumerate(filter(None, (validation(record, axis) for record in point.records))):
             style = "-" if len(curve) > 1 else "o"  # a line through one point would show nothing
-            label = None if count else f"{name}{kept}"
+            label = None if count else point.label
             axes.plot(*zip(*curve, strict=True), style, color=COLOURS[place], linewidth=1.2, label=label, alpha=0.9)
     axes.set_xlim(left=0.0)
     legend(figure)
@@ -65,13 +63,6 @@ def _convergence(points: list[Point], number: int, text: str) -> Picture:
 def validation(record: Record, axis: str = "seconds") -> list[tuple[float, float]]:
     """(seconds or another axis, validation nll) of a run's evaluations."""
     return [(line[axis], line["valid/nll"]) for line in record.metrics if "valid/nll" in line]
-
-
-def distinct(points: list[Point]) -> list[str]:
-    """Short names for points of one bench: which weights a model has, and what not all masked ones have in common."""
-    short = naming.distinct([point.config for point in points])
-    own = [point.name.removeprefix(naming.model(point.config)) for point in points]
-    return [name + more for name, more in zip(short, own, strict=True)]
 
 
 def _central(points: list[Point]) -> list[Point]:

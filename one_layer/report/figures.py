@@ -96,10 +96,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
 
 
 def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
-    models = [
-        (dimension.name(point.config), dict(setting), str((*point.records, *point.missing)[0].folder))
-        for setting, (point, *_) in lines.items()
-    ]
+    models = [(dimension.name(point.config), dict(setting), point.model) for setting, (point, *_) in lines.items()]
     named = [
         Line(name, tuple(sorted(each, key=lambda point: point.keep)))
         for name, each in zip(naming.told_apart(models), lines.values(), strict=True)
@@ -123,7 +120,7 @@ def _told_apart(kind: str, found: list[Comparison]) -> list[Comparison]:
         point = each.lines[0].points[0]
         setting = dict(point.without([*compared, KEEP])) | {"search": point.scored.search}
         words = ", ".join(part for part in its if part not in everywhere)
-        models.append((words, setting, str((*point.records, *point.missing)[0].folder)))
+        models.append((words, setting, f"as {point.model}"))
     names = [name.removeprefix("; ") for name in naming.told_apart(models)]
     return [replace(each, where=name) for each, name in zip(same, names, strict=True)]
 
@@ -134,11 +131,8 @@ def draw(comparison: Comparison, number: int) -> Picture:
     figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure].name)
     for place, line in enumerate(comparison.lines):
         _line(axes, line, *look(place))
-    shapes = {naming.shape(point.config) for line in comparison.lines for point in line.points}
     for place, point in enumerate(comparison.dense):
-        # Plain "fully weighted" is the model with the shape of all lines, and no other one.
-        plain = len(comparison.dense) == 1 and shapes == {naming.shape(point.config)}
-        _level(axes, point, ("--", ":", "-.")[place % 3], not plain)
+        _level(axes, point, ("--", ":", "-.")[place % 3])
     axes.set_xlim(0.0, 1.0)
     _missing(axes, comparison)
     legend(figure)
@@ -167,11 +161,10 @@ def _line(axes: Axes, line: Line, colour: str, marker: str) -> None:
     )
 
 
-def _level(axes: Axes, point: Point, style: str, with_shape: bool) -> None:
+def _level(axes: Axes, point: Point, style: str) -> None:
     if point.mean is None:
         return
-    name = f"fully weighted ({point.name.partition('; ')[2]})" if with_shape else "fully weighted"
-    axes.axhline(point.mean, linestyle=style, color="grey", label=name)
+    axes.axhline(point.mean, linestyle=style, color="grey", label=point.label)
     if point.deviation:
         axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)
 

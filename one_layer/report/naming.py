@@ -154,34 +154,27 @@ def common(configs: Sequence[Config]) -> str:
     return "; ".join(part for part in first if all(part in other for other in others))
 
 
-def distinct(configs: Sequence[Config]) -> list[str]:
-    """Short names: which weights a model has, and what not all models with masks have in common."""
-    masked = [config for config in configs if config.get("model.weights") != "dense"]
-    shared = set(common(masked).split("; ")) if masked else set()
-    return [", ".join(part for part in parts(each) if part not in shared or part == weights(each)) for each in configs]
-
-
 def told_apart(models: Sequence[tuple[str, Mapping[str, str], str]]) -> list[str]:
-    """The names of models that are given by name, setting and folder; where several settings have one name, with what they differ in.
+    """The names of models that are given by name, setting and a name of their own; where several have one name, with what they differ in.
 
-    That is the values of at most three keys; of settings that differ in more, the folder.
+    That is the values of at most three keys; of settings that differ in more, the name of their own.
     """
     settings: dict[str, list[Mapping[str, str]]] = {}
     for name, setting, _ in models:
         settings.setdefault(name, []).append(setting)
     names = []
-    for name, setting, folder in models:
+    for name, setting, own in models:
         every = sorted({key for other in settings[name] for key in other})
         keys = [key for key in every if len({other.get(key) for other in settings[name]}) > 1]
-        said = [_said(key, setting.get(key)) for key in keys] if len(keys) <= _MOST else [f"run {folder}"]
-        names.append("; ".join([name, *[", ".join(filter(None, said))] * any(said)]))
+        parts = [said(key, setting.get(key)) for key in keys] if len(keys) <= _MOST else [own]
+        names.append("; ".join([name, *[", ".join(filter(None, parts))] * any(parts)]))
     return names
 
 
-def _said(key: str, value: str | None) -> str:
+def said(key: str, value: str | None) -> str:
     """A value (as JSON) of a key, for people: `lr 0.001`, `no init_from`. A mark that is no key is left out where it is missing."""
     section, _, word = key.rpartition(".")
     if value is None:
         return f"no {word}" if section else ""
-    said = json.loads(value) if value.startswith('"') else value
-    return f"{word} {said}"
+    text = json.loads(value) if value.startswith('"') else value
+    return f"{word} {text}"

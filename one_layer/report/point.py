@@ -65,7 +65,8 @@ class Point:
     """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
 
     `config` is that of one of the runs. `name` is the model in words; it tells a point from all others of its bench that have another
-    setting, but for keep.
+    setting, but for keep. `label` is the short name of the point among all of the report, and `model` that of its model
+    (`one_layer.report.labels`).
     """
 
     scored: Scored
@@ -75,6 +76,8 @@ class Point:
     values: tuple[float, ...]
     records: tuple[Record, ...]
     missing: tuple[Record, ...]
+    label: str = ""
+    model: str = ""
 
     @property
     def bench(self) -> Bench:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.report import naming
+from one_layer.report.labels import labelled, labels
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_that_stay, without
 from one_layer.report.reading import Record
@@ -25,7 +26,7 @@ _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
 
 def points(records: list[Record]) -> list[Point]:
     """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
-    settings = _settings(records)
+    settings = settings_of(records)
     found: dict[tuple[Scored, Setting], list[tuple[Record, float]]] = {}
     for record in records:
         for scored, value in _scores(record):
@@ -46,7 +47,7 @@ def points(records: list[Record]) -> list[Point]:
     titled = _titled({scored.bench for scored, _ in keys})
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
-    return [
+    every = [
         _point(
             replace(scored, bench=titled[scored.bench], more=scored.search if scored.bench in several else ""),
             setting,
@@ -57,6 +58,7 @@ def points(records: list[Record]) -> list[Point]:
         for scored, setting in keys
         for values, lost in [(found.get((scored, setting), []), missing.get((scored, setting), []))]
     ]
+    return labelled(every, labels(records, settings))
 
 
 def _lacks(record: Record, scored: Scored, finished: list[tuple[Record, float]]) -> bool:
@@ -94,7 +96,7 @@ def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> d
     names = {}
     for bench in {scored.bench for scored, _ in keys}:
         models = list(dict.fromkeys(without(each, [KEEP]) for scored, each in keys if scored.bench == bench))
-        known = [(naming.model(runs[each].config), dict(each), str(runs[each].folder)) for each in models]
+        known = [(naming.model(runs[each].config), dict(each), f"run {runs[each].folder}") for each in models]
         for setting, name in zip(models, naming.told_apart(known), strict=True):
             names[bench, setting] = name
     return names
@@ -125,7 +127,7 @@ def _short(content: str) -> str:
     )
 
 
-def _settings(records: list[Record]) -> dict[Path, Setting]:
+def settings_of(records: list[Record]) -> dict[Path, Setting]:
     """The setting of each run, by its folder: what decides its score except the seed.
 
     Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text is added. A run of a setting

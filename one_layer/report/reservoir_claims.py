@@ -58,11 +58,11 @@ def _alike(one: Point, other: Point, but: Sequence[str]) -> bool:
 
 def _scores(points: Sequence[Point]) -> Iterator[Judged]:
     for one, other in _pairs(points):
-        yield f"reservoirs improve the test score: {one.title} and {other.title}", above(one, other), _seen(one, other)
+        yield f"reservoirs improve the test score: {one.label} and {other.label}", above(one, other), _seen(one, other)
     for one in filter(_skips, points):
         for other in points:
             if not _skips(other) and _alike(one, other, ["train.backskip"]):
-                yield f"backskipping costs little: {one.title}", no_worse(one, other), _seen(one, other)
+                yield f"backskipping costs little: {one.label}", no_worse(one, other), _seen(one, other)
 
 
 def _seen(one: Point, other: Point) -> str:
@@ -98,5 +98,5 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {until:.4g}"
-        claim = f"reservoirs have a better area under the convergence curve by {word}: {one.title} and {other.title}"
+        claim = f"reservoirs have a better area under the convergence curve by {word}: {one.label} and {other.label}"
         yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, shown)

@@ -10,10 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from one_layer.report import naming
-from one_layer.report.curves import distinct
 from one_layer.report.drawing import INK, legend, look, new_axes
 from one_layer.report.figures import Picture
+from one_layer.report.labels import kind
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
 from one_layer.system.errors import counted
@@ -88,11 +87,10 @@ def _merit(mark: Mark) -> float:
 
 
 def _marks(points: list[Point]) -> list[Mark]:
-    sized = [(point, size) for point in points if point.mean is not None and (size := point.bytes)]
-    names = distinct([point for point, _ in sized])
     return [
-        Mark(point, ", ".join(filter(None, [name, point.scored.layers, point.scored.more])), count, is_file)
-        for (point, (count, is_file)), name in zip(sized, names, strict=True)
+        Mark(point, ", ".join(filter(None, [point.model, point.scored.layers, point.scored.more])), *size)
+        for point in points
+        if point.mean is not None and (size := point.bytes)
     ]
 
 
@@ -104,8 +102,8 @@ def _without_the_worst(marks: list[Mark]) -> list[Mark]:
 
 def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
     """Each model as a line through its marks, with a colour and a name for it or, where they are many, for its kind of weights."""
-    kinds = {mark.name: naming.weights(mark.point.config) if many else mark.name for mark in marks}
-    looks = {kind: look(place) for place, kind in enumerate(dict.fromkeys(kinds.values()))}
+    kinds = {mark.name: kind(mark.point.config) if many else mark.name for mark in marks}
+    looks = {each: look(place) for place, each in enumerate(dict.fromkeys(kinds.values()))}
     lines: list[list[Mark]] = []
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(marks, key=lambda mark: mark.bytes):
@@ -117,9 +115,9 @@ def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
         places = [(mark.bytes, mark.point.mean or 0.0) for mark in line]
         axes.plot(*zip(*places, strict=True), color=looks[kinds[line[0].name]][0], linewidth=0.6, alpha=0.6)
     named: set[str] = set()
-    for kind, (colour, marker) in looks.items():
+    for each, (colour, marker) in looks.items():
         for is_file in (True, False):
-            members = groups.get((kind, is_file), [])
+            members = groups.get((each, is_file), [])
             if not members:
                 continue
             axes.errorbar(
@@ -130,9 +128,9 @@ def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
                 color=colour,
                 markerfacecolor=colour if is_file else "none",
                 capsize=3,
-                label=None if kind in named else kind,
+                label=None if each in named else each,
             )
-            named.add(kind)
+            named.add(each)
 
 
 def _of_one_checkpoint(one: Mark, other: Mark) -> bool:
@@ -150,8 +148,6 @@ def _name(axes: Axes, marks: list[Mark]) -> None:
     assert figure is not None
     above = axes.transData + ScaledTranslation(0, 9 / 72, figure.dpi_scale_trans)
     for letter, mark in zip(ascii_letters, marks, strict=False):
-        keep = f", keep {mark.point.keep:g}" if mark.point.masked else ""
-        file = "" if mark.point.whole else f", {mark.point.scored.checkpoint}"
         axes.plot(
             mark.bytes,
             mark.point.mean or 0.0,
@@ -160,7 +156,7 @@ def _name(axes: Axes, marks: list[Mark]) -> None:
             markersize=5,
             color=INK,
             transform=above,
-            label=mark.name + keep + file,
+            label=mark.point.label,
         )
 
 

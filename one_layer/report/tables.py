@@ -62,7 +62,7 @@ def _matching(kind: str, points: list[Point]) -> list[str]:
         return []
     base = next(p for p in plain or one if naming.shape(p.config) == shapes.most_common(1)[0][0])
     fits = _fits(base)[kind]
-    return [f"{score(point)}: {point.title}" for point in half if fits(point)]
+    return [f"{score(point)}: {point.label}" for point in half if fits(point)]
 
 
 def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
@@ -113,12 +113,11 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
         size = point.bytes
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
         weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
-        kept = f"{point.keep:g}" if point.masked else ""
-        rows.append([point.title, kept, point.checkpoint, score(point), share, weight])
-    columns = ["model", "keep", "checkpoint", bench.title, "of the best fully weighted", "bytes"]
+        rows.append([point.label, score(point), share, weight])
+    columns = ["model", bench.title, "of the best dense", "bytes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
-    best = next((f" The best fully weighted model is {p.title}." for p in points if dense and p.mean == max(dense)), "")
+    best = next((f" The best dense model is {p.label}." for p in points if dense and p.mean == max(dense)), "")
     return Table(f"All points: {bench.title}", content + signature + best, columns, rows)
 
 
@@ -133,8 +132,7 @@ def masks(points: list[Point]) -> Table:
         flips = [line["mask/flips"] for record in point.records for line in record.metrics[-2:] if "mask/flips" in line]
         rows.append(
             [
-                point.name,
-                f"{point.keep:g}",
+                point.label,
                 f"{counted['random']:,}",
                 f"{counted['trained']:,}",
                 f"{counted['kept']:,}",
@@ -142,12 +140,19 @@ def masks(points: list[Point]) -> Table:
                 f"{sum(flips) / len(flips):.2%}" if flips else "",
             ]
         )
-    columns = ["model", "keep", "random weights", "trained", "kept by masks", "shared weights in use", "last flips"]
+    columns = ["model", "random weights", "trained", "kept by masks", "shared weights in use", "last flips"]
     caption = (
         "Kept: the ones of all masks together. Shared weights in use: those that at least one of several independent masks keeps. "
         "Last flips: the share of mask entries that changed between the last two evaluations."
     )
     return Table("Masks", caption, columns, rows)
+
+
+def names(points: list[Point]) -> Table:
+    """What the short names stand for."""
+    rows = {point.model: [point.model, point.name] for point in points}
+    caption = "A name says what tells a model from the others of this report. `keep` is said where it is not the usual one."
+    return Table("What the names stand for", caption, ["name", "model"], [rows[name] for name in sorted(rows)])
 
 
 def examples(points: list[Point]) -> Table:
@@ -163,7 +168,7 @@ def examples(points: list[Point]) -> Table:
             cells = rows.setdefault((line["source"], line["reference"]), [""] * len(best))
             cells[place] = line["hypothesis"]
     columns = ["source", "reference"]
-    columns += [f"{point.title}{f', keep {point.keep:g}' if point.masked else ''}" for point in best.values()]
+    columns += [point.label for point in best.values()]
     caption = "Lines from the whole length of the test set, chosen by their place; the first run of the best point of each kind."
     bench = points[0].bench if points else None
     title = f"Examples: {bench.text}" if bench else "Examples"

@@ -100,7 +100,7 @@ def _tables(
         "areas": [areas.table(each, every) for each in areas.areas(records)],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "examples": [tables.examples(each) for each in benches.values()],
-        "methods": [tables.methods(records)],
+        "methods": [tables.names(every), tables.methods(records)],
     }
     return {name: [table for table in each if table.rows] for name, each in sections.items()}
 

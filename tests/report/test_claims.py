@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from one_layer.report import naming
 from one_layer.report.claims import claims
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
@@ -24,9 +25,11 @@ def test_the_papers_numbers_stand_beside_ours(runs):
     every = points(read_runs(str(runs)))
     rows = {row[0].split(" (")[0]: row for row in table_1({every[0].bench: every}).rows}
     assert rows["fully weighted"][1] == "34.66 ± 0.11" and rows["fully weighted"][-1].startswith(
-        "97.20 ± 0.10 (3 runs): fully weighted; d 128"
+        "97.20 ± 0.10 (3 runs): dense 128"
     )
-    assert rows["one random layer, pre-trained embeddings"][-1].startswith("93.00 ± 0.40 (3 runs): one layer; ")
+    assert rows["one random layer, pre-trained embeddings"][-1].startswith(
+        "93.00 ± 0.40 (3 runs): masks 128 pre-trained embeddings"
+    )
     assert rows["the same, twice as deep"][-1] == "missing"
     assert "90.00" in rows["one random layer, random embeddings"][-1]
 
@@ -88,7 +91,7 @@ def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
     assert judged["pre-trained embeddings help"][0] == "holds"
     assert sorted(examples(every).rows[0][2:]) == ["1.2", "1.5", "1.56"]
     table = all_points(bench, every)
-    assert {row[table.columns.index("of the best fully weighted")] for row in table.rows} == {""}
+    assert {row[table.columns.index("of the best dense")] for row in table.rows} == {""}
 
 
 @pytest.mark.parametrize(
@@ -167,10 +170,8 @@ def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
         write_run(tmp_path / str(value), changes, value)
     every = found(tmp_path)
     table = all_points(every[0].bench, every)
-    assert {row[3].split()[0]: row[0].split(";")[0] for row in table.rows} == {
-        f"{v:.2f}": name for _, name, v in models
-    }
-    assert {row[3].split()[0]: row[4] for row in table.rows}["90.00"] == "180.0 %"  # of the fully weighted model's 50
+    assert {point.mean: naming.weights(point.config) for point in every} == {v: name for _, name, v in models}
+    assert {row[1].split()[0]: row[2] for row in table.rows}["90.00"] == "180.0 %"  # of the fully weighted model's 50
     dense_row, one_row, *_ = (row[-1] for row in table_1({every[0].bench: every}).rows)
     assert all(f"{value:.2f} (" in dense_row for value in (40.0, 50.0)) and "90.00" not in dense_row
     assert all(f"{value:.2f} (" in one_row for value in (80.0, 60.0)) and "95.00" not in one_row

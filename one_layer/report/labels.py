@@ -1,0 +1,203 @@
+"""Short names of models: what tells each from the others of one report.
+
+A name begins with the kind of weights, and the width where not all models have one width. Of models that would have the same name, it also
+says the first aspect in which they differ, until no two are alike. A usual value, which more than half of the models of that kind have, is
+not said. Folders and fingerprints are in no name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from one_layer.report import naming
+from one_layer.report.naming import Config
+from one_layer.report.point import KEEP, Point, Setting, without
+from one_layer.report.reading import Record
+
+_KINDS = {"fully weighted": "dense", "one layer": "masks", "L layers": "masks on L layers"}
+_KINDS |= {"trained layers with reservoirs": "reservoirs"}
+_EMBEDDINGS = {
+    "random, masked": "random embeddings",
+    "pre-trained, masked": "pre-trained embeddings",
+    "random, frozen": "frozen random embeddings",
+    "pre-trained, frozen": "frozen embeddings",
+    "trained": "trained embeddings",
+}
+# Keys that the words of aspects stand for, so that no aspect repeats them.
+_IN_WORDS = {
+    *("model.weights", "model.d_model", "model.encoder_layers", "model.decoder_layers", "model.reservoir", KEEP),
+    *("model.embedding", "model.embedding_path", "train.init_from", "data.teacher", "train.backskip"),
+    *("model.layerdrop", "model.init_scheme"),
+}
+_FIRST = ("model.ffn", "optim.lr", "model.dropout", "train.updates")  # of all other keys
+_LONGEST = 32  # characters of a key and its value in a name
+_ALWAYS = ("width", "reservoirs")  # said where not all models have the same
+
+
+class Label(NamedTuple):
+    """The short name of a model, and its keep, which is empty if it is the usual one."""
+
+    model: str
+    keep: str
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
+
+
+def labels(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[Setting, Label]:
+    """The short names of the models of a report, by the settings of their runs, which `settings` has by folder. No two are alike."""
+    configs = {settings[record.folder]: record.config for record in records}
+    models = {without(setting, [KEEP]): config for setting, config in configs.items()}
+    names = dict(zip(models, _names(list(models), list(models.values())), strict=True))
+    keeps = [f"keep {dict(setting).get(KEEP, '1')}" for setting, config in configs.items() if _masked(config)]
+    usual = _usual(keeps)
+    return {
+        setting: Label(
+            names[without(setting, [KEEP])],
+            word if _masked(config) and (word := f"keep {dict(setting).get(KEEP, '1')}") != usual else "",
+        )
+        for setting, config in configs.items()
+    }
+
+
+def labelled(points: Sequence[Point], names: Mapping[Setting, Label]) -> list[Point]:
+    """The points with their short names: the model, its keep, its checkpoint or file, and the search, as far as they differ."""
+    searches: dict[object, list[str]] = {}
+    for point in points:
+        searches.setdefault(point.bench, []).append(point.scored.search)
+    named = []
+    for point in points:
+        known = [each.split(", ") for each in searches[point.bench]]
+        usual = (_usual(searches[point.bench]) or "").split(", ")
+        own = point.scored.search.split(", ")
+        search = [part for part in own if part not in usual and not all(part in each for each in known)]
+        file = [_variant(point.scored.checkpoint), point.scored.layers]
+        label = names[point.setting]
+        named.append(replace(point, label=" ".join(filter(None, [*label, *file, *search])), model=label.model))
+    return named
+
+
+def _variant(checkpoint: str) -> str:
+    """A checkpoint that is not the best, in a word or two: `int4`, `average of 10`."""
+    if checkpoint.startswith("ticket") and checkpoint.partition(".safetensors")[1]:
+        stem, _, more = checkpoint.partition(".safetensors")
+        return f"{stem.removeprefix('ticket').strip('-') or 'file'}{more}"
+    return "" if checkpoint == "best" else checkpoint.replace(":", " of ")
+
+
+def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
+    kinds = [kind(config) for config in configs]
+    aspects = [_aspects(config) | _others(setting) for config, setting in zip(configs, settings, strict=True)]
+    _letter(aspects)
+    known = list(dict.fromkeys(name for each in aspects for name in each))
+    keys = [name for name in known if "." in name and name not in _FIRST]
+    order = [*(name for name in known if "." not in name), *_FIRST, *sorted(keys)]
+    usual = {
+        (kind, name): _usual([each.get(name, "") for each, its in zip(aspects, kinds, strict=True) if its == kind])
+        for kind in set(kinds)
+        for name in order
+    }
+    words = [[each] for each in kinds]
+    for name in _ALWAYS:
+        if len({each.get(name) for each in aspects}) > 1:
+            for its, each in zip(words, aspects, strict=True):
+                its += [each[name]] if each.get(name) else []
+    _tell_apart(words, aspects, kinds, order, usual)
+    return _numbered([" ".join(its) for its in words])
+
+
+def _tell_apart(
+    words: list[list[str]],
+    aspects: Sequence[Mapping[str, str]],
+    kinds: Sequence[str],
+    order: Sequence[str],
+    usual: Mapping[tuple[str, str], str | None],
+) -> None:
+    """Adds to the words of models that are alike the first aspect in which they differ, again and again."""
+    ahead = [list(range(len(words)))]
+    while ahead:
+        group = ahead.pop()
+        parts = [list(its) for _, its in groupby(sorted(group, key=lambda n: words[n]), key=lambda n: words[n])]
+        for alike in (part for part in parts if len(part) > 1):
+            differ = [name for name in order if len({aspects[n].get(name, "") for n in alike}) > 1]
+            # Keys that all of them have come first: one that is missing was off, or not there yet in an earlier version.
+            known = (name for name in differ if all(name in aspects[n] for n in alike))
+            name = next(known, differ[0] if differ else None)
+            if name is not None:
+                for n in alike:
+                    said = aspects[n].get(name, "")
+                    missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name else ""
+                    words[n] += [said or missing] if said != usual[kinds[n], name] and (said or missing) else []
+                ahead.append(alike)
+
+
+def kind(config: Config) -> str:
+    """The weights of a model in a word or two: `masks`, `dense`, `random masks`."""
+    main, _, control = naming.weights(config).partition(", ")
+    hybrid = "hybrid" if main.startswith("hybrid") else main
+    word = _KINDS.get(main, hybrid.replace("one layer", "masks").replace("L layers", "masks on L layers"))
+    return word.replace("masks", control, 1) if control and "masks" in word else " ".join(filter(None, [word, control]))
+
+
+def _aspects(config: Config) -> dict[str, str]:
+    """What the words of names can say, with the most important first."""
+    names = ("model.d_model", "model.encoder_layers", "model.decoder_layers")
+    width, encoder, decoder = (config.get(name) for name in names)
+    layers = f"{encoder}+{decoder}" if encoder and decoder else f"{encoder or decoder or 0} layers"
+    skip, drop = config.get("train.backskip", "off"), config.get("model.layerdrop", 0.0)
+    return {
+        "width": "" if width is None else str(width),
+        "reservoirs": str(config.get("model.reservoir", "")) if "R" in naming.letters(config) else "",
+        "backskipping": "" if skip == "off" else f"backskip {skip}",
+        "LayerDrop": f"LayerDrop {drop:g}" if drop else "",
+        "layers": layers,
+        "embeddings": _EMBEDDINGS.get(naming.embeddings(config), naming.embeddings(config)),
+        "first run": "fine-tuned" if config.get("train.init_from") else "from scratch",
+        "teacher": "taught" if config.get("data.teacher") else "",
+        "scheme": str(config.get("model.init_scheme", "")).replace("_", " "),
+    }
+
+
+def _others(setting: Setting) -> dict[str, str]:
+    """Every other key of a setting, as a word and its value. A mark that is no key stays as it is."""
+    return {name: naming.said(name, value).replace("_", " ") for name, value in setting if name not in _IN_WORDS}
+
+
+def _letter(aspects: Sequence[dict[str, str]]) -> None:
+    """Gives texts the letters A, B and so on, as they come, in the place of their fingerprints; paths and all that is long as well."""
+    known = {(name, text) for each in aspects for name, text in each.items()}
+    for name in {name for name, text in known if name.endswith("text") or "/" in text or len(text) > _LONGEST}:
+        values = list(dict.fromkeys(each[name] for each in aspects if name in each))
+        word = name.rpartition(".")[2].replace("_", " ")
+        for each in aspects:
+            if name in each:
+                each[name] = f"{word} {_place(values.index(each[name]))}"
+
+
+def _place(number: int) -> str:
+    return chr(ord("A") + number) if number < 26 else str(number)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names, of which equal ones get numbers: what tells them apart is in the details alone."""
+    times, seen = Counter(names), Counter[str]()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} (no. {seen[name]})" if times[name] > 1 else name)
+    return found
+
+
+def _usual(values: Sequence[str]) -> str | None:
+    """The value that more than half of these have."""
+    (value, count), *_ = Counter(values).most_common(1) or [("", 0)]
+    return value if 2 * count > len(values) else None
+
+
+def _masked(config: Config) -> bool:
+    return config.get("model.weights") != "dense"

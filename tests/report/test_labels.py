@@ -1,0 +1,77 @@
+"""Short names: as short as the report allows, each of one model, and without folders and fingerprints."""
+
+from __future__ import annotations
+
+import pytest
+
+from one_layer.report import naming
+from one_layer.report.point import KEEP
+from one_layer.report.points import points
+from one_layer.report.reading import read_runs
+from tests import ROOT
+from tests.report.made_runs import found, write_run
+
+DENSE = {"model.weights": "dense", "model.embedding": "trained"}
+
+RESERVOIRS = {**DENSE, "model.encoder_layers": "LRL"}
+
+
+def named(folder, models):
+    """The short names of runs with these changes, in their order."""
+    for number, changes in enumerate(models):
+        write_run(folder / f"{number:02}", changes, 30.0)
+    return [point.label for point in sorted(found(folder), key=lambda point: point.records[0].folder)]
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        ([{}], ["masks"]),
+        ([{}, DENSE], ["masks", "dense"]),
+        ([{"model.d_model": 512}, DENSE], ["masks 512", "dense 128"]),
+        ([{}, {}, {"optim.lr": 0.1}], ["masks", "masks run no. 2 of this seed", "masks lr 0.1"]),
+        ([{KEEP: 0.3}, {KEEP: 0.5}], ["masks keep 0.3", "masks keep 0.5"]),
+        ([{KEEP: 0.3}, {"seed": 2}, {"optim.lr": 0.1}], ["masks lr 0.002 keep 0.3", "masks lr 0.002", "masks lr 0.1"]),
+        ([{"optim.freeze": "masks"}, {}], ["random masks", "masks"]),
+        ([{}, {"model.encoder_layers": 4}, {"model.encoder_layers": 2, "optim.lr": 0.1}], ["masks", "masks 4+2", "masks lr 0.1"]),
+        ([{}, {"train.init_from": "runs/a"}], ["masks from scratch", "masks fine-tuned"]),
+        ([{"train.init_from": f"runs/{name}"} for name in "ab"], ["masks (no. 1)", "masks (no. 2)"]),
+        ([{**RESERVOIRS, "model.reservoir": kind} for kind in ("gru", "ffn")], ["reservoirs gru", "reservoirs ffn"]),
+    ],
+)  # fmt: skip
+def test_a_name_says_what_tells_a_model_from_the_others_and_no_more(tmp_path, models, names):
+    assert named(tmp_path, models) == names
+
+
+def test_models_of_paper_b_have_names_of_their_own(tmp_path):
+    dense = {**DENSE, "model.encoder_layers": "4L+3R", "model.decoder_layers": 1, "model.reservoir": "gru"}
+    plain = {**dense, "model.encoder_layers": "LLLL"}
+    models = [dense, {**dense, "model.reservoir": "conv"}, {**dense, "train.backskip": "identity"}]
+    models += [{**dense, "train.backskip": "policy"}, plain, {**plain, "model.layerdrop": 0.1}]
+    names = named(tmp_path, models)
+    assert names[-2:] == ["dense", "dense LayerDrop 0.1"] and len(set(names)) == len(models)
+    assert names[:4] == [
+        f"reservoirs {word}" for word in ("gru", "conv", "gru backskip identity", "gru backskip policy")
+    ]
+
+
+def test_no_two_models_of_the_recorded_runs_have_one_name_and_none_has_a_folder_or_a_fingerprint():
+    for file in sorted((ROOT / "results").glob("*.jsonl.zst")):
+        every = points(read_runs(f"{file}/figures" if file.name.startswith("toy") else str(file)))
+        labels = {(point.bench, point.label): (point.setting, point.scored) for point in every}
+        assert len(labels) == len(every)
+        assert {point.label: point.setting for point in every}.items() == {(p.label, p.setting) for p in every}
+        words = [word for point in every for word in point.label.split()]
+        assert not [word for word in words if "/" in word or len(word) > 16]
+
+
+def test_what_no_longer_fits_into_a_name_is_in_the_details(tmp_path):
+    """Each of these models differs from the first in one way of drawing the weights; their long names say in which."""
+    plain = {"model.init_scheme": "signed_constant", "model.init_attention": "scheme"}
+    models = [
+        plain,
+        *({**plain, f"model.init_{key}": "xavier"} for key in ("attention", "embedding")),
+        {**plain, "model.init_qk_gain": 2.8},
+    ]
+    assert len(set(named(tmp_path, models))) == len(models)
+    assert len({naming.model(point.config) for point in found(tmp_path)}) == len(models)
