@@ -80,12 +80,16 @@ def materialize(
     """Replaces scores and their W by W ⊙ M, computed once, in the collection `materialized`; with `packed`, also packed masks and their W.
 
     In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
-    the result, without selecting masks at every call. Training, evaluation and decoding use this.
+    the result, without selecting masks at every call. Training, evaluation and decoding use this. A product that `materialized` has
+    already is kept.
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     bits = flatten_dict(variables.get("packed", {})) if packed else {}
     products = flatten_dict(variables.get("materialized", {}))
     scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
+    for kernel in products:
+        scores.pop((*kernel[:-1], "scores"), None)
+        flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel, None)
     entries = select(scores, mask, selecting)
     for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
         kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1

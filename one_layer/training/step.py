@@ -21,6 +21,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.supermask import Supermask
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy
+from one_layer.training.frozen_masks import with_frozen_masks
 
 Tree = Any
 Number = float | Shaped[Array, ""]  # Python's, or traced
@@ -39,7 +40,7 @@ def train_step(
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
     `moments` is the optimiser's state of the trained parts of `params` (see `one_layer.models.trained`); the others are not differentiated.
-    `fixed` has the other collections of the model: `random` and, if it exists, `frozen`. A batch is an item of the task's batches:
+    `fixed` has the other collections of the model: `random`, `frozen` if it exists, and what `with_frozen_masks` adds. A batch is an item of the task's batches:
     arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
@@ -49,6 +50,7 @@ def train_step(
     step = update(task, config, optimizer, config.supermask, smoothing, seed, devices)
     fixed = abstract(config)
     params = fixed.pop("params")
+    fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
     moments = jax.eval_shape(lambda params: optimizer.init(parts.pick(params)), params)
     if uses_policy(config):
         return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), params, moments, fixed))
@@ -95,7 +97,7 @@ def update(
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
             variables = materialize(variables, supermask, devices.selecting(supermask))
-            return parts.apart(devices.for_computing(variables), fixed)
+            return parts.apart(devices.for_computing(variables), fixed.keys() - {"materialized"})
 
         # Every mask is selected once per update, before the scan over the layers. In the scan, each selection would wait for the
         # previous layer, and the arrays that the backward pass needs would be copied.

@@ -17,6 +17,7 @@ from one_layer.runs.settings import RunConfig
 from one_layer.tasks.protocol import Validator
 from one_layer.training import continuing, processes, results
 from one_layer.training.backskipping import with_policy
+from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
 from one_layer.training.optimizer import learning_rate, optimizer
@@ -62,12 +63,13 @@ class Trainer:
         return self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
 
     def restore(self) -> None:
-        """Continues from the newest checkpoint that can be read, if there is one, as `continuing.newest` does."""
+        """Makes the run ready for its next update: continues from the newest checkpoint that can be read, if there is one."""
         found = continuing.newest(self.checkpoints, self.params, self.moments, self._check_progress)
         if found is not None:
             self.progress, self.params, self.moments = found
             if not self.progress.evaluated:  # an earlier version did not store them, and kept these in a row
                 self.progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
+        self.fixed = with_frozen_masks(self.model, self.params, self.fixed, self.devices)
 
     def _check_progress(self, progress: Progress) -> None:
         continuing.check(vars(progress), self.folder, self.corpus, self.run.data)

@@ -17,11 +17,13 @@ import numpy as np
 from one_layer.data.batches import TrainingBatches
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.sharding import Devices, fetch
+from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import OptimConfig
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
 from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.optimizer import optimizer
 from one_layer.training.step import train_step
 
@@ -33,6 +35,7 @@ MODELS = {
     "one_layer": MODEL.replace(weights="one_layer"),
     "signs": MODEL.replace(weights="one_layer", selection="signed_threshold", init_scheme="signed_constant"),
     "dense": MODEL.replace(weights="dense"),
+    "frozen": MODEL.replace(weights="one_layer", freeze="encoder"),
 }
 MESHES = {"one device": None, "data": (8, 1), "model": (2, 4), "mixed": (4, 2)}
 CASES = [
@@ -62,7 +65,9 @@ def case(name: str, mesh: str) -> dict[str, Any]:
     adam = optimizer(OptimConfig(lr=1e-2, warmup=1, clip=1.0), 100)
     fixed = initialize(config, 1, devices)
     params = fixed.pop("params")
-    moments = devices.initial_moments(adam.init, params)
+    fixed = with_frozen_masks(config, params, fixed, devices)
+    parts = TrainedParts.of(config)
+    moments = devices.initial_moments(lambda params: adam.init(parts.pick(params)), params)
     step = train_step(TASKS["translation"], config, adam, 0.1, 1, devices=devices)
     # 60 pairs in two micro-batches of 7 rows, which 8 devices do not divide.
     batches = TrainingBatches(texts(), texts(), max_tokens=14 * 12, accumulate=2, buckets=1, seed=1)

@@ -1,0 +1,71 @@
+"""Masks that training does not change are selected once: no update reads their scores, and its numbers are the same."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from one_layer.layers.matrix import materialize
+from one_layer.models import initialize
+from one_layer.models.sharding import Devices
+from one_layer.models.trained import TrainedParts
+from one_layer.models.trees import flatten_dict, unflatten_dict
+from one_layer.tasks import TASKS
+from one_layer.training.frozen_masks import with_frozen_masks
+from one_layer.training.step import train_step
+from tests.models.test_trained import model
+from tests.training.test_step import batch
+
+CASES = {
+    "the masks of a stack": {"weights": "one_layer", "freeze": "encoder"},
+    "all masks, with signs": {
+        **{"weights": "one_layer", "train_only": "embeddings", "embedding": "trained"},
+        **{"selection": "signed_threshold", "init_scheme": "signed_constant"},
+    },
+    "a masked table, and one layer of three": {
+        **{"weights": "multi_layer", "embedding": "masked", "freeze": "embeddings,encoder.2", "dtype": "bfloat16"},
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_update_reads_no_frozen_scores_and_computes_the_same(case):
+    config = model(**CASES[case])
+    variables = initialize(config, 3)
+    params = variables.pop("params")
+    trained = TrainedParts.of(config).rows
+    frozen = {path for path in flatten_dict(params) if path[-1] == "scores" and path not in trained}
+    assert frozen
+    held = with_frozen_masks(config, params, variables, Devices.holding(()))
+    assert {path[:-1] for path in flatten_dict(held["materialized"])} == {path[:-1] for path in frozen}
+
+    def updated(params, fixed):
+        descent = optax.sgd(1.0)
+        moments = descent.init(TrainedParts.of(config).pick(params))
+        step = train_step(TASKS["translation"], config, descent, 0.1, 1)
+        after, _, sums = step(jax.tree.map(jnp.copy, params), moments, fixed, batch(), 0)
+        return {path: leaf for path, leaf in flatten_dict(after).items() if path not in frozen}, sums
+
+    other = unflatten_dict({path: -leaf if path in frozen else leaf for path, leaf in flatten_dict(params).items()})
+    (after, sums), (of_others, sums_of_others) = updated(params, held), updated(other, held)
+    jax.tree.map(np.testing.assert_array_equal, (after, sums), (of_others, sums_of_others))
+    selected_again = updated(params, variables)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), (after, sums), selected_again)
+
+
+def test_a_product_that_exists_is_kept():
+    config = model(weights="one_layer")
+    variables = initialize(config, 3)
+    made = materialize(variables, config.supermask)
+    again = materialize({**variables, "materialized": made["materialized"]}, config.supermask)
+    jax.tree.map(np.testing.assert_array_equal, made, again)
+
+
+def test_without_frozen_masks_nothing_is_added():
+    config = model(weights="one_layer", norm="affine", freeze="norms")
+    variables = initialize(config, 3)
+    fixed = {"random": variables["random"]}
+    assert with_frozen_masks(config, variables["params"], fixed, Devices.holding(())) is fixed
