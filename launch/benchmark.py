@@ -11,6 +11,7 @@ NAME is one of:
 - `ticket`: the size of a ticket and its loading time.
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
 - `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
+- `frozen`: the update of a head on layers whose masks are frozen, compared with frozen dense layers.
 - `devices`: the time of a training step on 1 to 8 CPU devices, the memory of a device, and the bytes between devices.
 - `growth`: how the time of decoding grows with beam, batch, length and depth, and that of training with width and depth.
 - `kernel`: products with packed masks by a kernel for Hopper GPUs, compared with XLA's.
@@ -41,6 +42,7 @@ from launch.benchmarks import (
     data,
     decode,
     devices,
+    frozen,
     growth,
     kernel,
     reservoirs,
@@ -62,6 +64,7 @@ BENCHMARKS = {
     "ticket": ticket,
     "data": data,
     "reservoirs": reservoirs,
+    "frozen": frozen,
     "devices": devices,
     "growth": growth,
     "kernel": kernel,

@@ -151,7 +151,9 @@ def masks(points: list[Point]) -> Table:
 def names(points: list[Point]) -> Table:
     """What the short names stand for."""
     rows = {point.model: [point.model, point.name] for point in points}
-    caption = "A name says what tells a model from the others of this report. `keep` is said where it is not the usual one."
+    caption = (
+        "A name says what tells a model from the others of this report. `keep` is said where it is not the usual one."
+    )
     return Table("What the names stand for", caption, ["name", "model"], [rows[name] for name in sorted(rows)])
 
 

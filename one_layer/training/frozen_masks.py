@@ -22,9 +22,7 @@ def with_frozen_masks(config: ModelConfig, params: Tree, fixed: dict[str, Tree],
     Masks of a stack whose layers are frozen in part are not among them. Without frozen masks, `fixed` is returned as it is.
     """
     trained = TrainedParts.of(config).rows
-    scores = {
-        path: leaf for path, leaf in flatten_dict(params).items() if path[-1] == "scores" and path not in trained
-    }
+    scores = {path: leaf for path, leaf in flatten_dict(params).items() if path[-1] == "scores" and path not in trained}
     if not scores:
         return fixed
     modules = {path[:-1] for path in scores}

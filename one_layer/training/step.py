@@ -40,8 +40,9 @@ def train_step(
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
     `moments` is the optimiser's state of the trained parts of `params` (see `one_layer.models.trained`); the others are not differentiated.
-    `fixed` has the other collections of the model: `random`, `frozen` if it exists, and what `with_frozen_masks` adds. A batch is an item of the task's batches:
-    arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number` and the micro-batch.
+    `fixed` has the other collections of the model: `random`, `frozen` if it exists, and what `with_frozen_masks` adds. A batch is an item
+    of the task's batches: arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number`
+    and the micro-batch.
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
     `devices` share out the work; by default there is one.
