@@ -1,7 +1,13 @@
-"""Compares two folders of runs, run by run: test scores, validation losses, mask bits in common, and seconds of training.
+"""Compares two runs, or two folders of runs. A collection (FILE.jsonl.zst) is a folder of runs, and FILE.jsonl.zst/RUN is a run.
+
+    python -m one_layer compare runs/short/keep=0.3 runs/short/keep=0.5 --csv=lines.csv
+
+Of two runs, it shows the keys that differ, the scores, the cost, and the lines of each test set that one of them has better, with a test
+whether the difference could be chance: for translations sacreBLEU's paired bootstrap, for labels McNemar's test.
 
     python -m one_layer compare runs/short runs/short-vmap
 
+Of two folders, it shows test scores, validation losses, mask bits in common, and seconds of training, run by run.
 Runs belong together by the names of their folders. So a sweep can be compared with the same sweep by --vmap, on another machine, or with
 another version of this program. The two runs of a name have one config, but for keys that change no score, for the folder of the sweep
 in the paths of other runs, and for places of the text if its fingerprints are the same.
@@ -11,20 +17,25 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from one_layer.cli.command import parser_of
+from one_layer.cli.command import parser_of, positive
 from one_layer.report import shapes
-from one_layer.report.reading import planned_runs
+from one_layer.report.plain_text import aligned
+from one_layer.report.reading import planned_runs, read_runs
+from one_layer.runs.collection import opened
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 from one_layer.sweeps.places import homes, in_sweep
 from one_layer.sweeps.progress import first_score
 from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
 
 _COMPARED = {"config": {}, "test": shapes.RESULT["test?"], "valid": {"score": float}, "train_seconds": float}
 
@@ -43,17 +54,46 @@ class Pair:
     common: float | None
 
 
-def compare(first: Path, second: Path) -> list[Pair]:
+@dataclass(frozen=True)
+class Runs:
+    """What a word of the command line names: a folder, and the name of it for people. It is that of one run, or has runs in it."""
+
+    folder: Path
+    shown: Path
+
+    @property
+    def one(self) -> bool:
+        """Whether the folder is that of a run."""
+        return RunPaths(self.folder).holds_run or RunPaths(self.folder).result_file.is_file()
+
+    @property
+    def ended(self) -> set[str]:
+        """The names of the runs in the folder that have ended."""
+        return {path.parent.name for path in self.folder.glob("*/result.json")}
+
+
+@contextmanager
+def named(word: str) -> Iterator[Runs]:
+    """The folder that `word` names, or the folder of a collection while it is unpacked. Raises: UserError if there is none."""
+    with opened(word) as places:
+        place = places[0]
+        folder = Path(place.pattern.removesuffix("/**") if place.root != Path() else place.pattern)
+        if len(places) != 1 or not folder.is_dir():
+            raise UserError(
+                f"{word} is no folder; give the folder of a run or of a sweep, a collection, or COLLECTION/RUN"
+            )
+        yield Runs(folder, place.named(folder))
+
+
+def compare(first: Runs, second: Runs) -> list[Pair]:
     """All runs that have ended in both folders. Raises: UserError if there is none, or if the two runs of a name have unlike configs."""
-    names = sorted(_ended(first) & _ended(second))
+    names = sorted(first.ended & second.ended)
     if not names:
-        raise UserError(f"no run of {first} has ended in {second} too; give two folders of the same sweep")
-    homes = [(folder, *_homes(folder)) for folder in (first, second)]
-    return [_pair(name, (RunPaths(first / name), RunPaths(second / name)), homes) for name in names]
-
-
-def _ended(folder: Path) -> set[str]:
-    return {path.parent.name for path in folder.glob("*/result.json")}
+        raise UserError(
+            f"no run of {first.shown} has ended in {second.shown} too; give two folders of the same sweep, or two runs"
+        )
+    homes = [(each.folder, *_homes(each.folder)) for each in (first, second)]
+    return [_pair(name, (RunPaths(first.folder / name), RunPaths(second.folder / name)), homes) for name in names]
 
 
 def _homes(folder: Path) -> set[Path]:
@@ -115,10 +155,7 @@ def table(pairs: list[Pair]) -> str:
     known = [[difference for difference in each if not math.isnan(difference)] for each in apart]
     means = [f"apart {statistics.mean(each):.3g}" if each else "" for each in known]
     rows.append([f"all {len(pairs)}", means[0], "", means[1], "", bits, *_whole(sums)])
-    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-    return "\n".join(
-        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]
-    )
+    return aligned([head, *rows], right=True)
 
 
 def _four(values: tuple[float, float]) -> list[str]:
@@ -136,10 +173,32 @@ def _percent(share: float | None) -> str:
 def main(argv: list[str]) -> None:
     """Runs the command line."""
     parser = parser_of(__doc__)
-    parser.add_argument("first", type=Path, help="a folder with folders of runs, for instance that of a sweep")
-    parser.add_argument("second", type=Path, help="another one, with runs of the same names")
+    parser.add_argument("first", help="a run, or a folder with folders of runs, for instance that of a sweep")
+    parser.add_argument("second", help="another run, or another folder, with runs of the same names")
+    parser.add_argument(
+        "--lines", type=positive, default=3, help="of two runs: lines in each list (default: %(default)s)"
+    )
+    parser.add_argument("--csv", type=Path, help="of two runs: a file for all lines, with their scores")
     arguments = parser.parse_args(argv)
-    for folder in (arguments.first, arguments.second):
-        if not folder.is_dir():
-            raise UserError(f"{folder} is no folder; give the folder of a sweep")
-    print(table(compare(arguments.first, arguments.second)))
+    with named(arguments.first) as first, named(arguments.second) as second:
+        if first.one != second.one:
+            one, many = (first, second) if first.one else (second, first)
+            raise UserError(f"{one.shown} is one run, and {many.shown} is none; give two runs, or two folders of runs")
+        if first.one:
+            print(_two(first, second, arguments.lines, arguments.csv))
+            return
+        if arguments.csv:
+            raise UserError(f"--csv={arguments.csv} is for the lines of two runs; leave it out, or give two runs")
+        print(table(compare(first, second)))
+
+
+def _two(first: Runs, second: Runs, most: int, file: Path | None) -> str:
+    from one_layer.commands.compare_two import as_csv, describe  # late: it imports JAX
+
+    if first.folder.resolve() == second.folder.resolve() or first.shown == second.shown:
+        raise UserError(f"{first.shown} and {second.shown} are the same run; give two runs")
+    one, other = (replace(read_runs(str(each.folder))[0], folder=each.shown) for each in (first, second))
+    text, lines = describe((one, other), (first.folder, second.folder), most)
+    if file:
+        write_atomically(file, as_csv(lines))
+    return text

@@ -10,13 +10,14 @@ from jaxtyping import Array, Float
 
 from one_layer.data.batches import TrainingBatches, Updates
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus
+from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing
 from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.paired import Paired
 from one_layer.tasks.work import Work, encoder_work
 
 Variables = dict[str, Any]
@@ -103,6 +104,12 @@ class Task(ABC):
     def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
         """At how many positions of a micro-batch logits are computed, at least. It has `tokens` tokens, a sequence at most `longest`."""
         return tokens
+
+    def paired(
+        self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: Any
+    ) -> Paired | None:
+        """The hypotheses of two models (of the kind `plain`) for a split, line by line; None for a task that has no such lines."""
+        return None
 
     def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
         """An approximate upper bound of the work for a line of `tokens` tokens; by default the work of the encoder."""

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from one_layer import tickets
-from one_layer.commands.compare import compare, table
+from one_layer.commands.compare import Pair, Runs, table
+from one_layer.commands.compare import compare as compare_runs
 from one_layer.system.errors import UserError
 from tests import ROOT, tiny_tickets
 
@@ -33,6 +34,10 @@ def write(
     (folder / "result.json").write_text(json.dumps(result))
     if ticket:
         tickets.save(folder / "ticket.safetensors", ticket)
+
+
+def compare(first: Path, second: Path) -> list[Pair]:
+    return compare_runs(Runs(first, first), Runs(second, second))
 
 
 def flipped(ticket: tickets.Ticket) -> tuple[tickets.Ticket, int]:

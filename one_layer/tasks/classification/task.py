@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from one_layer.data import corpus as corpora
 from one_layer.data.config import NO_LANGUAGE, DataConfig
-from one_layer.data.corpus import Corpus
+from one_layer.data.corpus import Corpus, Split
 from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
@@ -21,9 +21,11 @@ from one_layer.tasks.classification.glue import TASKS
 from one_layer.tasks.classification.labeller import ClassificationValidator
 from one_layer.tasks.classification.labels import FROM_TRAIN, label_set
 from one_layer.tasks.classification.model import ClassificationModel
+from one_layer.tasks.classification.paired import labels
 from one_layer.tasks.classification.settings import LabellingSettings
 from one_layer.tasks.losses import Smoothing, label_nll
 from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.paired import Paired
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 
 _READER = LabelledReader()
@@ -84,6 +86,12 @@ class Classification(Task):
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER, steps=saved.steps)
+
+    def paired(
+        self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: LabellingSettings
+    ) -> Paired:
+        """Which labels are right."""
+        return labels(split.reference, systems)
 
     def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
         return -(-tokens // longest)  # one for each sequence

@@ -8,13 +8,16 @@ from jaxtyping import Array
 
 from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus
+from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
+from one_layer.tasks.paired import Paired
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
 from one_layer.tasks.translation.model import TranslationModel
+from one_layer.tasks.translation.paired import translations
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.tasks.work import Work, search_work
@@ -70,6 +73,14 @@ class Translation(Task):
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
         """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0, tokenised BLEU as `valid/bleu`."""
         return TranslationValidator(model, settings, corpus)
+
+    def paired(
+        self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: SearchSettings
+    ) -> Paired:
+        """sacreBLEU, as the scores have it."""
+        target = assets.target_preprocessing
+        tokenize = settings.tokenize or sacrebleu_tokenizer(target.language)
+        return translations(split.reference_detokenized, systems, tokenize, target.lowercase)
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
         """The work of the encoder and of a search to the maximum length."""

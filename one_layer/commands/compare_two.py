@@ -1,0 +1,146 @@
+"""What `compare` says of two runs: keys, scores and costs, and the lines of each test set that one of them has better than the other."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from one_layer.data.corpus import Split
+from one_layer.data.text.lines import read_lines
+from one_layer.report.differences import costs, keys, scores
+from one_layer.report.plain_text import aligned
+from one_layer.report.reading import Record
+from one_layer.runs.evaluate import fingerprints
+from one_layer.runs.folder import RunFolder
+from one_layer.system.errors import UserError, counted
+from one_layer.tasks.paired import FEWEST, Paired
+
+_NEAR = 0.005  # of a BLEU: files are of a result if their score is that of the result
+
+
+class Lines(NamedTuple):
+    """A test set with the hypotheses of two runs, and their scores. `shown`: the sources as they were read."""
+
+    test: str
+    shown: list[str]
+    references: list[str]
+    systems: tuple[list[str], list[str]]
+    paired: Paired
+
+
+def describe(records: tuple[Record, Record], folders: tuple[Path, Path], most: int) -> tuple[str, list[Lines]]:
+    """The whole comparison for people, with at most `most` lines in each list of lines, and all lines."""
+    parts = [f"first:   {records[0].folder}\nsecond:  {records[1].folder}"]
+    parts += [f"{record.folder} has not finished" for record in records if not record.result]
+    for table in (keys(*records), scores(*records), costs(*records)):
+        said = aligned([table.columns, *table.rows]) if table.rows else "none"
+        parts.append("\n".join(filter(None, [f"{table.title}:", said, table.caption])))
+    every: list[Lines] = []
+    for found in compared_lines(records, folders):
+        if isinstance(found, str):
+            parts.append(found)
+        else:
+            every.append(found)
+            parts += _described(found, most)
+    return "\n\n".join(parts), every
+
+
+def compared_lines(records: tuple[Record, Record], folders: tuple[Path, Path]) -> Iterator[Lines | str]:
+    """The lines of each test set that both runs have scored; or a sentence why a test set, or none, can be compared line by line."""
+    tests = [record.result.get("test", {}) for record in records]
+    for name in [name for name in tests[0] if name in tests[1]]:
+        try:
+            yield _lines(name, records, folders)
+        except UserError as error:
+            yield f"The lines of {name} are not compared: {error}."
+
+
+def _lines(name: str, records: tuple[Record, Record], folders: tuple[Path, Path]) -> Lines:
+    prints = {record.result.get("data", {}).get(name) for record in records}
+    if len(prints) > 1:
+        raise UserError("the test sets of the two runs have other lines")
+    if records[0].task != records[1].task:
+        raise UserError(f"one run is of the task {records[0].task}, the other of {records[1].task}")
+    files = [RunFolder(folder).hypotheses_file(name) for folder in folders]
+    if missing := [record.folder for record, file in zip(records, files, strict=True) if not file.is_file()]:
+        raise UserError(f"{missing[0]} has no {files[0].name}; collections have no hypotheses")
+    first, second = map(read_lines, files)
+    run, assets = RunFolder(folders[0]).read_config(), RunFolder(folders[0]).assets()
+    corpus = run.task.scored_corpus(run.data, assets, name)
+    if prints != {None} and {fingerprints(corpus)[name]} != prints:
+        raise UserError(f"the text in {run.data.directory or run.data.source} is no longer that of the results")
+    split = corpus.tests[name]
+    if not len(first) == len(second) == len(split):
+        raise UserError(f"there are {len(split):,} lines, but {len(first):,} and {len(second):,} hypotheses")
+    paired = run.task.paired(split, (first, second), assets, run.evaluation)
+    if paired is None:
+        raise UserError(f"a model of the task {records[0].task} has no lines")
+    _check_current(name, records, paired)
+    return Lines(name, split.source_text, _references(split), (first, second), paired)
+
+
+def _references(split: Split) -> list[str]:
+    return split.reference_detokenized or split.reference
+
+
+def _check_current(name: str, records: tuple[Record, Record], paired: Paired) -> None:
+    """Raises: UserError for hypotheses that have another score than the result says: they are of another checkpoint."""
+    for record, total in zip(records, paired.totals, strict=True):
+        values: dict[str, Any] = record.result["test"][name]
+        known = values.get("bleu_sacre", values.get("accuracy"))
+        if known is not None and abs(known - total) > _NEAR:
+            raise UserError(
+                f"the hypotheses in {record.folder} score {total:.4g}, and its result says {known:.4g}: they are of another checkpoint, or "
+                "were measured otherwise"
+            )
+
+
+def _described(found: Lines, most: int) -> list[str]:
+    first, second, same = found.paired.counts
+    test = f"p = {found.paired.p:.3g} ({found.paired.test})" if found.paired.p is not None else _untested(found)
+    totals = " and ".join(f"{total:.4g}" for total in found.paired.totals)
+    parts = [
+        f"{found.test}: {counted(len(found.paired.lines), 'line')}, of which the first run has {first:,} better, the second {second:,}, "
+        f"and {same:,} are equally good\n{found.paired.measure}: {totals}; {test}"
+    ]
+    gains = [(other - one, place) for place, (one, other) in enumerate(found.paired.lines)]
+    for title, ordered in (("better", sorted(gains, reverse=True)), ("worse", sorted(gains))):
+        places = [place for gain, place in ordered[:most] if (gain > 0 if title == "better" else gain < 0)]
+        if places:
+            parts.append(
+                "\n".join([f"Lines that the second run has {title}:", *(_line(found, place) for place in places)])
+            )
+    return parts
+
+
+def _untested(found: Lines) -> str:
+    differing = sum(one != other for one, other in zip(*found.systems, strict=True))
+    why = f"fewer than {FEWEST} lines differ" if differing < FEWEST else "it cannot measure this text"
+    return f"no test, because {why}"
+
+
+def _line(found: Lines, place: int) -> str:
+    one, other = found.paired.lines[place]
+    rows = [
+        ["source", found.shown[place]],
+        ["reference", found.references[place]],
+        [f"first {one:.3g}", found.systems[0][place]],
+        [f"second {other:.3g}", found.systems[1][place]],
+    ]
+    text = "\n".join("    " + line for line in aligned(rows).splitlines())
+    return f"  line {place + 1:,}\n{text}"
+
+
+def as_csv(every: list[Lines]) -> str:
+    """All lines of all test sets as one CSV file, with both scores of each line."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["test", "line", "source", "reference", "first", "second", "first_score", "second_score"])
+    for found in every:
+        columns = (found.shown, found.references, *found.systems, found.paired.lines)
+        for number, (*texts, values) in enumerate(zip(*columns, strict=True), 1):
+            writer.writerow([found.test, number, *texts, *values])
+    return text.getvalue()

@@ -1,0 +1,13 @@
+"""Tables as lines of text, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def aligned(rows: Sequence[Sequence[str]], right: bool = False) -> str:
+    """The rows, the first of which has the names of the columns, as lines whose cells stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    place = ">" if right else "<"
+    lines = ("  ".join(f"{cell:{place}{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
