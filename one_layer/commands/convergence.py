@@ -2,9 +2,10 @@
 
     python -m one_layer convergence --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--picture=FILE.svg] [--axis=updates]
 
---updates, --flops and --seconds give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
-one_layer/runs/convergence.py. Runs whose score is of another text than the baseline's, or is measured otherwise, or whose metrics lack
-evaluations, are left out. So is an axis that one of the runs did not record, and seconds of other devices.
+The table is that of the report (`--mode=report`), with a row for each run and the baseline that you name. --updates, --flops and --seconds
+give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
+one_layer/runs/convergence.py. Runs without a curve, or whose score is of another text than the baseline's, or is measured otherwise, or
+whose metrics lack evaluations, are left out. So is an axis that one of the runs did not record, and seconds of other devices.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from glob import glob
 from pathlib import Path
 
 from one_layer.cli.command import parser_of
-from one_layer.report.areas import left_out
+from one_layer.report.areas import areas_of, is_curve, left_out, run_table
+from one_layer.report.comparable import otherwise
 from one_layer.report.naming import described
+from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record, read_runs
 from one_layer.runs.collection import opened
-from one_layer.runs.convergence import AXES, Curve, compare, curve
+from one_layer.runs.convergence import AXES, Curve
 from one_layer.runs.paths import RunPaths, read_metrics
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
 _UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
-# Keys of the text that say nothing about what the validation set is: places of files, the test sets, and the batches of training.
-_NOT_OF_VALIDATION = {"directory", "store", "bpe_codes", "vocabulary", "tests", "toy_test", "max_tokens", "buckets"}
 
 
 def main(argv: list[str]) -> None:
@@ -46,27 +47,28 @@ def main(argv: list[str]) -> None:
     )
     arguments = parser.parse_args(argv)
     records = _comparable(arguments.baseline, arguments.runs, arguments.score)
-    without = left_out(list(records.values()), arguments.score)
-    runs = {name: record.evaluated(arguments.score) for name, record in records.items()}
+    without = left_out(records, arguments.score)
     if arguments.picture and arguments.axis in without:
         raise UserError(
             f"--axis={arguments.axis} cannot be drawn, because {without[arguments.axis]}; give another --axis"
         )
     for axis, reason in without.items():
         print(f"the axis of {_UNITS[axis]} is left out, because {reason}", file=sys.stderr)
-    for name, record in records.items():
+    for record in records:
         if record.sources:
-            print(f"{name} {described(record.sources)}; that is not counted here", file=sys.stderr)
-    until = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
-    axes = [axis for axis in AXES if axis not in without]
-    print(compare(runs, next(iter(runs)), arguments.score, until, axes))
+            print(f"{record.folder} {described(record.sources)}; that is not counted here", file=sys.stderr)
+    ends = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
+    found = areas_of(records, arguments.score, ends)
+    names = [str(record.folder) for record in records]
+    table = run_table(found, names)
+    print(f"{aligned([table.columns, *table.rows])}\n\n{table.caption}")
     if arguments.picture:
-        curves = [curve(lines, arguments.score, arguments.axis) for lines in runs.values()]
-        _draw(dict(zip(_short(list(runs)), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
+        curves = found.curves[arguments.axis]
+        _draw(dict(zip(_short(names), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
 
 
-def _comparable(baseline: str, pattern: str, score: str) -> dict[str, Record]:
-    """The baseline and the runs that can be compared with it, by folder. Says on stderr which runs are left out.
+def _comparable(baseline: str, pattern: str, score: str) -> list[Record]:
+    """The baseline and the runs that can be compared with it. Says on stderr which runs are left out.
 
     Raises: UserError for a pattern without runs, for files that are missing or damaged, and for a baseline without a whole curve.
     """
@@ -75,28 +77,28 @@ def _comparable(baseline: str, pattern: str, score: str) -> dict[str, Record]:
         raise UserError(f"--runs={pattern} matches no folder with a metrics.jsonl; give a pattern such as 'runs/*'")
     if len(own) != 1:
         raise UserError(f"--baseline={baseline} is {len(own)} folders with a metrics.jsonl; give that of one run")
-    of_baseline = own[0]
-    records: dict[Path, Record] = {}
-    for record in (of_baseline, *others):
-        records.setdefault(record.folder.resolve(), record)  # one folder may be given by two paths
-    runs = {}
-    if lost := _without_curve(of_baseline, score):
+    if lost := _without_curve(own[0], score):
         raise UserError(f"{baseline} {lost}; give another baseline, or another --score")
+    records: dict[Path, Record] = {}
+    for record in (*own, *others):
+        records.setdefault(record.folder.resolve(), record)  # one folder may be given by two paths
+    found = []
     for record in records.values():
-        folder = record.folder
         if lost := _without_curve(record, score):
-            print(f"{folder} is left out: it {lost}", file=sys.stderr)
-        elif other := _otherwise(record, of_baseline, score):
-            print(f"{folder} is left out: its validation {score} is {other}", file=sys.stderr)
+            print(f"{record.folder} is left out: it {lost}", file=sys.stderr)
+        elif other := otherwise(record, own[0], score):
+            print(f"{record.folder} is left out: its validation {score} is {other}, as the baseline's", file=sys.stderr)
         else:
-            runs[str(folder)] = record
-    return runs
+            found.append(record)
+    return found
 
 
 def _without_curve(run: Record, score: str) -> str:
     """Why the run has no curve of the score, in words; empty if it has one."""
-    if run.evaluated(score):
+    if is_curve(run.evaluated(score)):
         return ""
+    if run.evaluated(score):
+        return "has a single evaluation, which is no curve"
     if not any(f"valid/{score}" in line for line in run.metrics):
         known = sorted(
             {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
@@ -121,29 +123,6 @@ def _record(folder: Path) -> Record:
     if not (paths.config_file.is_file() or paths.result_file.is_file()):
         return Record(folder, {}, metrics=read_metrics(paths.metrics_file))
     return next(record for record in read_runs(str(folder)) if record.folder == folder)
-
-
-def _otherwise(run: Record, baseline: Record, score: str) -> str:
-    """Why the score of `run` cannot be compared with the baseline's, in words; empty if it can be.
-
-    Runs that have not ended, and those of earlier versions, have no fingerprint of their text. There, the keys of both configs decide.
-    """
-    if not run.config or not baseline.config:
-        return ""
-    (task, text, *how), (own_task, own_text, *own_how) = baseline.validated(score), run.validated(score)
-    if all(each.startswith("ids ") for each in (text, own_text)):
-        same = text == own_text
-    else:
-        names = {name for name in baseline.config.keys() & run.config.keys() if name.startswith("data.")}
-        names -= {f"data.{name}" for name in _NOT_OF_VALIDATION}
-        same = all(baseline.get(name) == run.get(name) for name in names)
-        if not any(each.startswith("ids ") for each in (text, own_text)):
-            same = same and text == own_text
-    if task != own_task or not same:
-        return "of another text, or of other tokens, than the baseline's"
-    if how != own_how:
-        return f"measured with {', '.join(own_how) or 'none'}, and the baseline's with {', '.join(how) or 'none'}"
-    return ""
 
 
 def _short(folders: list[str]) -> list[str]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
-from one_layer.runs.convergence import AXES, LESS_IS_BETTER, means
+from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve
 
 
 class Areas(NamedTuple):
-    """The areas of runs whose scores on the validation text can be compared.
+    """The areas of runs whose scores on the validation text can be compared (`one_layer.report.comparable`).
 
-    `score` is the one that selects their checkpoints, and `of` what it was measured on (`Record.validated`). `until` is T on each axis,
-    which is the end of the shortest run, and `means` are the areas up to T, divided by T, one for each of `records`.
+    `score` is what they are areas of, and `of` what it was measured on (`Record.validated`). `until` is T on each axis, and `means` are
+    the areas up to T, divided by T, one for each of `records`. So are the `curves`.
     """
 
     score: str
@@ -24,31 +25,38 @@ class Areas(NamedTuple):
     records: list[Record]
     until: dict[str, float]
     means: dict[str, list[float]]
+    curves: dict[str, list[Curve]]
+
+    def saved(self, axis: str, run: int, baseline: int) -> float | None:
+        """What a run saves of the way to the best score of the run `baseline`, as a share of that run's way; None if it never has it.
+
+        Both runs are given by their places. A run that needs more than `baseline` saves less than 0.
+        """
+        goal = self.curves[axis][baseline].best()
+        needed, reached = (self.curves[axis][place].reaches(goal) for place in (baseline, run))
+        return None if reached is None or not needed else 1 - reached / needed
 
 
 def areas(records: Iterable[Record]) -> list[Areas]:
     """Areas of all runs with a curve, which needs two evaluations, by what they can be compared with.
 
-    Axes that are `left_out` are missing.
+    The score is the one that selects their checkpoints. Runs that recorded other axes are apart, so that none takes an axis from others.
     """
-    groups: dict[tuple[str, tuple[str, ...]], list[Record]] = {}
+    alike: dict[tuple[str, frozenset[str]], list[Record]] = {}
     for record in records:
-        score = record.select
-        if record.result and is_curve(record.evaluated(score)):
-            groups.setdefault((score, record.validated(score)), []).append(record)
-    return [_areas(score, of, each) for (score, of), each in groups.items()]
+        if record.result and is_curve(record.evaluated(record.select)):
+            recorded = frozenset(axis for axis in AXES if _records(record, record.select, axis))
+            alike.setdefault((record.select, recorded), []).append(record)
+    return [areas_of(each, score) for (score, _), found in alike.items() for each in groups(found, score)]
 
 
-def _areas(score: str, of: tuple[str, ...], records: list[Record]) -> Areas:
-    without = left_out(records, score)
-    found = {
-        axis: means([record.evaluated(score) for record in records], score, axis)
-        for axis in AXES
-        if axis not in without
-    }
-    return Areas(
-        score, of, records, {axis: end for axis, (end, _) in found.items()}, {a: m for a, (_, m) in found.items()}
-    )
+def areas_of(records: list[Record], score: str, ends: Mapping[str, float] | None = None) -> Areas:
+    """The areas of runs that can be compared, up to `ends` on the axes that it names, else up to the end of the shortest run."""
+    axes = [axis for axis in AXES if axis not in left_out(records, score)]
+    curves = {axis: [curve(record.evaluated(score), score, axis) for record in records] for axis in axes}
+    until = {axis: (ends or {}).get(axis) or min(each.x[-1] for each in curves[axis]) for axis in axes}
+    found = {axis: [each.mean(until[axis]) for each in curves[axis]] for axis in axes}
+    return Areas(score, measured(records, score), records, until, found, curves)
 
 
 def is_curve(evaluations: list[dict[str, Any]]) -> bool:
@@ -63,11 +71,8 @@ def left_out(records: Sequence[Record], score: str) -> dict[str, str]:
     populations of one size.
     """
     found = {}
-    for axis, name in AXES.items():
-        lines = {record.folder: record.evaluated(score) for record in records}
-        lacking = [
-            folder for folder, each in lines.items() if not all(name in line for line in each) or not each[-1][name] > 0
-        ]
+    for axis in AXES:
+        lacking = [record.folder for record in records if not _records(record, score, axis)]
         if lacking:
             found[axis] = f"{lacking[0]} did not record it"
         elif axis == "seconds" and not alike_in_time(records):
@@ -75,27 +80,91 @@ def left_out(records: Sequence[Record], score: str) -> dict[str, str]:
     return found
 
 
+def _records(record: Record, score: str, axis: str) -> bool:
+    """Whether a run with evaluations says of all of them where they lie on the axis."""
+    lines = record.evaluated(score)
+    return all(AXES[axis] in line for line in lines) and lines[-1][AXES[axis]] > 0
+
+
 def table(each: Areas, points: Iterable[Point]) -> Table:
-    """A table with a row for each model and a column for each axis. A run that is in none of `points` has a row of its own."""
-    models = {record.folder: point for point in points if point.whole for record in point.records}
+    """A table with a row for each model and two columns for each axis. A run that is in none of `points` has a row of its own."""
+    models = _models(each, points)
+    names = {name: places for name, (_, places) in models.items()}
+    found = baseline(each, points)
+    pairs = twins(each, models[found][1]) if found else {}
+    return _table(each, names, pairs, "model", found)
+
+
+def run_table(each: Areas, names: Sequence[str]) -> Table:
+    """The same with a row for each run, by its name. The first run is the baseline."""
+    rows = {name: [place] for place, name in enumerate(names)}
+    return _table(each, rows, dict.fromkeys(range(len(each.records)), 0), "run", names[0])
+
+
+def _models(each: Areas, points: Iterable[Point]) -> dict[str, tuple[Point | None, list[int]]]:
+    """The models of a table by name: a point of each, and the places of its runs."""
+    known = {record.folder: point for point in points if point.whole for record in point.records}
     places: dict[object, list[int]] = {}
     for place, record in enumerate(each.records):
-        point = models.get(record.folder)
+        point = known.get(record.folder)
         places.setdefault(point.setting if point else record.folder, []).append(place)
-    rows = []
+    found: dict[str, tuple[Point | None, list[int]]] = {}
     for runs in places.values():
         folder = each.records[runs[0]].folder
-        point = models.get(folder)
+        point = known.get(folder)
         name = point.label if point else str(folder)
-        rows.append([name, *(_mean([found[run] for run in runs]) for found in each.means.values()), str(len(runs))])
-    columns = ["model", *(f"by {axis}, T = {until:.4g}" for axis, until in each.until.items()), "runs"]
+        found[name if name not in found else f"{name} ({folder})"] = (point, runs)
+    return found
+
+
+def baseline(each: Areas, points: Iterable[Point]) -> str:
+    """The name of the model that the others are compared with: the fully weighted one with the best score, on average over its seeds.
+
+    Empty where no model is fully weighted.
+    """
+    axis = next(iter(each.curves), None)
+    sign = -1 if each.score in LESS_IS_BETTER else 1
+    dense = {
+        name: statistics.fmean(sign * each.curves[axis][place].best() for place in places)
+        for name, (point, places) in _models(each, points).items()
+        if axis and point and point.fully_weighted
+    }
+    return max(dense, key=lambda name: dense[name]) if dense else ""
+
+
+def twins(each: Areas, places: Iterable[int]) -> dict[int, int]:
+    """For each run, by its place, the run of the baseline (one of `places`) with the same seed. A run without one is left out."""
+    seeds = {each.records[place].seed: place for place in places}
+    return {place: seeds[record.seed] for place, record in enumerate(each.records) if record.seed in seeds}
+
+
+def _table(each: Areas, rows: Mapping[str, list[int]], pairs: Mapping[int, int], what: str, baseline: str) -> Table:
+    columns, cells = [what], [[name] for name in rows]
+    if each.curves:
+        best = [one.best() for one in next(iter(each.curves.values()))]
+        columns.append(f"best {each.score}")
+        for cell, places in zip(cells, rows.values(), strict=True):
+            cell.append(_mean([best[place] for place in places]))
+    for axis, until in each.until.items():
+        columns += [f"by {axis}, T = {until:.4g}", *["saved"] * bool(pairs)]
+        for cell, places in zip(cells, rows.values(), strict=True):
+            cell.append(_mean([each.means[axis][place] for place in places]))
+            if pairs:
+                cell.append(_saved([each.saved(axis, place, pairs[place]) for place in places if place in pairs]))
+    for cell, places in zip(cells, rows.values(), strict=True):
+        cell.append(str(len(places)))
     less = "Less" if each.score in LESS_IS_BETTER else "More"
+    saves = (
+        f" Saved: 1 - x / x of {baseline}, where x is how far a run is when it first has the best {each.score} of {baseline}; "
+        "seed by seed, and never where it does not reach that."
+    )
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
-        f"T is the end of the shortest run. Seconds and operations are those of the run alone, without those of the runs that it needs: "
+        f"T is the end of the shortest run, if it is not given.{saves * bool(pairs)} Seconds and operations are those of the run alone, "
+        "without those of the runs that it needs: "
         f"Methods has these. What was measured: {', '.join(short(part) for part in each.of)}."
     )
-    return Table(f"Areas under the convergence curve: {each.score}", caption, columns, rows)
+    return Table(f"Areas under the convergence curve: {each.score}", caption, [*columns, "runs"], cells)
 
 
 def _mean(values: list[float]) -> str:
@@ -103,16 +172,30 @@ def _mean(values: list[float]) -> str:
     return f"{statistics.fmean(values):.4g}{deviation}"
 
 
+def _saved(values: list[float | None]) -> str:
+    """The mean of what runs save, with the deviation; and how many of them save anything at all, if some never reach the score."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "never" if values else ""
+    deviation = f" ± {statistics.stdev(known):.1%}" if len(known) > 1 else ""
+    some = f" ({len(known)} of {len(values)} runs)" if len(known) < len(values) else ""
+    return f"{statistics.fmean(known):.1%}{deviation}{some}"
+
+
 def short(part: str) -> str:
     """A part of what was measured, for people: of a long fingerprint, the first characters."""
     return " ".join(word[:8] if len(word) >= 32 else word for word in part.split())
 
 
-def cells(found: Iterable[Areas]) -> Iterator[dict[str, Any]]:
-    """The rows of a CSV file: a row for each run and axis."""
+def cells(found: Iterable[Areas], points: Sequence[Point]) -> Iterator[dict[str, Any]]:
+    """The rows of a CSV file: a row for each run and axis. `baseline` is the run that `saved` refers to; both are empty without one."""
     for each in found:
+        named = baseline(each, points)
+        pairs = twins(each, _models(each, points)[named][1]) if named else {}
         for axis, until in each.until.items():
-            for record, mean in zip(each.records, each.means[axis], strict=True):
+            for place, record in enumerate(each.records):
+                twin = pairs.get(place)
+                share = None if twin is None else each.saved(axis, place, twin)
                 yield {
                     "folder": str(record.folder),
                     "seed": record.seed,
@@ -120,6 +203,9 @@ def cells(found: Iterable[Areas]) -> Iterator[dict[str, Any]]:
                     "measured_on": ", ".join(each.of),
                     "axis": axis,
                     "until": until,
-                    "area": mean * until,
-                    "mean": mean,
+                    "area": each.means[axis][place] * until,
+                    "mean": each.means[axis][place],
+                    "best": each.curves[axis][place].best(),
+                    "baseline": "" if twin is None else str(each.records[twin].folder),
+                    "saved": "" if twin is None else "never" if share is None else share,
                 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from one_layer.report.areas import short
+from one_layer.report.comparable import groups, measured
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.point import Point
@@ -20,14 +21,16 @@ def convergence(points: list[Point], number: int) -> list[Picture]:
     against the seconds of training, or against updates where seconds cannot be compared. Models without any validation in the metrics
     are left out.
     """
-    groups: dict[tuple[str, ...], list[Point]] = {}
-    for point in _central(points):
-        if any(validation(record) for record in point.records):
-            groups.setdefault(point.records[0].validated("nll"), []).append(point)
-    several = len(groups) > 1
+    drawn = [point for point in _central(points) if any(validation(record) for record in point.records)]
+    of_run = {point.records[0].folder: point for point in drawn}
+    found = groups([point.records[0] for point in drawn], "nll")
     return [
-        _convergence(each, number + place, f", validated on {short(of[1])}" if several else "")
-        for place, (of, each) in enumerate(groups.items())
+        _convergence(
+            [of_run[record.folder] for record in each],
+            number + place,
+            f", validated on {short(measured(each, 'nll')[1])}" if len(found) > 1 else "",
+        )
+        for place, each in enumerate(found)
     ]
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from one_layer.report import naming
+from one_layer.report.comparable import otherwise
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Scored
 from one_layer.report.points import points
@@ -58,7 +59,7 @@ def scores(first: Record, second: Record) -> Table:
 
 def _best_on_valid(first: Record, second: Record) -> list[list[str]]:
     score = first.select
-    if score != second.select or first.validated(score) != second.validated(score):
+    if score != second.select or otherwise(second, first, score):
         return []
     lines = [record.evaluated(score) for record in (first, second)]
     if not all(lines):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from one_layer.report import naming
-from one_layer.report.areas import is_curve, left_out, short
+from one_layer.report.areas import areas_of, is_curve, short
+from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Bench, Point
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import COUNTS, Judged, Verdict, above, difference, no_worse
-from one_layer.runs.convergence import LESS_IS_BETTER, means
+from one_layer.runs.convergence import LESS_IS_BETTER
 
 _STACKS = ("model.encoder_layers", "model.decoder_layers")
 _OF_RESERVOIRS = (
@@ -82,15 +83,13 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
     runs = (*one.records, *other.records)
     measures = {str(record.result.get("valid", {}).get("select")) for record in runs}
     measure = min(measures)
-    if len(measures) > 1 or len({record.validated(measure) for record in runs}) > 1:
+    if len(measures) > 1 or len(groups(runs, measure)) > 1:
         return  # they are not scores of one text by one measure
-    lines = [record.evaluated(measure) for record in runs]
-    if not all(map(is_curve, lines)):
+    if not all(is_curve(record.evaluated(measure)) for record in runs):
         return
-    without = left_out(runs, measure)
-    for axis in (axis for axis in ("flops", "seconds") if axis not in without):
-        until, found = means(lines, measure, axis)
-        areas = iter(found)
+    found = areas_of(list(runs), measure)
+    for axis in (axis for axis in ("flops", "seconds") if axis in found.until):
+        until, areas = found.until[axis], iter(found.means[axis])
         ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))
         seen = difference(ours, theirs)
         gain = -seen.mean if measure in LESS_IS_BETTER else seen.mean
@@ -99,4 +98,4 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         word = {"flops": "operations", "seconds": "seconds"}[axis]
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {until:.4g}"
         claim = f"reservoirs have a better area under the convergence curve by {word}: {one.label} and {other.label}"
-        yield axis, f"valid, {short(runs[0].validated(measure)[1])}", (claim, verdict, shown)
+        yield axis, f"valid, {short(measured(runs, measure)[1])}", (claim, verdict, shown)

@@ -53,7 +53,7 @@ def report(pattern: str, out: Path) -> None:
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
-    write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records))))
+    write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records), found)))
     page = _page(
         pattern, records, [(each, Markup(drawn[each.name])) for each in pictures], _tables(benches, compared, records)
     )

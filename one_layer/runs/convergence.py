@@ -16,7 +16,7 @@ This module needs no JAX.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -96,13 +96,6 @@ def _lacks(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> bool:
     return any(AXES[axis] not in line for line in metrics if f"valid/{score}" in line)
 
 
-def means(runs: Sequence[Sequence[Mapping[str, Any]]], score: str, axis: str) -> tuple[float, list[float]]:
-    """The end T of the shortest of the runs on `axis`, and for each run the mean score up to T. Raises: UserError as `curve` does."""
-    curves = [curve(metrics, score, axis) for metrics in runs]
-    until = min(each.x[-1] for each in curves)
-    return until, [each.mean(until) for each in curves]
-
-
 def unrecorded(metrics: Sequence[Mapping[str, Any]], score: str, evaluated: Sequence[int]) -> list[int]:
     """Those of the `evaluated` updates whose `score` is not in the metrics, because lines were removed: without them, areas are wrong."""
     return sorted(set(evaluated) - {line["step"] for line in metrics if f"valid/{score}" in line})
@@ -121,39 +114,3 @@ def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[
         until = each.x[-1]
         found[axis] = {"area": each.area(until), "until": until, "mean": each.mean(until)}
     return found
-
-
-def compare(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]],
-    baseline: str,
-    score: str,
-    until: Mapping[str, float] | None = None,
-    axes: Collection[str] = tuple(AXES),
-) -> str:
-    """A table of runs for people: for each axis, the mean score up to T, and what is saved until the baseline's best score is reached.
-
-    T is `until` on every axis that it names, else the end of the shortest run. A saving is 1 - x / x(baseline), with x the place of the
-    first evaluation that is at least as good as the baseline's best one. `axes` are those on which the runs can be compared.
-
-    Raises: UserError for a baseline that is not among the runs, and as `curve` does.
-    """
-    if baseline not in runs:
-        raise UserError(f"the baseline {baseline!r} is none of the runs; give one of {', '.join(runs)}")
-    rows = [["run", f"best {score}"]]
-    rows += [[name, f"{curve(lines, score, 'updates').best():.4g}"] for name, lines in runs.items()]
-    for axis in axes:
-        curves = {name: curve(lines, score, axis) for name, lines in runs.items()}
-        end = (until or {}).get(axis) or min(each.x[-1] for each in curves.values())
-        goal = curves[baseline].best()
-        needed = curves[baseline].reaches(goal)
-        rows[0] += [f"AUCC/T by {axis} (T {end:.4g})", "saved"]
-        for row, each in zip(rows[1:], curves.values(), strict=True):
-            reached = each.reaches(goal)
-            row += [
-                f"{each.mean(end):.4g}",
-                "never" if reached is None or not needed else f"{1 - reached / needed:.1%}",
-            ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )

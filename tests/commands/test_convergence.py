@@ -44,9 +44,9 @@ def drawn(runs: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
 
 def test_the_table_has_the_runs_that_were_evaluated(drawn):
     done, _ = drawn
-    assert done.returncode == 0
-    _, *rows = done.stdout.splitlines()
-    assert [Path(row.split()[0]).name for row in rows] == ["plain", "quick"]
+    assert rows_of(done) == ["plain", "quick"]
+    plain, quick = (line.split() for line in done.stdout.splitlines()[1:3])
+    assert plain.count("0.0%") == 3 and quick.count("33.3%") == 3
     assert "begun is left out" in done.stderr
 
 
@@ -100,8 +100,10 @@ def finished(
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The names of the runs in the table, which a blank line ends."""
     assert done.returncode == 0, done.stderr
-    return [Path(row.split()[0]).name for row in done.stdout.splitlines()[1:]]
+    _, *rows = done.stdout.partition("\n\n")[0].splitlines()
+    return [Path(row.split()[0]).name for row in rows]
 
 
 def test_scores_of_another_text_and_scores_that_are_measured_otherwise_are_left_out_and_named(runs, tmp_path):
@@ -116,7 +118,7 @@ def test_scores_of_another_text_and_scores_that_are_measured_otherwise_are_left_
     said = {Path(line.split(" is left out: ")[0]).name: line for line in done.stderr.splitlines()}
     assert said.keys() == {"other", "early_other", "wider"}
     assert all("its validation bleu is of another text" in said[name] for name in ("other", "early_other"))
-    assert "measured with valid_beam 4, and the baseline's with none" in said["wider"]
+    assert "measured with valid_beam 4, and not with none, as the baseline's" in said["wider"]
     done = compare(runs, f"--baseline={tmp_path / 'base'}", f"--runs={tmp_path}/*", "--score=nll")
     assert rows_of(done) == ["base", "early", "same", "wider"], "the beam decides BLEU alone"
 
@@ -157,11 +159,11 @@ def test_a_run_that_is_named_by_two_paths_is_listed_once(runs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"), [(["--updates=20"], "updates (T 20)"), (["--flops=2.5e6"], "flops (T 2.5e+06)")]
+    ("more", "said"), [(["--updates=20"], "by updates, T = 20 "), (["--flops=2.5e6"], "by flops, T = 2.5e+06 ")]
 )
 def test_t_is_given_or_the_end_of_the_shortest_run(runs, more, said):
     done = compare(runs, *more)
-    assert done.returncode == 0 and said in done.stdout and "seconds (T 15)" in done.stdout
+    assert done.returncode == 0 and said in done.stdout and "by seconds, T = 15 " in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, cells, left_out, table
+from one_layer.report.areas import areas, areas_of, cells, left_out, table
+from one_layer.report.comparable import groups
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import summary
@@ -26,11 +27,11 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     (found,) = areas(read_runs(str(tmp_path / "*")))
     shown = table(found, [])
     # No seconds: not as many runs at a time.
-    assert shown.columns == ["model", "by updates, T = 100", "by flops, T = 700", "runs"]
-    assert shown.rows == [[str(tmp_path / name), name[0], name[0], "1"] for name in ("1.0", "2.0")]
+    assert shown.columns == ["model", "best nll", "by updates, T = 100", "by flops, T = 700", "runs"]
+    assert shown.rows == [[str(tmp_path / name), name[0], name[0], name[0], "1"] for name in ("1.0", "2.0")]
     assert "Less is better" in shown.caption
     values = {
-        (Path(row["folder"]).name, row["axis"]): (row["until"], row["mean"], row["area"]) for row in cells([found])
+        (Path(row["folder"]).name, row["axis"]): (row["until"], row["mean"], row["area"]) for row in cells([found], [])
     }
     assert values == {
         ("1.0", "updates"): (100.0, 1.0, 100.0),
@@ -50,8 +51,84 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
     rows = table(found, points(records)).rows
-    assert [row[1:] for row in rows] == [["2 ± 1", "2 ± 1", "3"], ["4", "4", "1"]]
+    assert [row[1:] for row in rows] == [["2 ± 1", "2 ± 1", "2 ± 1", "3"], ["4", "4", "4", "1"]]
     assert [row[0] for row in rows] == ["masks keep 0.3", "masks keep 0.5"]
+
+
+def evaluated(folder: Path, *nll: float, every: int = 10) -> None:
+    """Metrics with an evaluation every `every` updates, and twice as many operations as updates."""
+    lines = [
+        {"step": every * n, "seconds": 1.0 * n, "train/flops": 2.0 * every * n, "valid/nll": y}
+        for n, y in enumerate(nll, 1)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
+    """Of two dense models the better one is the baseline: 2.0 after 40 updates with seed 1, and 1.0 after 30 with seed 2."""
+    dense = {"model.weights": "dense", "model.embedding": "trained"}
+    runs = {
+        "base 1": (dense, 1, (4.0, 3.0, 2.5, 2.0)),
+        "base 2": (dense, 2, (4.0, 3.0, 1.0, 1.5)),
+        "other dense 1": (dense | {"optim.lr": 9.0}, 1, (4.0, 1.9, 1.9, 1.9)),
+        "fast 1": ({}, 1, (3.0, 2.0, 0.1, 0.1)),  # 1 - 20 / 40
+        "fast 2": ({}, 2, (2.0, 2.0, 1.5, 1.0)),  # 1 - 40 / 30
+        "never 1": ({"optim.lr": 9.0}, 1, (9.0, 8.0, 7.0, 6.0)),
+        "never 3": ({"optim.lr": 9.0}, 3, (0.1, 0.1, 0.1, 0.1)),  # a seed that the baseline lacks
+        "once 1": ({"optim.lr": 8.0}, 1, (9.0, 8.0, 7.0, 2.0)),
+        "once 2": ({"optim.lr": 8.0}, 2, (9.0, 8.0, 7.0, 6.0)),
+    }
+    for name, (changes, seed, nll) in runs.items():
+        evaluated(write_run(tmp_path / name, changes | {"seed": seed}, 90.0), *nll)
+    records = read_runs(str(tmp_path / "*"))
+    every = points(records)
+    (found,) = areas(records)
+    shown = table(found, every)
+    assert [name for name in shown.columns if name == "saved"] == ["saved"] * 3
+    folders = {point.label: Path(point.records[0].folder).name[:-2] for point in every}
+    saved = {folders[row[0]]: row[shown.columns.index("saved")] for row in shown.rows}
+    assert saved == {
+        "base": "0.0% ± 0.0%",
+        "other dense": "50.0%",
+        "fast": "8.3% ± 58.9%",
+        "never": "never",
+        "once": "0.0% (1 of 2 runs)",
+    }
+    rows = {(Path(row["folder"]).name, row["axis"]): row for row in cells([found], every)}
+    assert rows["fast 1", "updates"]["saved"] == rows["fast 1", "flops"]["saved"] == 0.5
+    assert Path(rows["fast 2", "updates"]["baseline"]).name == "base 2"
+    assert (rows["never 1", "updates"]["saved"], rows["never 3", "updates"]["saved"]) == ("never", "")
+
+
+def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
+    for seed in (1, 2):
+        evaluated(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), 3.0, 2.0)
+    (found,) = areas(read_runs(str(tmp_path / "*")))
+    shown = table(found, points(found.records))
+    assert "saved" not in shown.columns and "Saved" not in shown.caption
+    assert {(row["baseline"], row["saved"]) for row in cells([found], points(found.records))} == {("", "")}
+
+
+@pytest.mark.parametrize(
+    ("axis", "end", "mean"), [("updates", 30.0, (30 + 25 + 20) / 30), ("flops", 80.0, (60 + 50 + 40 + 40) / 80)]
+)
+def test_t_can_be_given(tmp_path, axis, end, mean):
+    """Else it is the end of the shortest run: 20 updates, 40 operations. The long run has 3, 2 and 2."""
+    evaluated(write_run(tmp_path / "long", {}, 90.0), 3.0, 2.0, 2.0)
+    evaluated(write_run(tmp_path / "short", {"seed": 2}, 90.0), 3.0, 3.0)
+    records = read_runs(str(tmp_path / "*"))
+    found = areas_of(records, "nll", {axis: end})
+    assert found.until == {"seconds": 2.0, "updates": 20.0, "flops": 40.0} | {axis: end}
+    assert found.means[axis][0] == pytest.approx(mean)
+
+
+def test_runs_without_a_fingerprint_join_no_two_texts(tmp_path):
+    """Their keys are those of two runs with fingerprints, which say that the texts are different."""
+    for name, valid in (("0", ""), ("1", "aaaa"), ("2", "bbbb")):
+        data = {"train": "1", "test": "2"} | ({"valid": valid} if valid else {})
+        write_run(tmp_path / name, {}, 90.0, data=data)
+    found = groups(read_runs(str(tmp_path / "*")), "nll")
+    assert [[record.folder.name for record in each] for each in found] == [["1", "0"], ["2"]]
 
 
 def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):

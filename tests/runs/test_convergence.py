@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from one_layer.data.text.units import Unit
 from one_layer.report.measures import MEASURES
 from one_layer.report.reading import read_runs
-from one_layer.runs.convergence import AXES, Curve, compare, curve, selected_by, summary
+from one_layer.runs.convergence import Curve, curve, selected_by, summary
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.measures import SCORES
 from tests import ROOT
@@ -102,52 +102,12 @@ def test_the_summary_has_every_axis():
     assert len({round(part["mean"], 6) for part in found.values()}) == 1  # evenly spaced on every axis
 
 
-def test_the_table_says_what_is_saved():
-    table = compare(
-        {"all": lines(1.0, 2.0, 3.0, 4.0), "fast": lines(3.0, 4.5, flops=1.5), "slow": lines(0.5, 1.0, 1.5)},
-        "all",
-        "bleu",
-    )
-    header, every, fast, slow = table.splitlines()
-    assert (
-        "T 2" in header and "seconds" in header and "flops" in header
-    )  # the end of the shortest run in operations: 3 x 1.0
-    assert every.split()[0] == "all" and every.count("0.0%") == 3
-    assert fast.count("50.0%") == 2 and "25.0%" in fast  # half the time and updates, three quarters of the operations
-    assert slow.count("never") == 3
-
-
-@pytest.mark.parametrize(
-    ("axis", "end", "area"),
-    [("updates", 300.0, 8.0 / 3), ("seconds", 50.0, 1.0), ("flops", 4.0, 3.0)],
-)
-def test_t_can_be_given_on_every_axis(axis, end, area):
-    """Otherwise it is the end of the shortest run: after the second evaluation."""
-    runs = {"long": lines(2.0, 4.0, 4.0), "short": lines(1.0, 2.0)}
-    ends = {"updates": 200.0, "seconds": 100.0, "flops": 2.0}
-    header, row, _ = compare(runs, "long", "bleu", {axis: end}).splitlines()
-    assert all(f"by {each} (T {end if each == axis else ends[each]:.4g})" in header for each in ends)
-    found = dict(zip(("seconds", "updates", "flops"), row.split()[2::2], strict=True))
-    assert found == {each: f"{area if each == axis else 2.0:.4g}" for each in ends}
-
-
-@pytest.mark.parametrize("axis", ["seconds", "flops"])
-@pytest.mark.parametrize("first", ["new", "old"])
-def test_an_axis_that_is_not_wanted_is_left_out_and_the_others_are_not(axis, first):
-    whole = {"new": lines(1.0, 2.0), "old": lines(2.0, 3.0)}
-    without = {**whole, "old": [{k: v for k, v in line.items() if k != AXES[axis]} for line in whole["old"]]}
-    header, *rows = compare(without, first, "bleu", axes=[each for each in AXES if each != axis]).splitlines()
-    assert {each for each in AXES if f"by {each}" in header} == AXES.keys() - {axis}
-    assert all(len(row.split()) == 2 + 2 * 2 for row in rows)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: curve(lines(1.0), "f1", "updates"), r"no validation score 'f1'; it has bleu, nll"),
         (lambda: curve(lines(1.0), "bleu", "epochs"), r"the axis 'epochs' is unknown"),
         (lambda: curve([{"step": 1, "valid/bleu": 1.0}], "bleu", "flops"), r"do not have 'train/flops'"),
-        (lambda: compare({"a": lines(1.0)}, "b", "bleu"), r"the baseline 'b' is none of the runs"),
     ],
 )
 def test_what_a_run_does_not_have(call, message):
