@@ -16,6 +16,7 @@ from jaxtyping import Array
 from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import Freezing
 from one_layer.layers.pattern import segments
+from one_layer.layers.products import on_cpu
 
 Variables = dict[str, Any]
 
@@ -61,6 +62,16 @@ class StackSettings:
         """Whether one scan over one kind of layer computes the stack."""
         skips = self.backskip != "off" and "R" in self.pattern
         return len(self.groups) == 1 and not (self.layerdrop or skips or self.freezing.by_layer)
+
+    @property
+    def unrolled(self) -> bool:
+        """Whether no loop over layers stays in the program.
+
+        XLA's CPU backend (jaxlib 0.10.2) computes slices of bfloat16 arrays in float32. In a loop, it thus converts a whole stack of saved
+        values whenever it writes those of one layer, and transposes what it reads slowly. float32 models keep their programs, and `remat`
+        needs the loop, without which XLA would not compute again what it has.
+        """
+        return on_cpu() and self.groups[0].layer.dtype == "bfloat16" and not self.remat
 
     @property
     def recomputed(self) -> list[bool]:

@@ -94,7 +94,7 @@ def run_mixed(
             x, one = body(x, jax.tree.map(lambda leaf: leaf[0], items))
             written = jax.tree.map(lambda leaf: leaf[None], one)
         else:
-            x, written = jax.lax.scan(body, x, items)
+            x, written = jax.lax.scan(body, x, items, unroll=segment.repetitions if settings.unrolled else 1)
         for letter, tree in written.items():
             made[letter].append(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree))
 

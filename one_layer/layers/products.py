@@ -59,8 +59,28 @@ _rounded.defvjp(_forward, _backward)
 
 
 def _summed(first: str, second: str, result: str, x: Array, y: Array) -> Array:
-    if set(first) & set(second) & set(result) and jax.default_backend() == "cpu":
-        # A stack of products. XLA's CPU backend (jaxlib 0.10.2) stops at some of them: "Unsupported element type for DotThunk::Execute:
-        # BF16 x BF16 = F32". In float32 they are the same numbers.
-        x, y = x.astype(jnp.float32), y.astype(jnp.float32)
+    if set(first) & set(second) & set(result) and on_cpu():
+        return _stack(first, second, result, x, y)
     return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.float32)
+
+
+def _stack(first: str, second: str, result: str, x: Array, y: Array) -> Array:
+    """A stack of products on a CPU: in float32, where they are the same numbers, with the axes of the stack first in all three arrays.
+
+    XLA's CPU backend (jaxlib 0.10.2) stops at some stacks in bfloat16: "Unsupported element type for DotThunk::Execute: BF16 x BF16 =
+    F32". With other axes first, it transposes more: attention over 24 tokens and its gradient take a third longer.
+    """
+    stack = "".join(each for each in result if each in first and each in second)
+    rows, columns = ([each for each in result if each in of and each not in stack] for of in (first, second))
+    if rows and columns and result.index(rows[0]) > result.index(columns[0]):
+        first, second, x, y, rows, columns = second, first, y, x, columns, rows
+    left, right = (stack + "".join(each for each in of if each not in stack) for of in (first, second))
+    x = jnp.einsum(f"{first}->{left}", x.astype(jnp.float32))
+    y = jnp.einsum(f"{second}->{right}", y.astype(jnp.float32))
+    found = stack + "".join(rows + columns)
+    return jnp.einsum(f"{found}->{result}", jnp.einsum(f"{left},{right}->{found}", x, y))
+
+
+def on_cpu() -> bool:
+    """Whether a program is for XLA's CPU backend."""
+    return jax.default_backend() == "cpu"

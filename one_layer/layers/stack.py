@@ -69,6 +69,7 @@ class Stack(nn.Module):
             split_rngs={"params": True, "dropout": True},
             in_axes=nn.broadcast,
             length=length,
+            unroll=length if self.settings.unrolled else 1,
         )
 
         def layers(layer: Layer, x: Array, *rest: Any) -> Array:

@@ -125,6 +125,28 @@ def test_rematerialisation_saves_memory():
     assert sizes[1] < sizes[0] / 2
 
 
+@pytest.mark.parametrize("pattern", [4, "RLRL"])
+@pytest.mark.parametrize(
+    ("changes", "platform", "loop"),
+    [
+        ({"dtype": "bfloat16"}, "cpu", False),
+        ({"dtype": "bfloat16", "remat": True}, "cpu", True),
+        ({"dtype": "bfloat16"}, "gpu", True),
+        ({"dtype": "float32"}, "cpu", True),
+    ],
+)
+def test_bfloat16_on_a_cpu_has_no_loop_over_layers(monkeypatch, pattern, changes, platform, loop):
+    """There, a loop would convert all layers' saved values to float32 and back for each layer."""
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    config = BASE.replace(weights="dense", encoder_layers=pattern, **changes)
+    variables = jax.eval_shape(lambda: variables_of(config, "encoder"))
+    stack, x = stack_of(config, "encoder"), X.astype(config.dtype)
+    program = jax.make_jaxpr(jax.grad(lambda v: stack.apply(v, x, SEEN).astype(float).sum()))(variables)
+    scans = [each.params for each in program.eqns if each.primitive.name == "scan"]
+    assert scans, "the layers are no scan"
+    assert {each["unroll"] < each["length"] for each in scans} == {loop}
+
+
 class Dropping(Layer):
     """Nothing but dropout."""
 
