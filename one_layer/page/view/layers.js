@@ -1,0 +1,132 @@
+/** One random matrix, and the mask of each depth over it: pictures that move and zoom together. */
+import { byId, el, percent, Value } from "./dom.js";
+import { roleName } from "./names.js";
+import { cellAt, drawMatrix } from "./picture.js";
+
+const CLOSE = 24; // cells across at the beginning
+const DRAWING = 1600; // milliseconds
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Follows `role`, the chosen matrix, and `seed`, which may be another than the model's. */
+export function showLayers(model, role, seed) {
+  const frame = new Value({ top: 0, left: 0, size: CLOSE }), cell = new Value(null);
+  const panels = byId("panels"), said = byId("weight");
+  let [matrix, panes, shown] = [null, [], 0];
+
+  const draw = () => {
+    panes.forEach(({ canvas, mask }, place) => {
+      drawMatrix(canvas, { ...matrix, mask }, frame.now, { cell: cell.now, shown: place ? undefined : shown });
+    });
+  };
+  const animate = () => {
+    const [start, rows] = [performance.now(), frame.now.size];
+    const step = (now) => {
+      const share = STILL.matches ? 1 : Math.min(1, (now - start) / DRAWING);
+      shown = share < 1 ? frame.now.top + Math.ceil(share * rows) : Infinity;
+      draw();
+      if (share < 1) requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  };
+  const load = async () => {
+    const chosen = role.now, own = model.matrix(chosen);
+    const [values, ...masks] = await Promise.all([model.weights(chosen, seed.now), ...own.depths.map((depth) => model.mask(chosen, depth))]);
+    if (chosen !== role.now) return;
+    matrix = { shape: own.shape, values, largest: values.reduce((most, each) => Math.max(most, Math.abs(each)), 1e-30) };
+    const pictures = masks.map((mask, place) => ({ mask, title: own.depths.length > 1 ? `Depth ${place + 1}` : "Under its mask" }));
+    panes = [{ mask: null, title: `Drawn from seed ${seed.now}` }, ...pictures].map((each, place) => pane(each, place, own));
+    panels.replaceChildren(...panes.map(({ figure }) => figure));
+    const size = Math.min(frame.now.size, Math.max(...own.shape));
+    cell.set(null);
+    frame.set({ top: 0, left: 0, size });
+    animate();
+  };
+  const pane = ({ mask, title }, place, own) => {
+    const what = `${title}, ${roleName(role.now)}: ${own.shape[0]} rows and ${own.shape[1]} columns`;
+    const canvas = el("canvas", { role: place ? "img" : "application", tabindex: place ? null : 0, "aria-label": place ? what : `${what}. Arrow keys move over the weights, plus and minus zoom.`, "aria-describedby": place ? null : "weight" });
+    follow(canvas);
+    const kept = mask ? `keeps ${percent(own.kept?.[place - 1] ?? share(mask, own.shape), 0)} of it` : "never trained";
+    return { canvas, mask, figure: el("figure", {}, canvas, el("figcaption", {}, el("b", {}, title), kept)) };
+  };
+  const zoom = (factor) => {
+    if (!matrix) return;
+    const { top, left, size } = frame.now, whole = Math.max(...matrix.shape);
+    const next = Math.max(8, Math.min(whole, Math.round(size * factor)));
+    const at = cell.now ?? { row: top + size / 2, column: left + size / 2 };
+    place(Math.round(at.row - ((at.row - top) * next) / size), Math.round(at.column - ((at.column - left) * next) / size), next);
+  };
+  const place = (top, left, size = frame.now.size) => {
+    const [rows, columns] = matrix.shape, into = (value, most) => Math.max(0, Math.min(value, Math.max(0, most - size)));
+    frame.set({ top: into(top, rows), left: into(left, columns), size });
+    draw();
+  };
+  const look = (chosen) => {
+    cell.set(chosen);
+    draw();
+    if (chosen) said.textContent = describe(chosen, matrix, panes);
+  };
+  const step = (rows, columns) => {
+    const { row, column } = cell.now ?? { row: frame.now.top, column: frame.now.left };
+    const next = { row: Math.max(0, Math.min(row + rows, matrix.shape[0] - 1)), column: Math.max(0, Math.min(column + columns, matrix.shape[1] - 1)) };
+    const { top, left, size } = frame.now;
+    place(Math.min(next.row, Math.max(top, next.row - size + 1)), Math.min(next.column, Math.max(left, next.column - size + 1)));
+    look(next);
+  };
+  const follow = (canvas) => {
+    let grip = null;
+    canvas.onpointermove = (event) => {
+      if (grip) {
+        const scale = frame.now.size / canvas.clientWidth;
+        place(grip.top - Math.round((event.clientY - grip.y) * scale), grip.left - Math.round((event.clientX - grip.x) * scale));
+      } else look(cellAt(canvas, event, matrix.shape, frame.now));
+    };
+    canvas.onpointerdown = (event) => {
+      look(cellAt(canvas, event, matrix.shape, frame.now));
+      if (event.pointerType !== "mouse") return;
+      grip = { x: event.clientX, y: event.clientY, ...frame.now };
+      canvas.setPointerCapture(event.pointerId);
+    };
+    canvas.onpointerup = canvas.onpointercancel = () => (grip = null);
+    canvas.onwheel = (event) => {
+      if (!event.ctrlKey) return; // else the wheel scrolls the page
+      event.preventDefault();
+      zoom(event.deltaY > 0 ? 1.25 : 0.8);
+    };
+    canvas.onkeydown = (event) => {
+      const action = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+      if (action) step(...action);
+      else if (event.key === "+" || event.key === "=") zoom(0.5);
+      else if (event.key === "-") zoom(2);
+      else return;
+      event.preventDefault();
+    };
+  };
+
+  byId("nearer").onclick = () => zoom(0.5);
+  byId("farther").onclick = () => zoom(2);
+  byId("whole").onclick = () => matrix && place(0, 0, Math.max(...matrix.shape));
+  byId("again").onclick = animate;
+  new ResizeObserver(draw).observe(panels);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  new IntersectionObserver((seen, observer) => {
+    if (!seen.some((each) => each.isIntersecting) || !matrix) return;
+    observer.disconnect();
+    animate();
+  }).observe(panels);
+  role.watch(load);
+  seed.watch(load);
+}
+
+function share(mask, [rows, columns]) {
+  let kept = 0;
+  for (let byte of mask) for (; byte; byte &= byte - 1) kept++;
+  return kept / (rows * columns);
+}
+
+/** What the page says of one weight. */
+function describe({ row, column }, { shape, values }, panes) {
+  const place = row * shape[1] + column;
+  const using = panes.flatMap(({ mask }, depth) => (mask && (mask[place >> 3] >> (place & 7)) & 1 ? [depth] : []));
+  const depths = panes.length === 2 ? (using.length ? "The mask keeps it" : "The mask leaves it out") : using.length ? `Used at ${using.length > 1 ? "depths" : "depth"} ${using.join(" and ")}` : "Used at no depth";
+  return `Row ${row + 1}, column ${column + 1}: the weight is ${values[place].toFixed(4).replace("-", "−")}. ${depths}.`;
+}

@@ -1,0 +1,98 @@
+/** The page: its words about this ticket, and the parts that follow what is typed. */
+import { Client } from "./client.js";
+import { showDamage } from "./damage.js";
+import { showDepths } from "./depths.js";
+import { byId, counted, el, Value } from "./dom.js";
+import { examplesFor } from "./examples.js";
+import { showFills } from "./fill.js";
+import { showGeneration } from "./generate.js";
+import { showLabels } from "./classify.js";
+import { showLayers } from "./layers.js";
+import { openModel } from "./model.js";
+import { inOrder, languageName, roleName } from "./names.js";
+import { showShares } from "./shares.js";
+import { showTranslations } from "./translate.js";
+
+const USES = { translation: showTranslations, classification: showLabels, causal_lm: showGeneration, masked_lm: showFills };
+
+/** Opens the ticket in the worker and shows it. Says in a sentence why, if it cannot. */
+export async function start(worker, bytes, tables) {
+  try {
+    const model = await openModel(new Client(worker), bytes, tables);
+    describe(model);
+    byId("model").hidden = false;
+    show(model);
+  } catch (error) {
+    byId("summary").hidden = true;
+    byId("failure").hidden = false;
+    byId("failure").textContent = `This ticket cannot be used: ${error.message}`;
+  }
+}
+
+function show(model) {
+  const fields = model.texts === 2 ? [byId("line"), byId("second")] : [byId("line")], line = new Value("");
+  const write = (text) => {
+    text.split("\t").forEach((part, place) => fields[place] && (fields[place].value = part));
+    line.set(text);
+  };
+  const examples = examplesFor(model);
+  write(examples[0] ?? "");
+  for (const field of fields) {
+    field.hidden = field.previousElementSibling.hidden = false;
+    field.oninput = () => line.set(fields.map(({ value }) => value.replaceAll("\t", " ")).join("\t"));
+  }
+  const chip = (text) => el("button", { type: "button", lang: model.source, onclick: () => (write(text), fields[0].focus()) }, text.replace("\t", " | ") || "(nothing)");
+  byId("examples").replaceChildren(...examples.map(chip));
+  const answer = new Value(null);
+  USES[model.task](model, line, answer);
+
+  byId("inside").hidden = !model.masked;
+  if (model.masked) showInside(model, line, answer);
+}
+
+/** The random layer and its masks. */
+function showInside(model, line, answer) {
+  const matrices = inOrder(model.matrices), first = matrices.find(({ role }) => role.endsWith("ffn/in")) ?? matrices[0];
+  const role = new Value(first.role), seed = new Value(model.seed);
+  byId("role").replaceChildren(...matrices.map((each) => el("option", { value: each.role, selected: each === first }, roleName(each.role))));
+  byId("role").onchange = (event) => role.set(event.target.value);
+  showLayers(model, role, seed);
+  showShares(model, role);
+  showDamage(model, line, answer, seed);
+  byId("depths").hidden = !model.hasDepthWords;
+  if (model.hasDepthWords) showDepths(model, line);
+}
+
+const TITLES = {
+  translation: ({ source, target }) => `This page translates ${languageName(source)} to ${languageName(target)}.`,
+  classification: ({ labels }) => `This page labels a text: ${labels.join(" or ")}.`,
+  causal_lm: () => "This page writes text.",
+  masked_lm: () => "This page fills gaps in a text.",
+};
+const FIELDS = { translation: ["source", "target"], classification: ["Text", "Label"], causal_lm: ["The beginning of a text", "The model writes on"], masked_lm: ["A text with <mask>", "What may stand there"] };
+
+function describe(model) {
+  const title = TITLES[model.task](model);
+  byId("title").textContent = title;
+  document.title = `one_layer: ${title}`;
+  const seconds = (model.milliseconds / 1000).toFixed(1), besides = model.trained ? `, and ${counted(model.trained)} other numbers` : "";
+  byId("summary").textContent = model.masked
+    ? `Its network is random: the seed ${model.seed} has just drawn it, here, in ${seconds} seconds. Training changed only the masks, one bit for each ` +
+      `weight, which say whether the weight counts${besides}. Nothing that you type leaves this page.`
+    : `Training changed all its ${counted(model.trained)} weights: it has no masks. Nothing that you type leaves this page.`;
+  const facts = [
+    [`${counted(Math.round(model.bytes / 1000))} kB`, "the whole model"],
+    [model.depths, model.depths === 1 ? "layer deep" : "layers deep"],
+    ...(model.masked ? [[counted(model.masked), "bits in the masks"], [`${Math.round(100 * model.keep)} %`, "of the weights kept by a mask"]] : []),
+    ...(model.trained ? [[counted(model.trained), "numbers besides"]] : []),
+  ];
+  byId("facts").replaceChildren(...facts.map(([number, words]) => el("li", {}, el("b", {}, `${number}`), el("span", {}, words))));
+  const [from, to] = FIELDS[model.task].map((name) => (name in model ? languageName(model[name]) : name));
+  byId("line-label").textContent = from;
+  byId("answer-label").textContent = to;
+  byId("line").lang = model.source;
+  byId("answer").lang = model.target === "label" ? "" : model.target;
+  byId("notes").replaceChildren(...model.notes.map((note) => el("li", {}, note)));
+  byId("sampling").hidden = model.task !== "causal_lm";
+  byId("masking").hidden = model.task !== "masked_lm";
+}

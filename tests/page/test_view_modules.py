@@ -1,0 +1,86 @@
+"""What the page's view computes without a browser: words of pieces, attention between words, and calls that never pile up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.page.node import evaluate
+
+WORDS = "const { wordsOf, betweenWords } = await import(`${page}/view/words.js`); return given.map(wordsOf);"
+
+
+def test_pieces_of_every_kind_become_words():
+    kinds = [
+        ["ein", "hol@@", "z@@", "haus", "&apos;s", "</s>"],
+        ["▁ein", "▁hol", "z", "haus", "&apos;s", "</s>"],
+        ["ein", "Ġhol", "z", "haus", "</s>"],
+    ]
+    subwords, metaspace, letters = evaluate(WORDS, kinds)
+    assert [word["text"] for word in subwords] == ["ein", "holzhaus", "'s", "end"]
+    assert [word["places"] for word in subwords] == [[0], [1, 2, 3], [4], [5]]
+    assert [word["text"] for word in metaspace] == ["ein", "holzhaus's", "end"]
+    assert [word["text"] for word in letters] == ["ein", "holzhaus", "end"]
+
+
+def test_attention_of_a_word_is_shared_out_over_all_the_words():
+    script = """
+        const { wordsOf, betweenWords } = await import(`${page}/view/words.js`);
+        return betweenWords(given.attention, wordsOf(given.targets), wordsOf(given.sources));
+    """
+    attention = [[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.0, 0.0, 1.0]]
+    found = evaluate(script, {"attention": attention, "targets": ["a@@", "b", "</s>"], "sources": ["x", "y@@", "z"]})
+    assert found == [pytest.approx([0.3, 0.7]), pytest.approx([0.0, 1.0])]
+    assert [sum(row) for row in found] == pytest.approx([1, 1])
+
+
+def test_only_the_newest_question_waits_and_a_failed_one_does_not_block():
+    script = """
+        const { newest } = await import(`${page}/view/client.js`);
+        const [asked, shown, failed, open] = [[], [], [], []];
+        const place = { setAttribute() {} };
+        const answer = (text) => new Promise((resolve, reject) => {
+            asked.push(text);
+            open.push(() => (text === "bad" ? reject(new Error("wrong")) : resolve(text.toUpperCase())));
+        });
+        const ask = newest(place, answer, (result) => shown.push(result), (error) => failed.push(error.message));
+        for (const text of ["a", "b", "c", "bad"]) ask(text);
+        for (const text of [null, "d"]) {
+            open.shift()();
+            await new Promise((resolve) => setTimeout(resolve));
+            if (text) ask(text);
+        }
+        open.shift()();
+        await new Promise((resolve) => setTimeout(resolve));
+        return { asked, shown, failed };
+    """
+    assert evaluate(script, None) == {"asked": ["a", "bad", "d"], "shown": ["D"], "failed": ["wrong"]}
+
+
+def test_matrices_come_in_the_order_of_the_network():
+    script = (
+        "const { inOrder } = await import(`${page}/view/names.js`);"
+        "return inOrder(given.map((role) => ({ role }))).map(({ role }) => role);"
+    )
+    order = [
+        "encoder/self_attention/query",
+        "encoder/self_attention/key",
+        "encoder/ffn/in",
+        "encoder/ffn/out",
+        "encoder/embedding",
+    ]
+    order += [
+        "decoder/self_attention/value",
+        "decoder/cross_attention/output",
+        "decoder/ffn/in",
+        "shared/embedding",
+        "head/dense",
+    ]
+    assert evaluate(script, sorted(order)) == order
+
+
+def test_words_that_are_still_the_same():
+    script = (
+        "const { sameWords } = await import(`${page}/view/damage.js`); return given.map((pair) => sameWords(...pair));"
+    )
+    pairs = [["a b c", "a b c"], ["a a a", "a b c d"], ["", "a b"]]
+    assert evaluate(script, pairs) == [1, 0.25, 0]
