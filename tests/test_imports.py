@@ -17,7 +17,7 @@ ROWS = (
     ("commands",),
     ("sweeps",),
     ("cli",),
-    ("report", "training"),
+    ("report", "training", "page"),
     ("tickets", "importers"),
     ("runs",),
     ("tasks",),

@@ -5,7 +5,7 @@ import { cellAt, drawMatrix } from "./picture.js";
 
 const CLOSE = 24; // cells across at the beginning
 const DRAWING = 1600; // milliseconds
-const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** Follows `role`, the chosen matrix, and `seed`, which may be another than the model's. */
 export function showLayers(model, role, seed) {
@@ -21,7 +21,7 @@ export function showLayers(model, role, seed) {
   const animate = () => {
     const [start, rows] = [performance.now(), frame.now.size];
     const step = (now) => {
-      const share = STILL.matches ? 1 : Math.min(1, (now - start) / DRAWING);
+      const share = still() ? 1 : Math.min(1, (now - start) / DRAWING);
       shown = share < 1 ? frame.now.top + Math.ceil(share * rows) : Infinity;
       draw();
       if (share < 1) requestAnimationFrame(step);
@@ -48,10 +48,12 @@ export function showLayers(model, role, seed) {
     const kept = mask ? `keeps ${percent(own.kept?.[place - 1] ?? share(mask, own.shape), 0)} of it` : "never trained";
     return { canvas, mask, figure: el("figure", {}, canvas, el("figcaption", {}, el("b", {}, title), kept)) };
   };
+  // Of a table with many rows, at most a square and its double are seen at once: a thin line would show nothing.
+  const widest = () => Math.min(Math.max(...matrix.shape), 2 * Math.min(...matrix.shape));
   const zoom = (factor) => {
     if (!matrix) return;
-    const { top, left, size } = frame.now, whole = Math.max(...matrix.shape);
-    const next = Math.max(8, Math.min(whole, Math.round(size * factor)));
+    const { top, left, size } = frame.now;
+    const next = Math.max(8, Math.min(widest(), Math.round(size * factor)));
     const at = cell.now ?? { row: top + size / 2, column: left + size / 2 };
     place(Math.round(at.row - ((at.row - top) * next) / size), Math.round(at.column - ((at.column - left) * next) / size), next);
   };
@@ -104,7 +106,7 @@ export function showLayers(model, role, seed) {
 
   byId("nearer").onclick = () => zoom(0.5);
   byId("farther").onclick = () => zoom(2);
-  byId("whole").onclick = () => matrix && place(0, 0, Math.max(...matrix.shape));
+  byId("whole").onclick = () => matrix && place(0, 0, widest());
   byId("again").onclick = animate;
   new ResizeObserver(draw).observe(panels);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
