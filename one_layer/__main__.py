@@ -165,6 +165,7 @@ def _kept_layers(model: TrainedModel) -> TrainedModel:
 
 def _report() -> None:
     """Writes tables and figures from the folders of runs. Imports no JAX."""
+    from one_layer.report.watching import watch
     from one_layer.report.writing import report
 
     for name, flag, what in (
@@ -173,7 +174,8 @@ def _report() -> None:
     ):
         if not flag.value:
             raise UserError(f"--{name} is missing; give {what}")
-    report(options.RUNS.value, Path(options.WORKDIR.value or ""))
+    write = watch if options.WATCH.value else report
+    write(options.RUNS.value, Path(options.WORKDIR.value or ""))
 
 
 def _collect() -> None:

@@ -16,7 +16,7 @@ _MODES = {
     "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
     "export": ("config", "workdir", "checkpoint", "precision"),
     "inspect": ("workdir", "ticket"),
-    "report": ("workdir", "runs"),
+    "report": ("workdir", "runs", "watch"),
     "collect": ("runs", "output"),
     "keys": ("config",),
 }
@@ -62,6 +62,9 @@ RUNS = flags.DEFINE_string(
     "runs",
     "",
     "The folders of runs to report on or to collect, as a pattern, for instance 'runs/figure2/*'; or a collection.",
+)
+WATCH = flags.DEFINE_boolean(
+    "watch", False, "For report: write it again whenever its runs have changed, until nobody works on them."
 )
 OUTPUT = flags.DEFINE_string(
     "output",

@@ -33,7 +33,7 @@ from one_layer.runs.collection import opened
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 from one_layer.sweeps.places import homes, in_sweep
-from one_layer.sweeps.progress import first_score
+from one_layer.sweeps.scores import first_score
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 

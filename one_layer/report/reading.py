@@ -18,6 +18,7 @@ from one_layer.runs import collection
 from one_layer.runs.collection import Place
 from one_layer.runs.convergence import LESS_IS_BETTER, selected_by, summary
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
+from one_layer.runs.progress import Doing, doing
 from one_layer.runs.records import flatten
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
@@ -40,7 +41,8 @@ class Record:
     """A run: its folder, its config by dotted names, and its files. A run that has not ended has no `result`.
 
     `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again. `texts` are the fingerprints of its
-    training and validation text, by the names of these parts, where they are known.
+    training and validation text, by the names of these parts, where they are known. `began` is the content of identity.json. `doing` says
+    how far a run is that has not finished.
     """
 
     folder: Path
@@ -50,6 +52,8 @@ class Record:
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     command: str = ""
     texts: dict[str, str] = field(default_factory=dict)
+    began: dict[str, Any] = field(default_factory=dict)
+    doing: Doing = field(default_factory=Doing)
 
     @property
     def text(self) -> str:
@@ -65,7 +69,7 @@ class Record:
     @property
     def sources(self) -> list[dict[str, Any]]:
         """The other runs that it needs (`one_layer.runs.sources`). An earlier version did not store them; they may still be there."""
-        known = self.result.get("sources")
+        known = self.result.get("sources", self.began.get("sources"))
         return sources(self.config) if known is None else known
 
     @cached_property
@@ -182,7 +186,10 @@ def _record(folder: Path, planned: dict[str, Any], name: Path) -> Record:
     ]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
-    return Record(name, flat, result, metrics, evaluations, command, result.get("data", began.get("text", {})))
+    texts = result.get("data", began.get("text", {}))
+    return Record(
+        name, flat, result, metrics, evaluations, command, texts, began, doing(paths, config.get("train", {}))
+    )
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:

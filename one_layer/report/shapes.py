@@ -19,6 +19,7 @@ NUMBER = int | float  # also one that is not finite
 _SEARCH = {"beam?": int | None, "stride?": int | None}
 _SEARCH |= {f"{name}?": NUMBER | None for name in ("length_penalty", "max_length_a", "max_length_b")}
 _SCORES = {f"{name}?": float for name in MEASURES} | _SEARCH
+_SOURCES = [{"key": str, "path": str, "train_seconds": float | None, "train_flops": float | None}]
 CONFIG = {
     "seed?": int,
     "model?": {
@@ -46,7 +47,7 @@ RESULT = {
     "bytes?": {EACH: int},
     "steps?": int,
     "train_flops?": float | None,
-    "sources?": [{"key": str, "path": str, "train_seconds": float | None, "train_flops": float | None}],
+    "sources?": _SOURCES,
     "convergence?": {EACH: {"until": float, "mean": float}},
     "device?": str | None,
     "members?": int | str | None,
@@ -55,7 +56,7 @@ EVALUATION = {"split": str, "step?": int, "layers?": {EACH: str}, "fingerprint?"
 EVALUATION |= {"ticket_checkpoint?": str, **_SCORES}
 # A line of metrics with a validation. Its other scores are numbers too.
 VALIDATED = {"seconds": float, "valid/nll": NUMBER, "train/flops?": float, "mask/flips?": NUMBER}
-IDENTITY = {"text?": {EACH: str}}
+IDENTITY = {"text?": {EACH: str}, "sources?": _SOURCES}
 SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from one_layer.report import areas, naming, tables
+from one_layer.report import areas, naming, tables, under_way
 from one_layer.report.claims import claims
 from one_layer.report.curves import convergence
 from one_layer.report.drawing import png, standalone, svg
@@ -32,9 +32,10 @@ log = logging.getLogger(__name__)
 _PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")
 
 
-def report(pattern: str, out: Path) -> None:
+def report(pattern: str, out: Path, refresh: float | None = None) -> None:
     """Reads the runs that `pattern` matches and writes `out`/index.html, pictures (SVG, PNG) and CSV files.
 
+    The page loads itself anew every `refresh` seconds, if that is given.
     Raises: UserError if there are no runs, a file is damaged, or `out` is a file or the folder of a run.
     """
     records = read_runs(pattern)
@@ -57,12 +58,16 @@ def report(pattern: str, out: Path) -> None:
     page = _page(
         pattern, records, [(each, Markup(drawn[each.name])) for each in pictures], _tables(benches, compared, records)
     )
+    if refresh is not None:
+        page = page.replace("<title>", f'<meta http-equiv="refresh" content="{refresh:.0f}">\n<title>', 1)
     write_atomically(out / "index.html", page)
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
     log.info(
         "%s: %d runs, %d missing, %d figures", out / "index.html", finished, len(records) - finished, len(pictures)
     )
+    for row in under_way.table(records).rows:
+        log.info("  ".join(filter(None, row)))
 
 
 def _remove_older(out: Path, names: set[str]) -> None:
@@ -95,6 +100,7 @@ def _tables(
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
     sections = {
+        "under_way": [under_way.table(records)],
         "papers": [tables.table_1(benches), claims(compared), reservoir_claims(benches), tables.statements()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
         "areas": [areas.table(each, every) for each in areas.areas(records)],

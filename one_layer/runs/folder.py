@@ -94,20 +94,28 @@ class RunFolder(RunPaths):
 
     @_if_it_writes
     def begin(
-        self, assets: TextAssets, fixed: Variables, text: Mapping[str, str], start: Variables | None = None
+        self,
+        assets: TextAssets,
+        fixed: Variables,
+        text: Mapping[str, str],
+        start: Variables | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         """Writes the files of a new run except config.json: text assets, `fixed` arrays by collection, and the text's fingerprints.
 
-        A fine-tuned run also has the trained arrays that it begins with, so that it needs the other run's folder no more: `start`.
+        `more` is what else readers may want to know of its beginning. A fine-tuned run also has the trained arrays that it begins with, so
+        that it needs the other run's folder no more: `start`.
         """
         save_text_assets(assets, self.path)
         frozen.write_frozen(self.frozen_file, fixed)
         frozen.write_frozen(self.start_file, {"params": start or {}})
-        began = {**self.identity(assets), "text": dict(text)}
+        began = {**self.identity(assets), "text": dict(text), **(more or {})}
         write_atomically(self.identity_file, json.dumps(began, indent=1) + "\n")
 
     def began(self) -> dict[str, Any]:
-        """The identity that the run began with: `vocabularies`, `frozen` and `text`; empty where an earlier version began it.
+        """What the run began with: `vocabularies`, `frozen`, `text`, `epoch_updates` and `sources` (`one_layer.runs.sources`).
+
+        The last two are missing where version 0.2 began it, and all of them where an earlier one did.
 
         Raises: UserError for a damaged file.
         """

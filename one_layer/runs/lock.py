@@ -45,6 +45,26 @@ def locked(folder: Path, doing: str) -> Iterator[None]:
         file.close()
 
 
+def holder(folder: Path) -> str:
+    """The process that works in `folder`, as it said when it locked it; empty if there is none.
+
+    Takes no lock, which could stop a process that wants to begin. On this machine, a process that was killed is known to be gone.
+    """
+    try:
+        said = (folder / _LOCK).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    number, _, host = said.removeprefix("process ").partition(" on ")
+    if host == socket.gethostname() and number.isdecimal():
+        try:
+            os.kill(int(number), 0)
+        except PermissionError:  # somebody else's
+            return said
+        except (ProcessLookupError, OverflowError):
+            return ""
+    return said
+
+
 def _lock_file(folder: Path, doing: str) -> TextIO:
     """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
     while True:

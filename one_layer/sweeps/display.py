@@ -12,9 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from one_layer.runs.progress import duration, progress
 from one_layer.sweeps.plan import Run
-from one_layer.sweeps.progress import progress, scores
 from one_layer.sweeps.queue import FAILED, FINISHED, RUNNING, WAITING, Queue
+from one_layer.sweeps.scores import scores
 
 log = logging.getLogger(__name__)
 
@@ -74,22 +75,13 @@ class Display:
             return "", scores(run), ""
         if state == FAILED:
             return "", self._queue.problems[run.name], ""
-        now = progress(run)
+        now = progress(run.paths, run.config["train"])
         if not now.update:
             return "", "", ""
         update = f"{now.update:,}" + (f" of {now.updates:,}" if now.updates else "")
-        return update, now.metric, duration(now.left) if state == RUNNING else ""
+        return update, now.metric, "" if state != RUNNING or now.left is None else duration(now.left)
 
     def _words(self, run: Run) -> str:
         state = self._queue.states[run.name]
         more = scores(run) if state == FINISHED else self._queue.problems.get(run.name, "")
         return f"{state}: {more}" if more else state
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as people say them; empty for None."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from one_layer.runs.progress import last_line, log_file
 from one_layer.sweeps.plan import Run
 
 
@@ -59,7 +60,7 @@ class _Process:
     """A run in a process of its own. Its group is its own too, so that Ctrl-C reaches it once, through `stop`."""
 
     def __init__(self, run: Run, program: list[str]) -> None:
-        self._run, self._log = run, log_file(run)
+        self._run, self._log = run, log_file(run.folder)
         self._process, self._begin = started([*program, *run.words], self._log)
 
     def ended(self) -> str | None:
@@ -73,11 +74,6 @@ class _Process:
     def stop(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
-
-
-def log_file(run: Run) -> Path:
-    """The file for what a run prints."""
-    return run.folder.with_name(f"{run.name}.log")
 
 
 def started(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
@@ -106,16 +102,6 @@ def problem(code: int, log: Path, begin: int = 0) -> str:
         return said or f"it ended with exit code {code} and without a result"
     memory = "; perhaps memory ran out" if -code == signal.SIGKILL else ""
     return f"it was killed by signal {-code}{memory}" + (f"; its last line: {said}" if said else "")
-
-
-def last_line(log: Path, begin: int = 0) -> str:
-    """The last line of a log after byte `begin`; empty if there is none."""
-    if not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(begin)
-        lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
 
 
 _SET_PDEATHSIG = 1  # of prctl(2)

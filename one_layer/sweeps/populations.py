@@ -6,7 +6,8 @@ import contextlib
 import os
 from typing import Any
 
-from one_layer.sweeps.jobs import Job, LocalLauncher, last_line, log_file, problem, started
+from one_layer.runs.progress import last_line, log_file
+from one_layer.sweeps.jobs import Job, LocalLauncher, problem, started
 from one_layer.sweeps.plan import Run
 from one_layer.training.programs import INPUTS, apart, mark
 
@@ -91,7 +92,7 @@ class _Member:
     """A run that is trained in a population. It may end before the others do."""
 
     def __init__(self, process: _Process, run: Run) -> None:
-        self._process, self._run, self._log = process, run, log_file(run)
+        self._process, self._run, self._log = process, run, log_file(run.folder)
         self._begin = self._read = self._log.stat().st_size if self._log.exists() else 0
         self._stops = 0
 

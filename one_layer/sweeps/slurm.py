@@ -26,7 +26,8 @@ from submitit.helpers import Checkpointable, DelayedSubmission
 
 from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
-from one_layer.sweeps.jobs import Job, log_file, problem
+from one_layer.runs.progress import log_file
+from one_layer.sweeps.jobs import Job, problem
 from one_layer.sweeps.plan import ROOT, Run, program
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -104,7 +105,7 @@ class SlurmLauncher:
             # The jobs' relative paths are those of this command; modules come from the copy.
             setup = [f"cd {shlex.quote(str(Path.cwd()))}", f"export PYTHONPATH={shlex.quote(str(code))}"]
             self._executor.update_parameters(slurm_setup=setup)
-            commands = [Command(_words(run, ROOT, code), log_file(run).absolute()) for run in new]
+            commands = [Command(_words(run, ROOT, code), log_file(run.folder).absolute()) for run in new]
             try:
                 with self._executor.batch():
                     sent = [self._executor.submit(command) for command in commands]

@@ -15,7 +15,9 @@ from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, everywhere_alike, of_training
+from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.limits import check_work
@@ -138,7 +140,9 @@ def begin(
         for line in begun.report:
             log.info(line)
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
-    folder.begin(corpus, fixed, corpus.fingerprints(), start=None if begun is None else begun.params)
+    # Now, because the folders of the sources may be gone, or their runs may have gone on, when this one ends.
+    more = {"epoch_updates": epoch_updates, "sources": sources(flatten(run.raw))}
+    folder.begin(corpus, fixed, corpus.fingerprints(), None if begun is None else begun.params, more)
 
 
 def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:

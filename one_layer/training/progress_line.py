@@ -9,6 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from one_layer.runs.progress import duration
+
 log = logging.getLogger(__name__)
 
 _SILENCE = 30.0  # seconds without a line
@@ -52,7 +54,7 @@ class ProgressLine:
         self._before = now
         self._counted += 1
         if self._counted == _MEASURED and step < self._updates:
-            log.info("the run takes about %s more, at %.2g s an update", time_text(self._left(step)), self._an_update())
+            log.info("the run takes about %s more, at %.2g s an update", duration(self._left(step)), self._an_update())
         return not self._terminal and now - self._shown >= _SILENCE
 
     def show(self, step: int, loss: float, rate: float, speed: float) -> None:
@@ -61,7 +63,7 @@ class ProgressLine:
             return
         self._shown, self._shown_step = self._clock(), step
         # The first updates are compiled, and say nothing about the others.
-        left = f"  {time_text(self._left(step))} left" if self._counted >= _MEASURED else ""
+        left = f"  {duration(self._left(step))} left" if self._counted >= _MEASURED else ""
         log.info("update %d/%d  loss %.3f  rate %.2g  %.0f tokens/s%s", step, self._updates, loss, rate, speed, left)
 
     def _an_update(self) -> float:
@@ -74,11 +76,3 @@ class ProgressLine:
     def _left(self, step: int) -> float:
         evaluations = -(-self._updates // self._evaluate_every) - step // self._evaluate_every
         return (self._updates - step) * self._an_update() + evaluations * self._evaluation
-
-
-def time_text(seconds: float) -> str:
-    """A duration for people, such as `40 s`, `12 min` or `3 h 5 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

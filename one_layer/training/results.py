@@ -90,7 +90,7 @@ def write(
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
         "train_flops": progress.flops,
-        "sources": sources(flatten(run.raw)),
+        "sources": began["sources"] if "sources" in (began := folder.began()) else sources(flatten(run.raw)),
         "convergence": {} if lost else summary(curve, select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,

@@ -18,11 +18,11 @@ from rich.console import Console
 
 from one_layer.commands import sweep
 from one_layer.runs.lock import locked
+from one_layer.runs.progress import Progress, log_file, progress
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
 from one_layer.sweeps.display import Display
-from one_layer.sweeps.jobs import LocalLauncher, log_file, problem, started
-from one_layer.sweeps.progress import Progress, progress
+from one_layer.sweeps.jobs import LocalLauncher, problem, started
 from one_layer.sweeps.queue import Queue
 from one_layer.system.errors import UserError
 from one_layer.training.progress_line import ProgressLine
@@ -288,23 +288,23 @@ def test_the_table_shows_every_state(planned, tmp_path):
     assert "and 3 more" in console.file.getvalue()
 
 
-def test_the_length_of_a_run_by_epochs_is_known_from_its_log(planned, caplog):
-    """The config does not know how many updates an epoch has."""
+def test_the_length_of_a_run_by_epochs_that_an_earlier_version_began_is_known_from_its_log(planned, caplog):
+    """Its config does not know how many updates an epoch has."""
     run = planned("small", "--config.train.updates=100", "--config.train.epochs=4").runs[0]
     run.folder.mkdir(parents=True)
     run.paths.metrics_file.write_text('{"step": 10, "seconds": 20.0, "train/loss": 3.0}\n')
-    assert progress(run) == Progress(10, None, "train/loss 3", None)
+    assert progress(run.paths, run.config["train"]) == Progress(10, None, "train/loss 3", None)
     caplog.set_level("INFO")
     ProgressLine(80, 20, terminal=False).show(10, 3.0, 0.002, 500.0)
-    log_file(run).write_text(f"epoch 0.5\n12:00:00  {caplog.messages[0]}\nupdate 11/")
-    assert progress(run) == Progress(10, 80, "train/loss 3", 140.0)
+    log_file(run.folder).write_text(f"epoch 0.5\n12:00:00  {caplog.messages[0]}\nupdate 11/")
+    assert progress(run.paths, run.config["train"]) == Progress(10, 80, "train/loss 3", 140.0)
 
 
 def test_metrics_without_seconds_and_scores_that_are_not_finite_stop_no_display(planned):
     run = planned("small", "--config.train.updates=100").runs[0]
     run.folder.mkdir(parents=True)
     run.paths.metrics_file.write_text('{"step": 10, "valid/nll": "nan"}\n')
-    assert progress(run) == Progress(10, 100, "valid/nll nan", None)
+    assert progress(run.paths, run.config["train"]) == Progress(10, 100, "valid/nll nan", None)
 
 
 def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):
@@ -333,7 +333,9 @@ def test_two_tiny_runs_for_real(tmp_path):
     words = [f"--config.{name}={value}" for name, value in changes.items()]
     assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", *words]) == 0
     for run in plans.make(str(config), "", words, tmp_path / "runs").runs:
-        assert progress(run).updates == json.loads(run.paths.result_file.read_text())["steps"]
+        assert (
+            progress(run.paths, run.config["train"]).updates == json.loads(run.paths.result_file.read_text())["steps"]
+        )
     found = rows(tmp_path / "runs")
     assert {name: row["state"] for name, row in found.items()} == {"keep=0.3": "finished", "default": "finished"}
     assert int(found["keep=0.3"]["parameters.kept"]) < int(found["default"]["parameters.kept"])

@@ -321,6 +321,8 @@ def test_an_interrupted_run_goes_on_without_the_other_folder(source, text, tmp_p
     ]
     results = [json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("whole", "stopped")]
     assert results[0]["test"] == results[1]["test"]
+    (needs,) = results[1]["sources"]  # as it was known when the run began
+    assert results[0]["sources"] == [needs] and needs["path"] == str(copy) and needs["train_seconds"] > 0
     params = [flatten_dict(restore_run(tmp_path / name, "last").variables["params"]) for name in ("whole", "stopped")]
     for path, array in params[0].items():
         np.testing.assert_array_equal(array, params[1][path])

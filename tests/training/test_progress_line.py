@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from one_layer.training.progress_line import ProgressLine, time_text
+from one_layer.runs.progress import duration
+from one_layer.training.progress_line import ProgressLine
 
 
 class Clock:
@@ -73,4 +74,4 @@ def test_evaluations_count(clock, caplog) -> None:
     ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (90, "2 min"), (3599, "1 h 0 min"), (7500, "2 h 5 min")]
 )
 def test_durations_for_people(seconds: float, text: str) -> None:
-    assert time_text(seconds) == text
+    assert duration(seconds) == text

@@ -1,0 +1,75 @@
+"""How far a run is, and whether anybody works on it, by the files in its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+from one_layer.runs.lock import holder, locked
+from one_layer.runs.paths import RunPaths
+from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, Doing, doing, log_file, progress
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that is at update 10 after 20 seconds, and that nobody works on."""
+    paths = RunPaths(tmp_path / "sweep" / "run")
+    paths.path.mkdir(parents=True)
+    paths.config_file.write_text("{}")
+    paths.metrics_file.write_text('{"step": 10, "seconds": 20.0, "train/loss": 3.0}\n')
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("train", "an_epoch", "updates", "left"),
+    [
+        ({"updates": 100}, None, 100, 180.0),
+        ({"updates": 100, "epochs": 2}, 30, 60, 100.0),
+        ({"updates": 40, "epochs": 2}, 30, 40, 60.0),
+        ({"epochs": 3}, 30, 90, 160.0),
+        ({"epochs": 3}, None, None, None),  # an earlier version began it
+        ({"updates": 5}, None, 5, 0.0),  # it was made shorter
+        ({}, None, None, None),
+    ],
+)
+def test_the_time_left_follows_from_updates_and_epochs(run, train, an_epoch, updates, left):
+    run.identity_file.write_text(json.dumps({"epoch_updates": an_epoch} if an_epoch else {}))
+    found = progress(run, train)
+    assert (found.updates, found.left, found.metric) == (updates, left, "train/loss 3")
+
+
+def test_a_run_is_under_way_while_a_process_holds_its_folder(run):
+    assert doing(run, {}).state == STOPPED
+    with locked(run.path, "trains in it"):
+        assert holder(run.path) == f"process {os.getpid()} on {socket.gethostname()}"
+        assert doing(run, {"updates": 20}).state == UNDER_WAY
+    assert holder(run.path) == ""
+    run.result_file.write_text("{}")
+    assert doing(run, {}) == Doing()
+    assert doing(RunPaths(run.path / "none"), {}).state == WAITING
+
+
+def test_a_process_that_was_killed_holds_nothing_and_one_elsewhere_may(run):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    lock = run.path / ".lock"
+    lock.write_text(f"process {ended.pid} on {socket.gethostname()}\n")
+    assert holder(run.path) == ""
+    lock.write_text(f"process {ended.pid} on elsewhere\n")
+    assert holder(run.path) == f"process {ended.pid} on elsewhere"
+    for damaged in (b"", b"\xff", b"process 99999999999999999999 on " + socket.gethostname().encode()):
+        lock.write_bytes(damaged)
+        assert holder(run.path) == ""
+
+
+def test_a_failed_run_says_why_and_one_that_goes_on_does_not(run):
+    log_file(run.path).write_text("begins\nerror: the text is missing\n")
+    assert doing(run, {}).problem == "the text is missing"
+    with locked(run.path, "trains in it"):
+        assert doing(run, {}).problem == ""
+    log_file(run.path).write_text("error: the text is missing\nit goes on\n")
+    assert doing(run, {}).problem == ""
