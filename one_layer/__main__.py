@@ -29,7 +29,6 @@ from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError, counted
 
 if TYPE_CHECKING:
-    from one_layer.runs.folder import RunFolder
     from one_layer.tasks.model import TrainedModel
 
 flags.adopt_module_key_flags(options)  # so that --help shows them
@@ -66,12 +65,16 @@ def main(argv: list[str]) -> None:
     elif options.MODE.value == "evaluate":
         from one_layer.runs.evaluate import evaluate
 
-        folder = _folder() if options.WORKDIR.value else None
+        folder = options.run_folder() if options.WORKDIR.value else None
         if folder is not None:
             folder.writes = options.PROCESS.value == 0
         evaluate(_restored(), options.SPLIT.value, folder)
-    elif options.MODE.value in ("export", "inspect"):
-        _ticket()
+    elif options.MODE.value == "export":
+        from one_layer.cli.exporting import export
+
+        export()
+    elif options.MODE.value == "inspect":
+        _inspect()
     elif options.MODE.value == "report":
         _report()
     elif options.MODE.value == "collect":
@@ -105,21 +108,12 @@ def _join() -> None:
         logging.getLogger().setLevel(logging.WARNING)
 
 
-def _folder() -> RunFolder:
-    from one_layer.runs.folder import RunFolder
-
-    if not options.WORKDIR.value:
-        ticket = ", or a ticket as --ticket=FILE" if options.takes_ticket(options.MODE.value) else ""
-        raise UserError(f"--workdir is missing; give the folder of the run{ticket}")
-    return RunFolder(options.WORKDIR.value)
-
-
 def _train() -> None:
     from one_layer.runs.settings import resolve
     from one_layer.training.skipping import Diverged
     from one_layer.training.train import train
 
-    folder = _folder()
+    folder = options.run_folder()
     if options.CONFIG.value is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     values = config_flags.get_override_values(flags.FLAGS["config"])
@@ -132,35 +126,11 @@ def _train() -> None:
         raise UserError(f"{error}: {shlex.join([sys.executable, *program, *sys.argv[1:]])}") from None
 
 
-def _ticket() -> None:
-    """Writes the ticket of a checkpoint into the run's folder, or prints what a ticket contains."""
-    if options.MODE.value == "export":
-        from one_layer.models.pruning import kept_layers
-        from one_layer.runs.restore import restore_run
-        from one_layer.tickets import export
+def _inspect() -> None:
+    """Prints what a ticket contains."""
+    from one_layer.tickets.inspection import describe, inspect
 
-        model = _kept_layers(restore_run(_folder(), options.CHECKPOINT.value))
-        path = _folder().ticket_in(options.PRECISION.value, kept_layers(model.config))
-        export(model, path, options.PRECISION.value)
-    else:
-        from one_layer.tickets.inspection import describe, inspect
-
-        _print(describe(inspect(options.TICKET.value or _folder().ticket_file)))
-
-
-def _kept_layers(model: TrainedModel) -> TrainedModel:
-    """`model` without the layers that `--config.model.encoder_layers` and `.decoder_layers` leave out. Other keys are for training."""
-    from one_layer.runs.rescoring import without_layers
-
-    if options.CONFIG.value is None:
-        return model
-    overrides = config_flags.get_override_values(flags.FLAGS["config"])
-    if others := sorted(overrides.keys() - {"model.encoder_layers", "model.decoder_layers"}):
-        raise UserError(
-            f"--mode=export has no use for --config.{others[0]}; it takes all settings from the run, but for layers that "
-            "--config.model.encoder_layers and --config.model.decoder_layers leave out"
-        )
-    return without_layers(model, overrides)
+    _print(describe(inspect(options.TICKET.value or options.run_folder().ticket_file)))
 
 
 def _report() -> None:
@@ -217,7 +187,7 @@ def _restored() -> TrainedModel:
     else:
         from one_layer.runs.restore import restore_run
 
-        model = restore_run(_folder(), options.CHECKPOINT.value, _mesh())
+        model = restore_run(options.run_folder(), options.CHECKPOINT.value, _mesh())
     if options.CONFIG.value is None:
         return model
     overrides = config_flags.get_override_values(flags.FLAGS["config"])

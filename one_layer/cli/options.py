@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from absl import flags
 from ml_collections import config_flags
 
 from one_layer.system.errors import UserError
 
+if TYPE_CHECKING:
+    from one_layer.runs.folder import RunFolder
+
 _TOGETHER = ("distributed", "processes", "process")
 # The flags that each mode uses.
 _MODES = {
     "train": ("config", "workdir", *_TOGETHER),
     "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
-    "export": ("config", "workdir", "checkpoint", "precision"),
+    "export": ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output"),
     "inspect": ("workdir", "ticket"),
     "report": ("workdir", "runs", "watch"),
     "collect": ("runs", "output"),
@@ -46,7 +50,13 @@ PRECISION = flags.DEFINE_enum(
     "precision",
     "float32",
     ["float32", "bfloat16", "int8", "int4"],
-    "For export: the precision of trained and fixed matrices; masks always have one bit.",
+    "For export: the precision of a ticket's trained and fixed matrices (masks always have one bit), or of another engine's matrices.",
+)
+FORMAT = flags.DEFINE_enum(
+    "format",
+    "ticket",
+    ["ticket", "ctranslate2"],
+    "For export: a ticket in the run's folder, or a new folder --output for another engine (docs/engines.md).",
 )
 SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."
@@ -69,7 +79,8 @@ WATCH = flags.DEFINE_boolean(
 OUTPUT = flags.DEFINE_string(
     "output",
     "",
-    "The file for the lines that translate, classify, generate or fill write; stdout by default. For collect: a file NAME.jsonl.zst.",
+    "The file for the lines that translate, classify, generate or fill write; stdout by default. For collect: a file NAME.jsonl.zst. For "
+    "export with --format: a new folder.",
 )
 
 
@@ -78,9 +89,17 @@ def given() -> list[str]:
     return [name for name in NAMES if flags.FLAGS[name].present]
 
 
-def takes_ticket(mode: str) -> bool:
-    """Whether the mode can use a ticket in place of a run's folder."""
-    return "ticket" in _MODES.get(mode, _OF_LINES)
+def run_folder() -> RunFolder:
+    """The folder that --workdir names. Raises: UserError if it is not given."""
+    from one_layer.runs.folder import RunFolder
+
+    if not WORKDIR.value:
+        takes_ticket = "ticket" in _MODES.get(MODE.value, _OF_LINES) and not (
+            MODE.value == "export" and FORMAT.value == "ticket"
+        )
+        ticket = ", or a ticket as --ticket=FILE" if takes_ticket else ""
+        raise UserError(f"--workdir is missing; give the folder of the run{ticket}")
+    return RunFolder(WORKDIR.value)
 
 
 def check(mode: str, given: Sequence[str]) -> None:

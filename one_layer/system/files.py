@@ -84,6 +84,45 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     sync(target.parent)
 
 
+@contextmanager
+def new_folder(path: Path, option: str) -> Iterator[Path]:
+    """Yields a temporary folder beside `path`, and renames it to `path` when its files are on the disk: all of them are there, or none.
+
+    `option` is what gave the path, for messages. Raises: UserError if something is there already, or if nothing can be written there.
+    """
+    check_new(path, option)
+    name = f".{path.name:.100}."
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent, re.compile(rf"{re.escape(name)}[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}"))
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=name, suffix=_UNFINISHED))
+        handle = os.open(temporary, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"{option}={path} cannot be written ({error.strerror}); give another folder") from None
+    try:
+        lock(handle)
+        os.fchmod(handle, 0o777 & ~_umask())  # mkdtemp gives access only to the owner
+        yield temporary
+        for file in (*temporary.rglob("*"), temporary):
+            sync(file)
+        check_new(path, option)
+        os.rename(temporary, path)
+    except OSError as error:
+        raise UserError(
+            f"{option}={path} cannot be written ({error.strerror}); free space, or give another folder"
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(handle)
+    sync(path.parent)
+
+
+def check_new(path: Path, option: str) -> None:
+    """Raises: UserError if `path`, which `option` gives, is there already."""
+    if os.path.lexists(path):
+        raise UserError(f"{option}={path} is there already; give the name of a new folder, or remove it")
+
+
 def lock(handle: int) -> bool:
     """Locks an open file or folder until it is closed or its process ends. Returns False if another one has locked it.
 

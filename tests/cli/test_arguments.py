@@ -159,7 +159,19 @@ def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
     [
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
-        (["--mode=export", "--ticket=x"], "--mode=export has no use for --ticket; leave it out"),
+        (
+            ["--mode=export", "--ticket=x"],
+            "--ticket is for --format=ctranslate2; without --format, the ticket of a run is",
+        ),
+        (["--mode=export", "--workdir=x", "--output=y"], "--output is for --format=ctranslate2; without --format"),
+        (
+            ["--mode=export", "--workdir=x", "--format=ctranslate2"],
+            "--output is missing; give a new folder for --format",
+        ),
+        (
+            ["--mode=export", "--format=ctranslate2", "--output=y"],
+            "--workdir is missing; give the folder of the run, or a ticket",
+        ),
         (["--mode=keys", "--runs=x"], "--mode=keys has no use for --runs; leave it out"),
         (["--mode=collect", "--runs=x"], "--output is missing; --mode=collect needs --runs=PATTERN"),
         (

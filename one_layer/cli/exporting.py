@@ -1,0 +1,63 @@
+"""`--mode=export`: the ticket of a run, or a model as a folder for another engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from absl import flags
+from ml_collections import config_flags
+
+from one_layer.cli import options
+from one_layer.importers import engines
+from one_layer.models.pruning import kept_layers
+from one_layer.runs.rescoring import without_layers
+from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
+from one_layer.tasks.model import TrainedModel
+from one_layer.tickets import export as export_ticket
+from one_layer.tickets import restore_ticket
+
+
+def export() -> None:
+    """Writes what the flags ask for. Raises: UserError, before the model is read if possible."""
+    if options.FORMAT.value == "ticket":
+        _ticket()
+    else:
+        _for_engine(options.FORMAT.value)
+
+
+def _ticket() -> None:
+    """Writes the ticket of a checkpoint into the run's folder."""
+    for name, flag in (("ticket", options.TICKET), ("output", options.OUTPUT)):
+        if flag.value:
+            raise UserError(
+                f"--{name} is for --format=ctranslate2; without --format, the ticket of a run is written into its folder: leave --{name} "
+                "out, or give --format"
+            )
+    model = _kept_layers(restore_run(options.run_folder(), options.CHECKPOINT.value))
+    path = options.run_folder().ticket_in(options.PRECISION.value, kept_layers(model.config))
+    export_ticket(model, path, options.PRECISION.value)
+
+
+def _for_engine(format: str) -> None:
+    """Writes a model into a new folder for another engine."""
+    folder = None if options.TICKET.value else options.run_folder()
+    if not options.OUTPUT.value:
+        raise UserError(f"--output is missing; give a new folder for --format={format}")
+    output, precision = Path(options.OUTPUT.value), options.PRECISION.value
+    engines.check(format, output, precision)
+    model = restore_ticket(options.TICKET.value) if folder is None else restore_run(folder, options.CHECKPOINT.value)
+    engines.export(_kept_layers(model), format, output, precision)
+
+
+def _kept_layers(model: TrainedModel) -> TrainedModel:
+    """`model` without the layers that `--config.model.encoder_layers` and `.decoder_layers` leave out. Other keys are for training."""
+    if options.CONFIG.value is None:
+        return model
+    overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    if others := sorted(overrides.keys() - {"model.encoder_layers", "model.decoder_layers"}):
+        raise UserError(
+            f"--mode=export has no use for --config.{others[0]}; it takes all settings from the run, but for layers that "
+            "--config.model.encoder_layers and --config.model.decoder_layers leave out"
+        )
+    return without_layers(model, overrides)

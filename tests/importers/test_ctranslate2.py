@@ -1,0 +1,191 @@
+"""A model as CTranslate2 has it: its arrays are W ⊙ M, and the engine scores and translates as this program does."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer import tickets
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.importers import ctranslate2_weights, engines
+from one_layer.models import ModelConfig, build
+from one_layer.models.inputs import embedded, positions
+from one_layer.system.errors import UserError
+from one_layer.tasks.model import prepared
+from one_layer.tasks.translation.generate import search
+from tests import ROOT
+from tests.tiny_tickets import ticket_of
+
+SIZES = {"d_model": 8, "ffn": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 3}
+POST = ModelConfig(12, 14, **SIZES)
+CONFIGS = {
+    "post-norm": POST,
+    "pre-norm, one table": POST.replace(norm_position="pre", shared_embedding=True, source_vocab=14),
+    "biases, affine norms": POST.replace(norm="affine", bias=True, share_bias=True, embedding="trained"),
+    "a layer string": POST.replace(encoder_layers="LSRS", activation="gelu"),
+    "dense": POST.replace(weights="dense", norm_position="pre"),
+    "modern": POST.replace(block="modern", norm_position="pre", norm="rms"),
+    "one mask": POST.replace(weights="multi_layer", sharing="masks"),
+}
+SOURCE = np.array([[5, 7, 6, EOS], [8, 4, EOS, PAD]], np.int32)
+TARGET = np.array([[5, 9, 4, 13], [7, 6, 11, 12]], np.int32)
+LINES = [
+    "Two dogs run through the snow.",
+    "A man in a blue shirt is standing on a ladder.",
+    "A girl plays with a ball.",
+]
+
+
+def restored(config, folder):
+    """The trained model in a ticket of random masks, and biases and norms that are not 0 and 1."""
+    tickets.save(folder / "t.safetensors", ticket_of(config))
+    return tickets.restore_ticket(folder / "t.safetensors")
+
+
+def read(path):
+    """The arrays of a model.bin, and the names that stand for others. The layout is that of CTranslate2's `model_spec.py`."""
+    content, place = path.read_bytes(), 0
+
+    def number(form):
+        nonlocal place
+        (value,) = struct.unpack_from(form, content, place)
+        place += struct.calcsize(form)
+        return value
+
+    def string():
+        nonlocal place
+        length = number("<H")
+        place += length
+        return content[place - length : place - 1].decode()
+
+    version, name, revision, count = number("<I"), string(), number("<I"), number("<I")
+    assert (version, name, revision) == (6, "TransformerSpec", 7)
+    found = {}
+    for _ in range(count):
+        name, shape = string(), tuple(number("<I") for _ in range(number("<B")))
+        kind = (np.float32, np.int8, np.int16, np.int32)[number("<B")]
+        size = number("<I")
+        found[name] = np.frombuffer(content[place : place + size], kind).reshape(shape)
+        place += size
+    aliases = {string(): string() for _ in range(number("<I"))}
+    assert place == len(content)
+    return found, aliases
+
+
+def test_matrices_are_random_weights_under_their_masks(tmp_path):
+    model = restored(POST, tmp_path)
+    found = ctranslate2_weights.arrays(model.config, model.variables)
+    for stack, count in (("encoder", 2), ("decoder", 3)):
+        for layer in range(count):
+
+            def product(role, stack=stack, layer=layer):
+                return (model.masks[f"{stack}/{role}"][layer] * model.random[f"{stack}/{role}"]).T
+
+            fused = np.concatenate([product(f"self_attention/{name}") for name in ("query", "key", "value")])
+            np.testing.assert_array_equal(found[f"{stack}/layer_{layer}/self_attention/linear_0/weight"], fused)
+            np.testing.assert_array_equal(found[f"{stack}/layer_{layer}/ffn/linear_1/weight"], product("ffn/out"))
+            if stack == "decoder":
+                fused = np.concatenate([product(f"cross_attention/{name}") for name in ("key", "value")])
+                np.testing.assert_array_equal(found[f"decoder/layer_{layer}/attention/linear_1/weight"], fused)
+    table = model.masks["decoder/embedding"] * model.random["decoder/embedding"]
+    np.testing.assert_array_equal(found["decoder/embeddings/weight"], table)
+    assert found["decoder/projection/weight"] is found["decoder/embeddings/weight"]
+
+
+def test_positions_are_counted_as_the_model_counts_them(tmp_path):
+    found = ctranslate2_weights.arrays(POST, restored(POST, tmp_path).variables)["encoder/position_encodings/encodings"]
+    ours = embedded(jnp.zeros((12, 8)), SOURCE, positions(SOURCE), SOURCE.shape[1])
+    np.testing.assert_array_equal(found[:4], ours[0])
+
+
+@pytest.mark.parametrize("block", ["gru", "conv", "ffn"])
+def test_what_the_engine_lacks_is_refused_by_name(block):
+    config = POST.replace(encoder_layers="SRS", reservoir=block)
+    with pytest.raises(
+        UserError, match=f"model.encoder_layers is 'SRS' with model.reservoir={block}, but the format ctranslate2"
+    ):
+        ctranslate2_weights.check(config)
+
+
+def test_other_models_are_refused():
+    mixed = POST.replace(block="modern", norm_position="pre", norm="plain", encoder_layers="LS")
+    with pytest.raises(UserError, match=r"norms of several kinds \(plain, rms\)"):
+        ctranslate2_weights.check(mixed)
+    causal = ModelConfig(14, 14, **{**SIZES, "encoder_layers": 0}, family="decoder")
+    with pytest.raises(UserError, match="is a decoder of 3 layers, but --format=ctranslate2 is for translation models"):
+        ctranslate2_weights.check(causal)
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def exported(request, tmp_path_factory):
+    """The model, and the engine with its folder."""
+    engine = pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed (requirements-engines.txt)")
+    folder = tmp_path_factory.mktemp("exported")
+    model = restored(CONFIGS[request.param], folder)
+    engines.export(model, "ctranslate2", folder / "out")
+    return model, engine.Translator(str(folder / "out")), folder / "out"
+
+
+def tokens(vocabulary, rows):
+    return [[vocabulary.tokens[token] for token in row if token not in (PAD, EOS)] for row in rows]
+
+
+def test_the_engine_gives_tokens_the_same_probability(exported):
+    model, engine, _ = exported
+    variables = prepared(model.config, model.variables)
+    end = np.full((2, 1), EOS, np.int32)
+    logits = build(model.config).apply(variables, SOURCE, np.concatenate([end, TARGET], axis=1))
+    wanted = np.concatenate([TARGET, end], axis=1)[..., None]
+    ours = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), wanted, axis=2)[..., 0]
+    sides = zip(model.assets.vocabularies, (SOURCE, TARGET), strict=True)
+    theirs = engine.score_batch(*(tokens(vocabulary, rows) for vocabulary, rows in sides))
+    np.testing.assert_allclose([each.log_probs for each in theirs], ours, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("exported", ["post-norm", "modern"], indirect=True)
+def test_the_engine_decodes_alike(exported):
+    model, engine, _ = exported
+    options = {"beam": 1, "max_length": 12, "length_penalty": 1.0}
+    found = search(model.config, prepared(model.config, model.variables), jnp.asarray(SOURCE), **options)
+    source, target = model.assets.vocabularies
+    ours = [target.decode(np.asarray(row[0])).split() for row in found.tokens]
+    # Our search never chooses a pad, which a model of random masks may prefer.
+    options = {"beam_size": 1, "max_decoding_length": 12, "suppress_sequences": [["<pad>"]]}
+    assert [each.hypotheses[0] for each in engine.translate_batch(tokens(source, SOURCE), **options)] == ours
+
+
+@pytest.mark.slow
+def test_a_shipped_ticket_translates_alike(tmp_path):
+    engine = pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed (requirements-engines.txt)")
+    model = tickets.restore_ticket(ROOT / "tickets" / "multi30k-en-de.safetensors")
+    engines.export(model, "ctranslate2", tmp_path / "out")
+    lines = model.assets.source_preprocessing.apply(LINES)
+    found = engine.Translator(str(tmp_path / "out")).translate_batch(
+        [line.split() for line in lines], beam_size=5, length_penalty=1.0
+    )
+    assert [" ".join(each.hypotheses[0]) for each in found] == model.lines_of_tokens(lines)
+
+
+def test_the_file_holds_the_arrays(exported):
+    model, _, folder = exported
+    found, aliases = read(folder / "model.bin")
+    for name, array in ctranslate2_weights.arrays(model.config, model.variables).items():
+        np.testing.assert_array_equal(found[aliases.get(name, name)], array)
+    assert json.loads((folder / "config.json").read_text())["decoder_start_token"] == "</s>"
+
+
+def test_eight_bits(tmp_path):
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed (requirements-engines.txt)")
+    model = restored(POST, tmp_path)
+    engines.export(model, "ctranslate2", tmp_path / "out", "int8")
+    found, _ = read(tmp_path / "out" / "model.bin")
+    whole = ctranslate2_weights.arrays(model.config, model.variables)
+    name = "encoder/layer_1/ffn/linear_0/weight"
+    assert found[name].dtype == np.int8
+    error = found[name] / found[f"{name}_scale"][:, None] - whole[name]
+    assert np.abs(error).max() <= np.abs(whole[name]).max() / 127 / 2 * 1.01
