@@ -16,13 +16,14 @@ $(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 # Nearly all the time of the tests is compilation, and these flags halve it. `XLA_FLAGS= make test-all` compiles as users do.
 $(TESTS): export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
-.PHONY: help demo $(TESTS) lint docs audit format
+.PHONY: help demo $(TESTS) ahead lint docs audit format
 
 help:
 	@echo "make demo    train, score and translate the toy language (into runs/demo)"
 	@echo "make test    run the tests, but for the long ones"
 	@echo "make test-all  run all tests"
 	@echo "make coverage  run all tests and say which lines and branches of one_layer/ none of them reaches"
+	@echo "make ahead   compile programs for accelerators that are not here, and check them (downloads about 400 MB into .cache/)"
 	@echo "make lint    check style (ruff) and types (mypy)"
 	@echo "make docs    build the pages, with the public API, into site/ (MkDocs); fails if a link in them leads nowhere"
 	@echo "make audit   compare the installed packages with the published vulnerabilities (pip-audit; asks pypi.org)"
@@ -43,6 +44,15 @@ test-all: $(INSTALLED)
 
 coverage: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
+
+# In a virtual environment of its own: where CUDA's plugin is installed, every start of JAX looks for a GPU.
+ahead: .cache/ahead/.installed
+	JAX_PLATFORMS=cpu .cache/ahead/bin/python -m pytest -m ahead
+
+.cache/ahead/.installed: requirements-ahead.txt requirements.txt
+	$(PYTHON) -m venv .cache/ahead
+	.cache/ahead/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-ahead.txt
+	@touch $@
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -14,7 +14,6 @@ NAME is one of:
 - `frozen`: the update of a head on layers whose masks are frozen, compared with frozen dense layers.
 - `devices`: the time of a training step on 1 to 8 CPU devices, the memory of a device, and the bytes between devices.
 - `growth`: how the time of decoding grows with beam, batch, length and depth, and that of training with width and depth.
-- `kernel`: products with packed masks by a kernel for Hopper GPUs, compared with XLA's.
 - `startup`: the time from the start of a process to the first translated line.
 
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
@@ -44,7 +43,6 @@ from launch.benchmarks import (
     devices,
     frozen,
     growth,
-    kernel,
     reservoirs,
     select,
     startup,
@@ -67,7 +65,6 @@ BENCHMARKS = {
     "frozen": frozen,
     "devices": devices,
     "growth": growth,
-    "kernel": kernel,
     "startup": startup,
 }
 _ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")

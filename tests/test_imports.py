@@ -15,7 +15,7 @@ from tests import ROOT
 ROWS = (
     ("__main__",),
     ("commands",),
-    ("sweeps",),
+    ("sweeps", "ahead"),
     ("cli",),
     ("report", "training", "page"),
     ("tickets", "importers"),

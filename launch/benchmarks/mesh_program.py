@@ -16,8 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from launch.benchmarks.transfers import moved_bytes
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, WMT14_SIZES, WMT14_VOCABULARIES, model_of, random_batch
+from one_layer.ahead.contents import contents
 from one_layer.models import abstract, initialize
 from one_layer.models.sharding import Devices
 from one_layer.system.heap import keep_freed_memory
@@ -42,7 +42,7 @@ def measure(weights: str, size: str, data: int, model: int, pairs: int, rounds: 
     found: dict[str, Any] = {
         "before_bytes": memory.argument_size_in_bytes,
         "beside_bytes": memory.temp_size_in_bytes,
-        **{f"{kind}_bytes": moved for kind, moved in moved_bytes(program.as_text()).items()},
+        **{f"{kind}_bytes": moved for kind, moved in contents(program.as_text()).moved.items()},
     }
     if rounds:
         fixed = initialize(config, 0, devices)

@@ -10,6 +10,7 @@ COMMANDS = (
     "population",
     "compare",
     "convergence",
+    "compile",
     "import_fairseq",
     "import_roberta",
     "dump_embeddings",

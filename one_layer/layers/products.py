@@ -7,6 +7,9 @@ mixed types, which an accelerator computes in float32, several times slower.
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 
 import jax
@@ -16,6 +19,17 @@ from jaxtyping import Array, Float
 
 _Letters = tuple[str, str, str]  # of the first factor, of the second one, and of the result
 _Types = tuple[str, str]
+_PLATFORM: ContextVar[str] = ContextVar("platform", default="")
+
+
+@contextmanager
+def compiling_for(platform: str) -> Iterator[None]:
+    """Inside it, products are those of this platform, such as cuda or tpu, and not of the devices that are here."""
+    token = _PLATFORM.set(platform)
+    try:
+        yield
+    finally:
+        _PLATFORM.reset(token)
 
 
 def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
@@ -83,4 +97,4 @@ def _stack(first: str, second: str, result: str, x: Array, y: Array) -> Array:
 
 def on_cpu() -> bool:
     """Whether a program is for XLA's CPU backend."""
-    return jax.default_backend() == "cpu"
+    return (_PLATFORM.get() or jax.default_backend()) == "cpu"

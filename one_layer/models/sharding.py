@@ -15,7 +15,7 @@ On one device, all of this leaves a program unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,12 +51,12 @@ class Devices:
     mesh: Mesh
 
     @classmethod
-    def arranged(cls, data: int = -1, model: int = 1) -> Devices:
-        """All devices of all processes, `data` x `model` of them; -1 stands for as many as there are.
+    def arranged(cls, data: int = -1, model: int = 1, devices: Sequence[Any] | None = None) -> Devices:
+        """These devices, by default all of all processes, `data` x `model` of them; -1 stands for as many as there are.
 
         Raises: UserError if the product is not the number of devices.
         """
-        devices = jax.devices()
+        devices = jax.devices() if devices is None else devices
         known = model if data == -1 else data
         shape = (len(devices) // known if data == -1 else data, len(devices) // known if model == -1 else model)
         if shape[0] * shape[1] != len(devices):
@@ -64,7 +64,8 @@ class Devices:
                 f"mesh.data={data} and mesh.model={model} do not arrange the {len(devices)} devices that are here "
                 f"({devices[0].platform}); their product must be {len(devices)}, and mesh.data=-1 takes what mesh.model leaves"
             )
-        return cls(jax.make_mesh(shape, (DATA, MODEL), axis_types=(AxisType.Auto, AxisType.Auto)))
+        axes = (AxisType.Auto, AxisType.Auto)
+        return cls(jax.make_mesh(shape, (DATA, MODEL), axis_types=axes, devices=devices))
 
     @classmethod
     def holding(cls, tree: Tree) -> Devices:

@@ -66,7 +66,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     keys and values of another type, for two runs with the same folder, and for runs that need each other.
     """
     file, _, argument = config.partition(":")
-    module = _load(file)
+    module = _load(file, "get_config", "sweep")
     listed = _listed(module, file, sweep)
     first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
     shared = override(_plain_config(module, file, first), shared_words)
@@ -86,8 +86,16 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs, workdir))
 
 
-def _load(file: str) -> ModuleType:
-    """The module of a config file."""
+def config_of(config: str, words: list[str]) -> ConfigDict:
+    """The config FILE or FILE:ARGUMENT with the overrides of `words`. Raises: UserError as `make` does."""
+    file, _, argument = config.partition(":")
+    made = _plain_config(_load(file, "get_config"), file, argument)
+    override(made, words)
+    return made
+
+
+def _load(file: str, *functions: str) -> ModuleType:
+    """The module of a config file, which has these functions."""
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
         raise UserError(f"--config={file} is no Python file; see configs/ for the existing ones")
@@ -98,9 +106,9 @@ def _load(file: str) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise unloadable(file, error) from None
-    for name in ("get_config", "sweep"):
+    for name in functions:
         if not callable(getattr(module, name, None)):
-            raise UserError(f"{file} has no function {name}(); configs/toy.py shows how a sweep is written")
+            raise UserError(f"{file} has no function {name}(); configs/toy.py shows how it is written")
     return module
 
 

@@ -101,6 +101,10 @@ class Task(ABC):
         It calls `between` before every batch: an exception from it ends the evaluation, for instance after Ctrl-C.
         """
 
+    def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
+        """The arrays of a micro-batch of sequences padded to `length`, and how many positions a row of each has."""
+        return dict.fromkeys(("source", "target_in", "target"), length)
+
     def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
         """At how many positions of a micro-batch logits are computed, at least. It has `tokens` tokens, a sequence at most `longest`."""
         return tokens
@@ -110,6 +114,14 @@ class Task(ABC):
     ) -> Paired | None:
         """The hypotheses of two models (of the kind `plain`) for a split, line by line; None for a task that has no such lines."""
         return None
+
+    def lowered_search(
+        self, model: ModelConfig, settings: Any, variables: Variables, source: Any, limits: Any, active: Any
+    ) -> Any:
+        """The program of a search before it is compiled, for shapes in the place of arrays: ids [rows, length], the most tokens of each
+        row, and whether it is searched. Raises: UserError by default.
+        """
+        raise UserError(f"--program=search needs a model that translates, and task is {self.name}; give --program=step")
 
     def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
         """An approximate upper bound of the work for a line of `tokens` tokens; by default the work of the encoder."""

@@ -20,13 +20,6 @@ from one_layer.training.step import train_step
 from tests.configs.test_random_overrides import assert_names_a_key, examples
 
 ROWS, LENGTH, VOCABULARY = 2, 6, 40
-# The arrays of a micro-batch, and how many positions a row has, for each task.
-BATCHES = {
-    "translation": {"source": LENGTH, "target_in": LENGTH, "target": LENGTH},
-    "classification": {"source": LENGTH, "target": 2},
-    "causal_lm": {"source": LENGTH, "target": LENGTH},
-    "masked_lm": {"source": LENGTH, "places": 3, "target": 3},
-}
 
 
 def trace(run: RunConfig) -> Any:
@@ -38,7 +31,7 @@ def trace(run: RunConfig) -> Any:
     moments = jax.eval_shape(adam.init, params)
     batch = {
         name: jax.ShapeDtypeStruct((run.optim.accumulate, ROWS, length), jnp.int32)
-        for name, length in BATCHES[run.task.name].items()
+        for name, length in run.task.arrays(run.data, LENGTH).items()
     }
     step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed)
     return jax.eval_shape(partial(step, number=10_000), params, moments, fixed, batch)

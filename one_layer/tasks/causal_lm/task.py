@@ -61,6 +61,9 @@ class CausalLM(Task):
             stream_corpus.stream(corpus.train), max_tokens=data.max_tokens, accumulate=accumulate, seed=seed
         )
 
+    def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
+        return {"source": length, "target": length}
+
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
     ) -> Sums:

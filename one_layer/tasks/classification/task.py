@@ -96,6 +96,9 @@ class Classification(Task):
     def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
         return -(-tokens // longest)  # one for each sequence
 
+    def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
+        return {"source": length, "target": 2}  # the label and eos
+
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
     ) -> Sums:

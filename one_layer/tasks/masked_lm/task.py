@@ -62,6 +62,10 @@ class MaskedLM(Task):
     def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
         return tokens // data.block * Masking(data.mask_share, 0, 0).places(data.block - 1)
 
+    def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
+        places = Masking(data.mask_share, 0, 0).places(length - 1)
+        return {"source": length, "places": places, "target": places}
+
     def loss(
         self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
     ) -> Sums:

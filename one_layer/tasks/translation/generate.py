@@ -62,6 +62,10 @@ class Generator:
         found = dict(zip(full, best, strict=True))
         return [found.get(index, _EMPTY) for index in range(len(sentences))]
 
+    def lower(self, variables: Variables, *batch: Any) -> Any:
+        """The program of a search before it is compiled, for shapes in the place of arrays: the source's ids, limits and active rows."""
+        return self._search.lower(variables, *batch)
+
     def _best(
         self,
         variables: Variables,

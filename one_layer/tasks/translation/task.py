@@ -16,6 +16,7 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.paired import Paired
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.paired import translations
 from one_layer.tasks.translation.settings import SearchSettings
@@ -81,6 +82,11 @@ class Translation(Task):
         target = assets.target_preprocessing
         tokenize = settings.tokenize or sacrebleu_tokenizer(target.language)
         return translations(split.reference_detokenized, systems, tokenize, target.lowercase)
+
+    def lowered_search(
+        self, model: ModelConfig, settings: SearchSettings, variables: Variables, source: Any, limits: Any, active: Any
+    ) -> Any:
+        return Generator(model, settings).lower(variables, source, limits, active)
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
         """The work of the encoder and of a search to the maximum length."""

@@ -1,0 +1,170 @@
+"""What of a compiled program costs time: transfers between devices, products by type, kernels and their bytes, and loops."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from one_layer.ahead.hlo import Instruction, Program, Shape, Visit, called_by
+
+_COLLECTIVES = {
+    "all-gather": "gathered", "all-reduce": "reduced", "reduce-scatter": "reduced", "all-to-all": "exchanged",
+    "collective-permute": "exchanged", "ragged-all-to-all": "exchanged", "collective-broadcast": "exchanged",
+}  # fmt: skip
+_PRODUCTS = re.compile(r"__cublas\$|__onednn\$matmul")
+# What computes nothing by itself: names, views, and what other instructions execute.
+_NO_KERNEL = {
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call", "after-all", "partition-id",
+    "replica-id", "opt-barrier", "async-start", "async-update", "async-done", "copy-done", "domain", "add-dependency",
+}  # fmt: skip
+_PARTS = {"dynamic-slice", "gather", "dynamic-update-slice"}
+_EXECUTES = {"while", "conditional", "call", "async-start"}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A collective: `bytes` of its result on one device in one call of the program, over groups of `devices` devices."""
+
+    operation: str
+    bytes: float
+    times: int
+    devices: int
+    made_by: str
+
+    @property
+    def sent(self) -> float:
+        """The bytes that a device sends, with the rings that libraries use: (n - 1) / n of the array, twice for an all-reduce."""
+        share = (self.devices - 1) / self.devices
+        whole = self.bytes * (self.devices if self.operation == "reduce-scatter" else 1)
+        return whole * {"all-reduce": 2 * share, "collective-permute": 1.0}.get(self.operation, share)
+
+
+@dataclass
+class Contents:
+    """`products`: how many of each type, such as `bf16 x bf16 -> f32`. `kernels`: how many are started, `bytes` what they read and write.
+
+    `open_loops`: loops whose turns depend on data, with the source's operation; outside a CUDA graph, the host drives them.
+    """
+
+    transfers: list[Transfer] = field(default_factory=list)
+    products: Counter[str] = field(default_factory=Counter)
+    kernels: int = 0
+    bytes: float = 0.0
+    open_loops: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> dict[str, int]:
+        """The bytes of all results of collectives by what happens to them: gathered, reduced, exchanged."""
+        total = dict.fromkeys(("gathered", "reduced", "exchanged"), 0)
+        for each in self.transfers:
+            total[_COLLECTIVES[each.operation]] += round(each.bytes)
+        return total
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, the largest transfers first."""
+        transfers = sorted(self.transfers, key=lambda each: -each.bytes)
+        return {
+            "transfers": [{**vars(each), "bytes": round(each.bytes), "sent": round(each.sent)} for each in transfers],
+            "products": dict(self.products.most_common()),
+            "kernels": self.kernels,
+            "bytes": round(self.bytes),
+            "open_loops": self.open_loops,
+        }
+
+
+def contents(text: str) -> Contents:
+    """What the text of a compiled program has, in one call of it. A loop that depends on data counts as one turn."""
+    program, found = Program(text), Contents()
+    channels: set[tuple[str, str]] = set()
+    kernels = _started(program)
+    for visit in program.visits():
+        each = visit.instruction
+        operation = each.operation.removesuffix("-start")
+        if operation in _COLLECTIVES:
+            # An asynchronous collective of a TPU stands several times in a program, with one channel.
+            channel = (operation, each.attribute(r"channel_id=(\d+)") or f"{visit.computation}/{each.name}")
+            if channel not in channels:
+                channels.add(channel)
+                found.transfers.append(_transfer(operation, visit))
+        elif each.operation in ("dot", "convolution") or (
+            each.operation == "custom-call" and _PRODUCTS.search(each.line)
+        ):
+            kinds = [shapes[0].kind for shapes in program.shapes_of(visit)[:2] if shapes]
+            found.products[f"{' x '.join(kinds)} -> {each.shapes[0].kind}"] += visit.times
+        elif each.operation == "while" and program.trips(each) is None:
+            found.open_loops[each.name] = each.made_by
+        if visit.computation in kernels and each.operation not in _NO_KERNEL and not each.operation.endswith("-done"):
+            found.kernels += visit.times
+            found.bytes += visit.times * _traffic(program, visit)
+    return found
+
+
+def _started(program: Program) -> set[str]:
+    """The computations whose instructions are kernels of their own: the entry, and bodies of loops and branches, but no fusion's."""
+    found, waiting = {program.entry}, [program.entry]
+    while waiting:
+        for each in program.computations.get(waiting.pop(), []):
+            if each.operation in _EXECUTES:
+                more = [name for name in called_by(each) if name not in found]
+                found |= set(more)
+                waiting += more
+    return found
+
+
+def _traffic(program: Program, visit: Visit) -> float:
+    """The bytes that a kernel reads and writes. Of an array in which it only takes or replaces a part, that part."""
+    kernel = visit.instruction
+    operands = program.shapes_of(visit)
+    whole = [sum(shape.bytes for shape in shapes) for shapes in operands]
+    body = program.computations.get(kernel.attribute(r"calls=%?([\w.-]+)"), [])
+    if kernel.operation in ("dynamic-slice", "gather"):
+        return 2 * kernel.bytes
+    if kernel.operation == "dynamic-update-slice":
+        return 2 * whole[1]
+    if not body:
+        return kernel.bytes + sum(whole)
+    written, known = kernel.bytes, {each.name: each for each in body}
+    for each in body:
+        users = [other for other in body if each.name in other.operands]
+        if each.operation == "parameter" and users and all(user.operation in _PARTS for user in users):
+            place = int(each.attribute(r"parameter\((\d+)\)"))
+            taken = sum(user.bytes for user in users if user.operation in ("dynamic-slice", "gather"))
+            if place < len(whole):
+                whole[place] = min(whole[place], taken)
+        if each.operation == "dynamic-update-slice" and (each.root or any(user.root for user in users)):
+            written -= each.bytes - known[each.operands[1]].bytes
+    return max(written, 0.0) + sum(whole)
+
+
+def _transfer(operation: str, visit: Visit) -> Transfer:
+    each = visit.instruction
+    size = sum(shape.bytes for shape in _result(operation, each)) * visit.times
+    return Transfer(operation, size, visit.times, _group(each), each.made_by)
+
+
+def _result(operation: str, each: Instruction) -> tuple[Shape, ...]:
+    """The shapes of a collective's result. The result of a start has the operands too, before those."""
+    if (
+        not each.operation.endswith("-start")
+        or operation == "all-reduce"
+        or not each.line.partition(" = ")[2].startswith("(")
+    ):
+        return each.shapes
+    if operation == "collective-permute":
+        return each.shapes[1:2]
+    return each.shapes[len(each.operands) : 2 * len(each.operands)]
+
+
+def _group(each: Instruction) -> int:
+    """The number of devices that take part in a collective together, in each form that XLA writes."""
+    if axes := each.attribute(r"replica_groups=mesh\[[^\]]*\] \{([^}]*)\}"):
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", each.attribute(r"replica_groups=mesh\[([^\]]*)\]")))
+        return math.prod(int(sizes[axis]) for axis in re.findall(r"'(\w+)'", axes) if axis in sizes)
+    if sizes_of_groups := each.attribute(r"replica_groups=\[([\d,]+)\]<="):
+        return int(sizes_of_groups.split(",")[-1])
+    if first := each.attribute(r"replica_groups=\{\{([\d,]+)\}"):
+        return len(first.split(","))
+    return 2  # pairs, as a collective-permute has

@@ -1,0 +1,143 @@
+"""Reads the text of a compiled program (optimised HLO): its computations, their instructions, and how often each is executed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BYTES = {
+    "pred": 1,
+    "s4": 0.5,
+    "u4": 0.5,
+    "s8": 1,
+    "u8": 1,
+    "bf16": 2,
+    "f16": 2,
+    "s16": 2,
+    "u16": 2,
+    "s32": 4,
+    "u32": 4,
+    "f32": 4,
+}
+_BYTES |= {"s64": 8, "u64": 8, "f64": 8, "f8e4m3fn": 1, "f8e5m2": 1}
+_SHAPE = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) \(.*\{\s*$")
+_INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\((.*)$")
+_CALLED = re.compile(
+    r"(?:body|condition|to_apply|calls|branch_computations|true_computation|false_computation|called_computations)="
+    r"\{?(%?[\w.-]+(?:, ?%[\w.-]+)*)"
+)
+_TRIPS = re.compile(r'known_trip_count"?:\{"?n"?:"?(\d+)')
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The type and sizes of an array."""
+
+    kind: str
+    sizes: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def bytes(self) -> float:
+        return self.elements * _BYTES.get(self.kind, 0)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a computation. `shapes` are those of its result, of all its parts if it has several."""
+
+    name: str
+    shapes: tuple[Shape, ...]
+    operation: str
+    operands: tuple[str, ...]
+    line: str
+    root: bool
+
+    @property
+    def bytes(self) -> float:
+        return sum(shape.bytes for shape in self.shapes)
+
+    def attribute(self, pattern: str) -> str:
+        """The first group of a pattern in the line; empty if it is not there."""
+        found = re.search(pattern, self.line)
+        return found[1] if found else ""
+
+    @property
+    def made_by(self) -> str:
+        """The operation of the source that the instruction was made for, as JAX names it."""
+        return self.attribute(r'op_name="([^"]*)"')
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An instruction and where it is executed: `times` in one call of the program; loops without a known number of turns count once.
+
+    `computation` has the instruction. `open_loops`: the names of these loops around it.
+    """
+
+    instruction: Instruction
+    computation: str
+    times: int
+    open_loops: tuple[str, ...]
+
+
+class Program:
+    """A compiled program."""
+
+    def __init__(self, text: str) -> None:
+        self.computations: dict[str, list[Instruction]] = {}
+        self.entry = name = ""
+        for line in text.splitlines():
+            begun = _COMPUTATION.match(line)
+            if begun and " = " not in line.partition("(")[0]:
+                name = begun[2]
+                self.computations[name] = []
+                self.entry = name if begun[1] else self.entry
+            elif name and (found := _INSTRUCTION.match(line)):
+                shapes = tuple(
+                    Shape(kind, tuple(map(int, filter(None, sizes.split(",")))))
+                    for kind, sizes in _SHAPE.findall(found[3])
+                )
+                operands = tuple(re.findall(r"%([\w.-]+)", found[5].partition(")")[0]))
+                self.computations[name].append(Instruction(found[2], shapes, found[4], operands, line, bool(found[1])))
+
+    def visits(self) -> Iterator[Visit]:
+        """Every instruction that is executed, with those inside fusions, loops and branches."""
+        yield from self._visits(self.entry, 1, ())
+
+    def _visits(self, name: str, times: int, open_loops: tuple[str, ...]) -> Iterator[Visit]:
+        for each in self.computations.get(name, []):
+            yield Visit(each, name, times, open_loops)
+            loop = each.operation == "while"
+            trips = self.trips(each) if loop else 1
+            inside = (*open_loops, each.name) if loop and trips is None else open_loops
+            for called in called_by(each):
+                yield from self._visits(called, times * (trips or 1), inside)
+
+    def trips(self, loop: Instruction) -> int | None:
+        """The turns of a loop; None if they depend on data. TPU programs do not say them: there the condition compares with a constant."""
+        if found := loop.attribute(_TRIPS.pattern):
+            return int(found)
+        body = self.computations.get(loop.attribute(r"condition=%?([\w.-]+)"), [])
+        constants = {each.name: each.attribute(r"constant\((\d+)\)") for each in body if each.operation == "constant"}
+        for each in body:
+            if each.root and each.operation == "compare" and "direction=LT" in each.line:
+                known = [constants[name] for name in each.operands if constants.get(name)]
+                return int(known[0]) if known else None
+        return None
+
+    def shapes_of(self, visit: Visit) -> list[tuple[Shape, ...]]:
+        """The shapes of an instruction's operands."""
+        known = {each.name: each.shapes for each in self.computations[visit.computation]}
+        return [known.get(name, ()) for name in visit.instruction.operands]
+
+
+def called_by(instruction: Instruction) -> list[str]:
+    """The computations that an instruction executes."""
+    return [name.strip().lstrip("%") for names in _CALLED.findall(instruction.line) for name in names.split(",")]

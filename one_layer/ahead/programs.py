@@ -1,0 +1,143 @@
+"""Compiles a run's training step, or its beam search, for devices that are only described."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from one_layer.ahead.chips import Target
+from one_layer.layers import products
+from one_layer.models import ModelConfig, abstract
+from one_layer.models.sharding import DATA, Devices
+from one_layer.models.trained import TrainedParts
+from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
+from one_layer.tasks import model as trained
+from one_layer.training.backskipping import with_policy
+from one_layer.training.frozen_masks import with_frozen_masks
+from one_layer.training.optimizer import optimizer
+from one_layer.training.step import train_step
+
+PROGRAMS = ("step", "search")
+_UPDATES = 100_000  # the length of the schedule, which changes no shape
+# Without a device, XLA cannot try the tiles of Triton's products, and takes some that have no meaning.
+_OPTIONS = {"cuda": {"xla_gpu_enable_triton_gemm": False}}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program as the compiler left it. Bytes are those of one device.
+
+    `arguments`: what lies there before and after, such as the state of training; `temporary`: what the program needs besides; `peak`: the
+    most that is in use at a time. `rows` and `length` are those of a micro-batch on all devices, or of the batch of a search.
+    """
+
+    text: str
+    arguments: int
+    temporary: int
+    peak: int
+    seconds: float
+    rows: int
+    length: int
+
+
+def compiled(
+    name: str, run: RunConfig, config: ModelConfig, target: Target, length: int, mesh: tuple[int, int]
+) -> Compiled:
+    """The program `step` or `search` of a run on all devices of the target, data x model of them, for sequences of `length` positions.
+
+    Raises: UserError for a program that the task does not have, a mesh that does not fit, and a program too large for the target's memory.
+    """
+    devices = Devices.arranged(*mesh, target.devices())
+    devices.check(config)
+    rows = _rows(name, run, length, devices)
+    make = {"step": _step, "search": _search}[name]
+    begun = time.perf_counter()
+    with products.compiling_for(target.chip.platform):
+        lowered = make(run, config, devices, rows, length)
+        program = _fitting(lambda: lowered.compile(compiler_options=_OPTIONS.get(target.chip.platform)), target)
+    memory = program.memory_analysis()
+    return Compiled(
+        text=program.as_text(),
+        arguments=memory.argument_size_in_bytes,
+        temporary=memory.temp_size_in_bytes,
+        peak=memory.peak_memory_in_bytes,
+        seconds=time.perf_counter() - begun,
+        rows=rows,
+        length=length,
+    )
+
+
+def _rows(name: str, run: RunConfig, length: int, devices: Devices) -> int:
+    """The rows of a micro-batch, or of a search, that its padded tokens leave; at least one for each part of `mesh.data`."""
+    tokens = run.data.max_tokens // run.optim.accumulate if name == "step" else run.evaluation.max_tokens
+    parts = devices.mesh.shape[DATA]
+    return max(1, tokens // length // parts) * parts
+
+
+def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
+    adam = with_policy(optimizer(run.optim, _UPDATES), config, run.seed)
+    fixed = abstract(config)
+    params = fixed.pop("params")
+    moments = jax.eval_shape(lambda params: adam.init(TrainedParts.of(config).pick(params)), params)
+    fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
+    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, run.optim.warmup or 0, devices)
+    by_rows = NamedSharding(devices.mesh, P(None, DATA))
+    batch = {
+        each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)
+        for each, positions in run.task.arrays(run.data, length).items()
+    }
+    number = jax.ShapeDtypeStruct((), jnp.int32, sharding=NamedSharding(devices.mesh, P()))
+    stored, computing = devices.stored_tree, devices.computing_tree
+    given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number)
+    return step.lower(*given)  # type: ignore[attr-defined]
+
+
+def _search(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
+    variables = abstract(config)
+    made = jax.eval_shape(partial(trained.prepared, config), variables)
+    by_rows = NamedSharding(devices.mesh, P(DATA))
+    arrays = [
+        jax.ShapeDtypeStruct(shape, dtype, sharding=by_rows)
+        for shape, dtype in (((rows, length), jnp.int32), ((rows,), jnp.int32), ((rows,), jnp.bool_))
+    ]
+    return run.task.lowered_search(config, run.evaluation, _placed(made, devices.computing_tree), *arrays)
+
+
+def _placed(tree: Any, place: Callable[[Any], Any]) -> Any:
+    """Shapes with the places of their arrays, as `place` says for the whole tree."""
+    return jax.tree.map(
+        lambda leaf, where: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where), tree, place(tree)
+    )
+
+
+def _fitting(compile_: Callable[[], Any], target: Target) -> Any:
+    try:
+        return compile_()
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        used = re.search(r"Used ([\d.]+\w) of ([\d.]+\w)", str(error))
+        by = f" ({used[1]} of {used[2]})" if used else ""
+        raise UserError(
+            f"the program needs more memory than a device of {target.name} has{by}; lower data.max_tokens, raise optim.accumulate or "
+            "mesh.model, set model.remat, or give more devices"
+        ) from None
+
+
+def meshes(target: Target, config: ModelConfig) -> Sequence[tuple[int, int]]:
+    """Every mesh of the target's devices, data x model, whose axis `model` divides what it shares out."""
+    found = []
+    for model in range(1, target.number + 1):
+        if target.number % model == 0 and config.heads % model == 0 and config.ffn % model == 0:
+            found.append((target.number // model, model))
+    return found

@@ -1,0 +1,164 @@
+"""Compiles a config's training step for accelerators that are not here, and says what it needs there.
+
+    python -m one_layer compile --config=configs/wmt14.py:one_layer_wider --target=h100x8
+
+It prints, and with --output writes as JSON: whether the program fits, its memory on each device, its products by type, the bytes between
+devices, kernels and loops, and a predicted time. Nothing is run, so the time is a prediction, from makers' data. --target takes several
+targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --sweep tries every mesh,
+and smaller and larger batches. --config.a.b=VALUE changes a key.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+from one_layer.ahead.chips import Target
+from one_layer.ahead.contents import contents
+from one_layer.ahead.prediction import predict
+from one_layer.ahead.programs import PROGRAMS, compiled, meshes
+from one_layer.cli.command import parser_of, positive
+from one_layer.data.config import STREAMS
+from one_layer.models import ModelConfig
+from one_layer.models.flops import update_flops
+from one_layer.runs.settings import RunConfig, resolve
+from one_layer.sweeps.plan import config_of
+from one_layer.system.errors import UserError
+from one_layer.system.files import write_atomically
+
+log = logging.getLogger(__name__)
+
+
+def main(argv: list[str]) -> None:
+    """Runs the command line. Raises: UserError for a config, a target or a program that cannot be compiled."""
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--config", required=True, help="FILE or FILE:ARGUMENT, for instance configs/wmt14.py:one_layer_wider"
+    )
+    parser.add_argument(
+        "--target",
+        required=True,
+        help="such as h100, h100x8, h200x8, a100x8, v5e-8, v5e-256, v6e-8; several with commas",
+    )
+    parser.add_argument("--program", choices=[*PROGRAMS, "all"], default="step", help="what is compiled")
+    parser.add_argument(
+        "--vocabularies", default="32768,32768", help="tokens of the source and of the target (default 32768,32768)"
+    )
+    parser.add_argument(
+        "--length",
+        type=positive,
+        default=32,
+        help="padded tokens of a text; of a stream, data.block counts (default 32)",
+    )
+    parser.add_argument(
+        "--sweep", action="store_true", help="try every mesh, and half and twice the tokens of an update"
+    )
+    parser.add_argument("--output", type=Path, help="also write everything that was found to this file, as JSON")
+    arguments, rest = parser.parse_known_args(argv)
+    jax.config.update("jax_platforms", "cpu")  # nothing is run, whatever devices are here
+    targets = [Target.of(name) for name in arguments.target.split(",")]
+    run = _run(arguments.config, rest)
+    config = run.model_config(*_sizes(arguments.vocabularies))
+    length = run.data.block if run.data.source in STREAMS else arguments.length
+    names = PROGRAMS if arguments.program == "all" else (arguments.program,)
+    found = [
+        _compiled(name, run, config, target, length, mesh)
+        for target in targets
+        for name in names
+        for mesh in (meshes(target, config) if arguments.sweep else [_mesh(run, target)])
+    ]
+    print(
+        f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
+    )
+    _print(found)
+    if arguments.output:
+        write_atomically(arguments.output, json.dumps(found, indent=1) + "\n")
+
+
+def _run(config: str, words: list[str]) -> RunConfig:
+    made = config_of(config, words)
+    if not made.data.directory and made.data.source not in ("toy", "tfds"):
+        made.data.directory = "."  # no text is read
+    return resolve(made.to_dict())
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    sizes = text.split(",")
+    if len(sizes) != 2 or not all(each.isascii() and each.isdigit() for each in sizes):
+        raise UserError(f"--vocabularies={text:.60} is no pair of numbers; give for instance 32768,32768")
+    return int(sizes[0]), int(sizes[1])
+
+
+def _mesh(run: RunConfig, target: Target) -> tuple[int, int]:
+    data, model = run.mesh.data, run.mesh.model
+    return (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
+
+
+def _compiled(
+    name: str, run: RunConfig, config: ModelConfig, target: Target, length: int, mesh: tuple[int, int]
+) -> dict[str, Any]:
+    """What is known of one program, as plain values."""
+    program = compiled(name, run, config, target, length, mesh)
+    inside = contents(program.text)
+    found: dict[str, Any] = {
+        "target": target.name,
+        "program": name,
+        "mesh": f"{mesh[0]}x{mesh[1]}",
+        "rows": program.rows,
+        "fits": program.peak < target.chip.memory,
+        "argument_bytes": program.arguments,
+        "temporary_bytes": program.temporary,
+        "peak_bytes": program.peak,
+        "chip_bytes": round(target.chip.memory),
+        "sent_bytes": round(sum(each.sent for each in inside.transfers)),
+        "moved_bytes": inside.moved,
+        **inside.as_json(),
+        "compile_seconds": program.seconds,
+    }
+    if name == "step":
+        operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
+        predicted = predict(inside, operations, target)
+        found |= {"operations": operations, "predicted_seconds": {**vars(predicted), "update": predicted.update}}
+    log.info("%s, %s, mesh %s: compiled in %.0f s", target.name, name, found["mesh"], program.seconds)
+    return found
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    """One column for each program."""
+    table = Table(box=None, header_style="", pad_edge=False)
+    table.add_column("")
+    for each in found:
+        table.add_column(f"{each['target']} {each['program']}", justify="right")
+    rows = {
+        "mesh (data x model)": lambda each: each["mesh"],
+        "rows of a micro-batch": lambda each: f"{each['rows']:,}",
+        "fits": lambda each: "yes" if each["fits"] else "no",
+        "a device: arguments": lambda each: _mb(each["argument_bytes"]),
+        "a device: temporary": lambda each: _mb(each["temporary_bytes"]),
+        "a device: peak, of": lambda each: f"{_mb(each['peak_bytes'])} of {_mb(each['chip_bytes'])}",
+        "gathered": lambda each: _mb(each["moved_bytes"]["gathered"]),
+        "reduced": lambda each: _mb(each["moved_bytes"]["reduced"]),
+        "sent by a device": lambda each: _mb(each["sent_bytes"]),
+        "kernels": lambda each: f"{each['kernels']:,}",
+        "read and written": lambda each: _mb(each["bytes"]),
+        "loops without end": lambda each: str(len(each["open_loops"])),
+        "operations": lambda each: f"{each['operations'] / 1e12:,.2f} T" if "operations" in each else "",
+    }
+    for name, cell in rows.items():
+        table.add_row(name, *map(cell, found))
+    for kinds in dict.fromkeys(kinds for each in found for kinds in each["products"]):
+        table.add_row(f"products {kinds}", *(f"{each['products'].get(kinds, 0):,}" for each in found))
+    for term in dict.fromkeys(term for each in found for term in each.get("predicted_seconds", {})):
+        cells = (each.get("predicted_seconds", {}).get(term) for each in found)
+        table.add_row(f"predicted ms: {term}", *("" if cell is None else f"{1e3 * cell:,.2f}" for cell in cells))
+    Console(width=200).print(table)
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,101 @@
+"""What is read from the text of compiled programs: written by hand in the forms of XLA's compilers for CPUs, GPUs and TPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from one_layer.ahead.contents import contents
+
+LOOPS = """HloModule jit_step
+
+%body (carried: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %sum = f32[4]{0} all-reduce(%x), channel_id=1, replica_groups={{0,1,2,3}}
+}
+
+%condition (carried: (s32[], f32[4])) -> pred[] {
+  %less = pred[] compare(%i, %n)
+}
+
+%search (carried: s32[]) -> s32[] {
+  %count = (s32[], s32[2]{0}) all-reduce(%a, %b), channel_id=2
+}
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %bits = u8[3,5]{1,0} all-gather(%p), channel_id=3
+  %layers = (s32[], f32[4]) while(%t), condition=%condition, body=%body, backend_config={"known_trip_count":{"n":"6"}}
+  %found = s32[] while(%s), condition=%condition, body=%search, metadata={op_name="jit(step)/largest/while"}
+  %moved = bf16[10]{0} collective-permute(%p), channel_id=4
+}
+"""
+# A TPU program does not say the turns of a loop, and has an asynchronous collective in several lines with one channel.
+TPU = """%body (carried: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %sum-start = f32[4]{0:T(128)} all-reduce-start(%x), channel_id=1
+  %again = f32[4]{0:T(128)} all-reduce-start(%x), channel_id=1
+  %sum-done = f32[4]{0:T(128)} all-reduce-done(%sum-start)
+}
+
+%condition (carried: (s32[], f32[4])) -> pred[] {
+  %six = s32[] constant(6)
+  %i = s32[] get-tuple-element(%carried), index=0
+  ROOT %less = pred[] compare(%i, %six), direction=LT
+}
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %layers = (s32[], f32[4]) while(%t), condition=%condition, body=%body
+}
+"""
+GPU = """ENTRY %main (p: bf16[4,8]) -> f32[4,2] {
+  %p = bf16[4,8]{1,0} parameter(0)
+  %w = bf16[8,2]{1,0} parameter(1)
+  %product = (f32[4,2]{1,0}, s8[64]{0}) custom-call(%p, %w), custom_call_target="__cublas$lt$matmul"
+  %first = f32[4,2]{1,0} get-tuple-element(%product), index=0
+  %bits = (u8[10]{0}, u8[80]{0}) all-gather-start(%q), channel_id=1, replica_groups=mesh['a'=2,'b'=8] {'b'}, dimensions={0}
+  %whole = u8[80]{0} all-gather-done(%bits)
+}
+"""
+SLICES = """%fused (big: f32[100,4], i: s32[]) -> f32[4] {
+  %big = f32[100,4]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %row = f32[1,4]{1,0} dynamic-slice(%big, %i, %zero), dynamic_slice_sizes={1,4}
+  ROOT %flat = f32[4]{0} bitcast(%row)
+}
+
+ENTRY %main (p: f32[100,4]) -> f32[4] {
+  %p = f32[100,4]{1,0} parameter(0)
+  %n = s32[] parameter(1)
+  ROOT %taken = f32[4]{0} fusion(%p, %n), kind=kLoop, calls=%fused
+}
+"""
+
+
+def test_a_loop_over_layers_counts_as_often_as_it_turns():
+    found = contents(LOOPS)
+    assert found.moved == {"gathered": 3 * 5, "reduced": 6 * 4 * 4 + (1 + 2) * 4, "exchanged": 10 * 2}
+    assert list(found.open_loops.values()) == ["jit(step)/largest/while"]
+
+
+def test_turns_are_read_from_a_condition_and_an_asynchronous_collective_counts_once():
+    found = contents(TPU)
+    assert found.moved["reduced"] == 6 * 4 * 4 and not found.open_loops
+
+
+def test_a_start_counts_its_result_and_a_product_of_a_library_is_a_product():
+    found = contents(GPU)
+    (gathered,) = found.transfers
+    assert (gathered.bytes, gathered.devices) == (80, 8) and gathered.sent == 70
+    assert found.products == {"bf16 x bf16 -> f32": 1}
+
+
+@pytest.mark.parametrize(("groups", "sent"), [("{{0,1}}", 16), ("{{0,1,2,3}}", 24), ("[2,8]<=[16]", 28)])
+def test_an_all_reduce_sends_each_part_twice_but_to_the_device_that_has_it(groups, sent):
+    text = f"ENTRY %main (p: f32[4]) -> f32[4] {{\n  %y = f32[4]{{0}} all-reduce(%p), channel_id=1, replica_groups={groups}\n}}"
+    assert contents(text).transfers[0].sent == sent
+
+
+def test_a_kernel_that_takes_a_row_reads_a_row():
+    found = contents(SLICES)
+    assert found.kernels == 1 and found.bytes == 4 * 4 + 4 * 4 + 4
+
+
+def test_a_program_without_collectives_moves_nothing():
+    assert set(contents("ENTRY %main (p: f32[8]) -> f32[8] {\n  %y = f32[8] add(%p, %p)\n}").moved.values()) == {0}
