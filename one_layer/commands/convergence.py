@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
@@ -22,8 +22,8 @@ from one_layer.report.areas import areas_of, is_curve, left_out, run_table
 from one_layer.report.comparable import otherwise
 from one_layer.report.naming import described
 from one_layer.report.plain_text import aligned
-from one_layer.report.reading import Record, read_runs
-from one_layer.runs.collection import opened
+from one_layer.report.reading import Record, in_place
+from one_layer.runs.collection import Place, opened
 from one_layer.runs.convergence import AXES, Curve
 from one_layer.runs.paths import RunPaths, read_metrics
 from one_layer.system.errors import UserError
@@ -108,21 +108,16 @@ def _without_curve(run: Record, score: str) -> str:
 
 
 def _records(pattern: str) -> list[Record]:
-    """The runs with metrics in the folders that the pattern matches, or in a collection. A folder with metrics alone says no more."""
+    """The runs with metrics that the pattern matches, as a report reads them, and folders with metrics alone, of which no more is known."""
     with opened(pattern) as places:
-        return [
-            replace(_record(folder), folder=place.named(folder))
-            for place in places
-            for folder in map(Path, [place.pattern] if Path(place.pattern).is_dir() else sorted(glob(place.pattern)))
-            if RunPaths(folder).metrics_file.is_file()
-        ]
+        return [record for place in places for record in (*in_place(place), *_bare(place)) if record.metrics]
 
 
-def _record(folder: Path) -> Record:
-    paths = RunPaths(folder)
-    if not (paths.config_file.is_file() or paths.result_file.is_file()):
-        return Record(folder, {}, metrics=read_metrics(paths.metrics_file))
-    return next(record for record in read_runs(str(folder)) if record.folder == folder)
+def _bare(place: Place) -> Iterator[Record]:
+    there = [place.pattern] if Path(place.pattern).is_dir() else sorted(glob(place.pattern, recursive=True))
+    for paths in map(RunPaths, there):
+        if paths.metrics_file.is_file() and not (paths.config_file.is_file() or paths.result_file.is_file()):
+            yield Record(place.named(paths.path), {}, metrics=read_metrics(paths.metrics_file))
 
 
 def _short(folders: list[str]) -> list[str]:

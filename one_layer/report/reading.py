@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import glob
+import json
+import logging
 import math
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cached_property
@@ -22,6 +24,8 @@ from one_layer.runs.progress import Doing, doing
 from one_layer.runs.records import flatten
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
+
+log = logging.getLogger(__name__)
 
 # What a file of scores has in its name: layers that stay, and then another place of the text.
 _LAYERS = re.compile(r"-(encoder|decoder)-(\d+(?:\.\d+)*)")
@@ -122,10 +126,10 @@ def read_runs(pattern: str) -> list[Record]:
     """The runs in the folders that `pattern` matches, sorted by folder, and those that their sweeps lack.
 
     A folder of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
-    Raises: UserError if no run is found, or for a damaged file.
+    A run that is there twice is read once, and the log says so. Raises: UserError if no run is found, or for a damaged file.
     """
     with collection.opened(pattern) as places:
-        records = [record for place in places for record in _in(place)]
+        records = list(_once(record for place in places for record in in_place(place)))
     if not records:
         raise UserError(
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
@@ -133,7 +137,21 @@ def read_runs(pattern: str) -> list[Record]:
     return records
 
 
-def _in(place: Place) -> list[Record]:
+def _once(records: Iterable[Record]) -> Iterator[Record]:
+    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one."""
+    known: dict[str, Record] = {}
+    for record in records:
+        result = record.result
+        mark = json.dumps(result, sort_keys=True) if result.get("started") else str(record.folder.resolve())
+        if mark in known:
+            log.warning("%s is left out: it is the same run as %s", record.folder, known[mark].folder)
+        else:
+            known[mark] = record
+            yield record
+
+
+def in_place(place: Place) -> list[Record]:
+    """The runs in the folders of a place, and those that their sweeps lack. Raises: UserError for a damaged file."""
     pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
     there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))
     matched = [Path(path) for path in there]

@@ -14,7 +14,7 @@ from one_layer.report.writing import report
 log = logging.getLogger(__name__)
 
 _PAUSE = 10.0  # seconds between two looks at the files
-_SHARE = 20  # a report takes at most one part in so many of the time: the runs need the machine
+_SHARE = 5  # a report takes at most one part in so many of the time: the runs need the machine
 
 
 def watch(pattern: str, out: Path, sleep: Callable[[float], None] = time.sleep) -> None:

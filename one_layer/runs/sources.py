@@ -1,4 +1,4 @@
-"""The other runs that a run needs: the one that it begins with, its teacher, and the one whose embeddings it has; and what they cost.
+"""What a run needs: the run that it begins with, its teacher, and the run or the files whose embeddings it has; and what they cost.
 
 A run's own seconds and operations do not have those of its sources. `result.json` keeps them beside its own, because the folders of the
 sources may be gone when somebody compares costs. This module needs no JAX.
@@ -25,22 +25,25 @@ def sources(config: Mapping[str, Any], seen: tuple[Path, ...] = ()) -> list[dict
     """The sources of a run with this flat config: the `key` that names one, its `path`, `train_seconds` and `train_flops`.
 
     The costs are those of the source and of all its own sources; None where a result of one of them is not there, or does not say so.
+    A file of embeddings in the folder of a run has the cost of that run; what other programs made has none that is known.
     Raises: UserError for a damaged result.
     """
     named = {key: str(config.get(key) or "") for key in WORDS}
-    if config.get("model.embedding_source") != "run":
-        named["model.embedding_path"] = ""  # a file of embeddings, which no run of ours made
     return [{"key": key, "path": path, **_costs(Path(path), seen)} for key, path in named.items() if path]
 
 
 def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, float | None]:
-    folder = (path.parent if path.is_file() else path).resolve()  # a ticket lies in the folder of its run
+    folder = (path if path.is_dir() else path.parent).resolve()  # a ticket lies in the folder of its run
     file = RunPaths(folder).result_file
     if folder in seen or not file.is_file():
         return dict.fromkeys(_COSTS)
     result = read_object(file)
     own = result.get("sources")
-    every = [result, *(sources(flatten(result.get("config", {})), (*seen, folder)) if own is None else own)]
+    own = sources(flatten(result.get("config", {})), (*seen, folder)) if own is None else own
+    every = [
+        result,
+        *{each["path"]: each for each in own}.values(),
+    ]  # a run that is source and teacher was trained once
     return {name: _sum([each.get(name) for each in every]) for name in _COSTS}
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from one_layer.runs.collection import collect
 from tests import ROOT
 
 
@@ -156,6 +157,19 @@ def test_a_run_that_is_named_by_two_paths_is_listed_once(runs, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "base")
     done = compare(runs, f"--baseline={tmp_path}/link/../base", f"--runs={tmp_path}/*")
     assert rows_of(done) == ["base"]
+
+
+def test_runs_are_found_where_a_report_finds_them(runs, tmp_path):
+    """The folder of a sweep stands for its runs, and a collection for the runs in it, however deep they lie."""
+    for name in ("a", "b"):
+        finished(tmp_path / "all" / "sweep" / name, runs, "1", seed=len(name))
+    (tmp_path / "all" / "sweep" / "sweep.json").write_text('{"runs": {}}')
+    collect(f"{tmp_path}/all/**", tmp_path / "all.jsonl.zst")
+    base = f"--baseline={tmp_path}/all/sweep/a"
+    assert rows_of(compare(runs, base, f"--runs={tmp_path}/all/sweep")) == ["a", "b"]
+    assert rows_of(compare(runs, base, f"--runs={tmp_path}/all/**")) == ["a", "b"]
+    base = f"--baseline={tmp_path}/all.jsonl.zst/sweep/a"
+    assert rows_of(compare(runs, base, f"--runs={tmp_path}/all.jsonl.zst")) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

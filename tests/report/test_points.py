@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 from pathlib import Path
 
@@ -218,6 +219,34 @@ def test_a_run_that_begins_with_another_one_says_so(tmp_path):
         "fifth": f"begins with {tmp_path / 'third'} (1.50 h, 6e+09 operations)",
     }
     assert sources({"train.init_from": str(second)})[0]["train_seconds"] is None, "its teacher's cost is not known"
+
+
+def test_what_a_run_needs_is_counted_once_and_files_of_embeddings_are_named(tmp_path):
+    """The second run begins with the first and learns from it. Embeddings in the folder of a run are that run's."""
+    first = write_run(tmp_path / "first", {}, 10.0, train_seconds=3600.0, train_flops=5e9)
+    both = {"train.init_from": str(first), "data.teacher": str(first)}
+    second = write_run(tmp_path / "second", both, 20.0, train_seconds=1800.0, train_flops=1e9)
+    (needs,) = sources({"train.init_from": str(second)})
+    assert (needs["train_seconds"], needs["train_flops"]) == (5400.0, 6e9)
+    for path, seconds in ((first / "embeddings.{language}.txt", 3600.0), (tmp_path / "from elsewhere.txt", None)):
+        (needs,) = sources({"model.embedding_source": "text", "model.embedding_path": str(path)})
+        assert needs["path"] == str(path) and needs["train_seconds"] == seconds
+
+
+def test_a_run_that_is_there_twice_is_read_once(tmp_path, caplog):
+    """By a link, or by a copy; not a second run with the same score and seed."""
+    write_run(tmp_path / "a", {}, 30.0, started="2026-11-25T12:00:00+00:00")
+    shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    write_run(tmp_path / "unknown", {"optim.lr": 0.5}, 30.0)
+    (tmp_path / "other link").symlink_to(tmp_path / "unknown")
+    write_run(tmp_path / "z", {}, 30.0, started="2026-11-25T13:00:00+00:00")
+    assert sorted(sorted(record.folder.name for record in point.records) for point in found(tmp_path)) == [
+        ["a"],
+        ["other link"],
+        ["z"],
+    ]
+    assert f"{tmp_path / 'copy'} is left out: it is the same run as {tmp_path / 'a'}" in caplog.text
 
 
 @pytest.mark.parametrize("texts", [("small567", "small567"), ("small567", "large567")])
