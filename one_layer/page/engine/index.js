@@ -1,0 +1,221 @@
+/** A ticket as the page and the tests use it: text in, text out, and a look at what is inside. */
+import { Decoder } from "./decoder.js";
+import { ACTIVATIONS, largest, logSoftmax, norm } from "./functions.js";
+import { linear } from "./linear.js";
+import { flippedMask } from "./matrix.js";
+import { Network } from "./network.js";
+import { Stream, draw } from "./random.js";
+import { Refused } from "./refused.js";
+import { continued } from "./sampling.js";
+import { EOS, UNK, beamSearch } from "./search.js";
+import { textsOf } from "./settings.js";
+import { countBits, openTicket } from "./ticket.js";
+
+const SHOWN = 5; // words after a depth
+const VERBS = { translation: "translate", classification: "classify", causal_lm: "generate", masked_lm: "fill" };
+
+/**
+ * The model of a ticket. Throws an Error of one sentence for what is no whole ticket. @param {Uint8Array} bytes
+ * @param {(assets: any) => any} textOf makes what encodes and decodes text, for instance that of `text/index.js` with its tables
+ */
+export function open(bytes, textOf) {
+  const ticket = openTicket(bytes);
+  return new Model(ticket, Network.of(ticket), textOf(ticket.assets));
+}
+
+export class Model {
+  /** @param {import("./ticket.js").Ticket} ticket @param {Network} network @param {any} text */
+  constructor(ticket, network, text) {
+    Object.assign(this, { ticket, network, text, task: ticket.task });
+  }
+
+  /** What the page says of the model. */
+  describe() {
+    const { config, seed, data, assets, arrays, bytes } = this.ticket, labels = this.task === "classification" ? this.#labels() : undefined;
+    return {
+      task: this.task, verb: VERBS[this.task], seed, bytes, labels, texts: labels ? textsOf(data) : 1,
+      source: assets.source.language, target: assets.target.language,
+      matrices: this.matrices(), keep: config.exact ? config.keep : this.#kept(), notes: this.text.notes ?? [],
+      depths: config.family.stacks.reduce((sum, stack) => sum + config.stacks[stack].pattern.length, 0),
+      masked: this.#masked(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
+      hasDepthWords: this.task !== "classification",
+    };
+  }
+
+  /** The answer to a line: translations, labels, or the fills of each `<mask>`. @param {string} line @param {any} [options] */
+  run(line, options = {}) {
+    return this.answer(this.text.encode(line), options);
+  }
+
+  /** The same for ids. @param {number[]} ids @param {any} [options] */
+  answer(ids, options = {}) {
+    if (this.task === "translation") return this.translations(ids, options);
+    if (this.task === "classification") return this.labels(ids);
+    if (this.task === "masked_lm") return this.fills(ids);
+    throw new Refused("this model writes on; use generate");
+  }
+
+  /** The best translations, best first (`one_layer.tasks.translation.generate`). @param {number[]} ids that end in eos */
+  translations(ids, { count = Infinity, beam = this.ticket.evaluation.beam } = {}) {
+    const { max_length_a: a, max_length_b: b, length_penalty: lengthPenalty } = this.ticket.evaluation;
+    const vocabulary = (side) => (id) => this.text.vocabulary?.(side)[id] ?? String(id);
+    if (ids.length <= 1) return [{ text: "", score: 0, ids: [EOS], tokens: ["</s>"], sourceTokens: ["</s>"], attention: [[1]], attentions: [[[1]]] }];
+    const decoder = new Decoder(this.network, this.network.encode(ids).output);
+    const found = beamSearch(decoder, { beam, limit: Math.trunc(a * ids.length + b), lengthPenalty });
+    return found.slice(0, count).map(({ tokens, score, attention }) => ({
+      text: this.text.decode(tokens), score, ids: tokens,
+      tokens: tokens.map(vocabulary("target")), sourceTokens: ids.map(vocabulary("source")),
+      attention: attention.map((depths) => Array.from(depths.at(-1) ?? [])), // of the last depth
+      attentions: attention.map((depths) => depths.map((weights) => Array.from(weights))),
+    }));
+  }
+
+  /** Every label with its probability, in the order of the labels. @param {number[]} ids */
+  labels(ids) {
+    const logP = logSoftmax(this.labelLogits(ids));
+    if (logP.some(Number.isNaN)) throw new Refused("the model's logits are not finite: this ticket cannot classify; use another");
+    return this.#labels().map((label, k) => ({ label, probability: Math.exp(logP[k]) }));
+  }
+
+  /** @param {number[]} ids @returns {Float32Array} [labels] */
+  labelLogits(ids) {
+    const first = this.network.encode(ids).output.subarray(0, this.ticket.config.d_model);
+    return this.network.project("head/output", 0, ACTIVATIONS.tanh(this.network.project("head/dense", 0, first)));
+  }
+
+  #labels() {
+    return this.text.vocabulary("target").slice(UNK + 1);
+  }
+
+  /** The logits of every token at some places. @param {number[]} ids @param {number[]} places @returns {Float32Array} [places, vocabulary] */
+  maskLogits(ids, places) {
+    const d = this.ticket.config.d_model, { output } = this.network.encode(ids), x = new Float32Array(places.length * d);
+    places.forEach((place, row) => x.set(output.subarray(place * d, (place + 1) * d), row * d));
+    return this.#headLogits(x);
+  }
+
+  #headLogits(x) {
+    const { network } = this, d = this.ticket.config.d_model, table = network.matrix("encoder/embedding"), vector = (name) => network.vector(`head/dense/norm/${name}`, 0);
+    const hidden = norm(ACTIVATIONS.gelu(network.project("head/dense", 0, x)), d, "affine", vector("scale"), vector("bias"));
+    return linear(hidden, x.length / d, d, table.product(), table.rows, network.vector("head/output/bias", 0));
+  }
+
+  /** For each mask, the most probable tokens. @param {number[]} ids @returns {{text: string, probability: number}[][]} */
+  fills(ids) {
+    const mask = this.text.vocabulary("target").indexOf("<mask>"), places = ids.flatMap((id, place) => (id === mask ? [place] : []));
+    const logits = this.maskLogits(ids, places), count = this.ticket.evaluation.candidates, size = logits.length / Math.max(1, places.length);
+    return places.map((_, row) => {
+      const logP = logSoftmax(logits.subarray(row * size, (row + 1) * size));
+      if (logP.some(Number.isNaN)) throw new Refused("the model's logits are not finite: this ticket cannot fill masks; use another");
+      const best = largest(logP, count + UNK + 2).filter((id) => id > UNK && id !== mask).slice(0, count);
+      return best.map((id) => ({ text: this.text.decode([id]), probability: Math.exp(logP[id]) }));
+    });
+  }
+
+  /** Continues a text, token by token: yields what was written so far. @param {string} line @param {any} [options] @returns {Generator<string>} */
+  *generate(line, options = {}) {
+    const ids = [];
+    for (const id of this.continuation(this.text.encode(line), options)) {
+      ids.push(id);
+      yield this.text.decode(ids);
+    }
+  }
+
+  /** The same for ids. @param {number[]} ids @returns {Generator<number>} */
+  continuation(ids, options = {}) {
+    const { evaluation, data } = this.ticket, { temperature = evaluation.temperature, topK = evaluation.top_k, topP = evaluation.top_p } = options;
+    const settings = { temperature, topK, topP, length: options.length ?? evaluation.sample_length };
+    return continued(this.network, ids.slice(-data.block), data.block, settings, new Stream(options.seed ?? evaluation.sample_seed, "sample"));
+  }
+
+  /** The matrices that are random or masked: role, shape [fan_in, fan_out], depths, and the share that each depth keeps. */
+  matrices() {
+    const found = [...this.network.matrices.values()].filter(({ drawn, mask }) => drawn || mask);
+    return found.map((matrix) => ({
+      role: matrix.role, shape: [matrix.rows, matrix.columns], drawn: matrix.drawn, depths: Array.from({ length: matrix.depths }, (_, depth) => depth),
+      keep: this.ticket.config.keep, kept: matrix.mask?.mask ? Array.from({ length: matrix.depths }, (_, depth) => countBits(this.mask(matrix.role, depth)) / (matrix.rows * matrix.columns)) : undefined,
+    }));
+  }
+
+  /** The mask of a depth, packed in C order, the lowest bit of a byte first; all ones where there is none. @returns {Uint8Array} */
+  mask(role, depth = 0) {
+    const { mask, rows, columns } = this.network.matrix(role), bytes = Math.ceil((rows * columns) / 8), bits = mask?.mask ?? mask?.sign;
+    if (!bits) return new Uint8Array(bytes).fill(255);
+    const first = mask.layers === null ? 0 : depth * bytes;
+    return bits.slice(first, first + bytes);
+  }
+
+  /** The random weights of a role in C order, or those that another seed would give. @returns {Float32Array} */
+  weights(role, seed = this.ticket.seed) {
+    const drawn = this.ticket.drawn.get(role);
+    if (!drawn || seed === this.ticket.seed) return this.network.matrix(role).weights(0).slice();
+    return draw(seed, { ...drawn.recipe, layers: drawn.recipe.layers === null ? null : [0] });
+  }
+
+  /** For each two depths, the share of the weights of the first one that the second one keeps too. @returns {number[][]} */
+  overlap(role) {
+    const masks = Array.from({ length: this.network.matrix(role).depths }, (_, depth) => this.mask(role, depth));
+    return masks.map((one) => masks.map((other) => countBits(one.map((byte, k) => byte & other[k])) / Math.max(1, countBits(one))));
+  }
+
+  /** The model with a share of its mask bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {Model} */
+  flipped(share, seed = 1) {
+    if (share === 0) return this;
+    return this.#changed((matrix) => (matrix.mask ? matrix.with({ mask: flippedMask(matrix.mask, share, new Stream(seed, `flip/${matrix.role}`)) }) : matrix));
+  }
+
+  /** The model with the same masks over the random weights of another seed. @returns {Model} */
+  reseeded(seed) {
+    if (seed === this.ticket.seed) return this;
+    const { drawn } = this.ticket;
+    return this.#changed((matrix) => (matrix.drawn ? matrix.with({ values: draw(seed, drawn.get(matrix.role).recipe) }) : matrix));
+  }
+
+  #changed(change) {
+    const { config, arrays, matrices } = this.network;
+    const changed = new Map([...matrices].map(([role, matrix]) => [role, change(matrix)]));
+    return new Model(this.ticket, new Network(config, changed, arrays), this.text);
+  }
+
+  /**
+   * What the model would say at each place if it ended after a depth: each depth's output through the output table. For a translation, the
+   * places are those of its best translation. @param {string} line
+   * @returns {{pieces: string[], depths: {token: string, probability: number}[][][]}}
+   */
+  depthWords(line) {
+    const ids = this.text.encode(line);
+    const [answer, depths, logits] = this.task === "masked_lm" ? this.#encoderDepths(ids) : this.#decoderDepths(ids), words = this.text.vocabulary("target");
+    const best = (x) => {
+      const all = logits(x), size = all.length / answer.length;
+      return answer.map((_, row) => {
+        const logP = logSoftmax(all.subarray(row * size, (row + 1) * size));
+        return largest(logP, SHOWN).map((id) => ({ token: words[id], probability: Math.exp(logP[id]) }));
+      });
+    };
+    return { pieces: answer.map((id) => words[id]), depths: depths.map(best) };
+  }
+
+  #decoderDepths(ids) {
+    const translating = this.task === "translation", { network } = this, d = this.ticket.config.d_model;
+    const answer = translating ? this.translations(ids, { count: 1 })[0].ids : ids.slice(1);
+    const decoder = new Decoder(network, translating && ids.length > 1 ? network.encode(ids).output : null), depths = network.layers.decoder.map(() => new Float32Array(answer.length * d));
+    if (!translating || ids.length > 1) {
+      [EOS, ...answer].slice(0, answer.length).forEach((token, place) => decoder.step([token], place, [0]).depths.forEach((x, depth) => depths[depth].set(x, place * d)));
+    }
+    return [answer, depths, (x) => decoder.logits(network.finish("decoder", x))];
+  }
+
+  #encoderDepths(ids) {
+    const { depths } = this.network.encode(ids);
+    return [ids, depths, (x) => this.#headLogits(this.network.finish("encoder", x))];
+  }
+
+  #masked() {
+    return [...this.ticket.masks.values()].reduce((sum, { shape, layers }) => sum + shape[0] * shape[1] * (layers ?? 1), 0);
+  }
+
+  #kept() {
+    const masks = [...this.ticket.masks.values()].filter(({ mask }) => mask), kept = masks.reduce((sum, { mask }) => sum + countBits(mask), 0);
+    return masks.length ? kept / this.#masked() : 1;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * The keys of a ticket's settings, with their types and what an absent one stands for; a test compares them with the records of the
+ * program (`ModelKeys`, `DataConfig`, `OptimConfig`, `TrainConfig` and the settings of the tasks).
+ */
+import { Refused, demand, shown } from "./refused.js";
+import { isObject } from "./json.js";
+
+const LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST_LABELS = 2 ** 16;
+
+const whole = (value) => ["int", value], real = (value) => ["float", value], flag = (value) => ["bool", value];
+const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
+
+/** @type {Record<string, Record<string, [string, any]>>} */
+export const KEYS = {
+  model: {
+    d_model: whole(512), ffn: whole(1024), heads: whole(4), encoder_layers: ["int or text", 6], decoder_layers: ["int or text", 6],
+    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), threshold: real(0), dynamic_scale: flag(false),
+    score_init: text("uniform"), score_constant: real(0.5), embedding: follows("text"), embedding_source: text("text"), embedding_path: text(""),
+    embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
+    embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), bias: follows("bool"), share_bias: flag(false),
+    share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"), reservoir_conv: text("dynamic"),
+    reservoir_width: whole(7), reservoir_direction: text("auto"), layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
+    activation_dropout: real(0), head_dropout: real(0), dtype: text("float32"), remat: flag(false), init_preset: text("paper"),
+    init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),
+    zero_pad_row: follows("bool"), init_qk_gain: follows("float"), block: text("paper"),
+  },
+  data: {
+    source: text("toy"), tfds_name: text(""), labels: text(""), seed: whole(1), toy_train: whole(20000), toy_valid: whole(500), toy_test: whole(500),
+    source_language: text("de"), target_language: text("en"), directory: text(""), train: text("train"), valid: text("valid"), tests: ["texts", ["test"]],
+    columns: text(""), delimiter: text(","), held_out: real(0), store: text(""), tokenize: flag(false), normalize: flag(true), split_hyphens: flag(false),
+    lowercase: flag(false), bpe_merges: whole(0), bpe_codes: text(""), bpe_kind: text("subword-nmt"), prepared: flag(false), undo: text(""),
+    joined_vocabulary: flag(false), vocabulary: text(""), min_count: whole(1), max_length: whole(175), max_tokens: whole(4096), buckets: whole(6),
+    unit: text("bytes"), block: whole(512), mask_share: real(0.15), teacher: text(""), teacher_beam: whole(5), teacher_mix: text("translations"),
+    translations: text(""),
+  },
+  optim: {
+    lr: ["float or none", 0.0005], schedule: text("inverse_sqrt"), warmup: ["int or none", 4000], warmup_init_lr: real(0), b1: real(0.9), b2: real(0.98),
+    eps: real(1e-8), weight_decay: real(0), clip: real(0), label_smoothing: real(0.1), accumulate: whole(1), freeze_scores: flag(false),
+    train_only: text(""), freeze: text(""),
+  },
+  train: { updates: whole(0), epochs: whole(0), select: text("bleu"), backskip: text("off") },
+  translation: {
+    beam: whole(5), valid_beam: whole(1), length_penalty: real(1), max_length_a: real(1.2), max_length_b: whole(10), max_tokens: whole(4096),
+    buckets: whole(4), tokenize: text(""),
+  },
+  classification: { max_tokens: whole(4096), buckets: whole(4) },
+  causal_lm: {
+    stride: whole(256), valid_tokens: whole(0), max_tokens: whole(4096), temperature: real(1), top_k: whole(0), top_p: real(1), sample_length: whole(200),
+    sample_seed: whole(1),
+  },
+  masked_lm: { max_tokens: whole(4096), valid_tokens: whole(0), candidates: whole(5) },
+};
+
+const FITS = {
+  int: Number.isInteger,
+  float: (value) => typeof value === "number",
+  bool: (value) => typeof value === "boolean",
+  text: (value) => typeof value === "string" && !value.includes("\0"),
+  texts: (value) => Array.isArray(value) && value.every((each) => typeof each === "string"),
+  none: (value) => value === null,
+};
+
+/**
+ * The values of a section, with what absent ones stand for. Throws `Refused` for unknown keys, and values of another type or too large.
+ * @param {string} section as errors call it @param {Record<string, [string, any]>} keys @param {any} given
+ */
+export function readSection(section, keys, given) {
+  demand(isObject(given) && Object.keys(given).every((key) => /^[a-z0-9_]{1,40}$/.test(key)), `its metadata '${section}' is not a JSON object with short keys`);
+  const found = Object.fromEntries(Object.entries(keys).map(([key, [, value]]) => [key, value]));
+  for (const [key, value] of Object.entries(given)) {
+    if (!Object.hasOwn(keys, key)) throw new Refused(`unknown key ${section}.${key} in the ticket; this page knows ${Object.keys(keys).join(", ")}`);
+    if (!isPlain(section, key, value)) throw new Refused(`${section}.${key} is ${shown(value)}: too long or too large for a setting of a ticket`);
+    const kinds = keys[key][0].split(" or ");
+    if (!kinds.some((kind) => FITS[kind](value))) throw new Refused(`${section}.${key} is ${shown(value)}; it takes a value of type ${keys[key][0]}`);
+    found[key] = value;
+  }
+  return found;
+}
+
+function isPlain(section, key, value) {
+  if (Array.isArray(value)) return value.length <= LONGEST_LIST && value.every((each) => typeof each === "string" && each.length <= LONGEST_TEXT);
+  const long = (section === "data" && key === "labels") || section === "optim" || section === "train";
+  if (typeof value === "string") return value.length <= (long ? LONGEST_LABELS : LONGEST_TEXT);
+  return value === null || typeof value === "boolean" || (typeof value === "number" && Math.abs(value) <= LARGEST_NUMBER);
+}
+
+/** Throws `Refused` unless each value lies between two bounds. @param {string} section @param {any} values @param {Record<string, [number, number]>} bounds */
+export function checkBounds(section, values, bounds) {
+  for (const [key, [least, most]] of Object.entries(bounds)) {
+    const value = values[key];
+    if (!(value >= least && value <= most)) throw new Refused(`${section}.${key} is ${value}; it must lie in [${least}, ${most.toLocaleString("en")}]`);
+  }
+}
+
+/** Throws `Refused` unless a value is one of some names. @param {string} name @param {any} value @param {string[]} known */
+export function checkKnown(name, value, known) {
+  if (!known.includes(value)) throw new Refused(`${name} is ${shown(value)}; known are ${known.filter(Boolean).join(", ")}`);
+}
+

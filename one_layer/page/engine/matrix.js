@@ -1,0 +1,85 @@
+/**
+ * A matrix of the model: random numbers W that are kept once, and a mask of one bit a weight for each depth (paper A, section 3).
+ *
+ * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows.
+ */
+
+const get = (bits, at) => (bits[at >>> 3] >>> (at & 7)) & 1;
+
+export class Matrix {
+  /**
+   * @param {string} role @param {number} rows fan_in, or the tokens of a table @param {number} columns
+   * @param {Float32Array} values [rows, columns], or one such matrix for each of `layers` @param {number | null} layers
+   * @param {import("./ticket.js").Mask | null} mask @param {boolean} rescaled `model.dynamic_scale` @param {boolean} drawn from the seed
+   */
+  constructor(role, rows, columns, values, layers, mask, rescaled, drawn) {
+    Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn });
+    this.isTable = /embedding$|^encoder\/position$/.test(role);
+    this.depths = Math.max(layers ?? 1, mask?.layers ?? 1);
+    this.products = [];
+  }
+
+  /** The same with other numbers or another mask. */
+  with({ values = this.values, mask = this.mask }) {
+    return new Matrix(this.role, this.rows, this.columns, values, this.layers, mask, this.rescaled, this.drawn);
+  }
+
+  /** W of a depth in C order [rows, columns]. @returns {Float32Array} */
+  weights(depth = 0) {
+    const size = this.rows * this.columns, first = this.layers === null ? 0 : depth * size;
+    return this.values.subarray(first, first + size);
+  }
+
+  /** M of a depth in C order, of 1, 0 and -1. @returns {Int8Array} */
+  entries(depth = 0) {
+    const size = this.rows * this.columns, found = new Int8Array(size).fill(1);
+    if (this.mask === null) return found;
+    const [bits, signs] = ["mask", "sign"].map((kind) => this.#packed(kind, depth));
+    for (let k = 0; k < size; k++) found[k] = (bits ? get(bits, k) : 1) * (signs && get(signs, k) ? -1 : 1);
+    return found;
+  }
+
+  #packed(kind, depth) {
+    const bits = this.mask[kind], bytes = Math.ceil((this.rows * this.columns) / 8);
+    return bits && bits.subarray((this.mask.layers === null ? 0 : depth) * bytes).subarray(0, bytes);
+  }
+
+  /** W ⊙ M of a depth, [outputs, inputs]: a table as it is, and other matrices transposed. @returns {Float32Array} */
+  product(depth = 0) {
+    const place = this.mask?.layers != null || this.layers !== null ? depth : 0;
+    return (this.products[place] ??= this.#multiplied(place));
+  }
+
+  #multiplied(depth) {
+    const { rows, columns } = this, weights = this.weights(depth);
+    if (this.mask === null && this.isTable) return weights;
+    const found = new Float32Array(rows * columns), signs = this.mask?.sign ?? null, bits = this.mask?.mask && this.#packed("mask", depth);
+    const factors = this.rescaled && bits ? this.#factors(bits) : null, sign = signs && this.#packed("sign", depth);
+    for (let row = 0, k = 0; row < rows; row++) {
+      for (let column = 0; column < columns; column++, k++) {
+        if (bits && !get(bits, k)) continue;
+        const value = sign && get(sign, k) ? -weights[k] : weights[k];
+        found[this.isTable ? k : column * rows + row] = factors ? value * factors[this.isTable ? column : row] : value;
+      }
+    }
+    return found;
+  }
+
+  /** √(n / kept), counted along the outputs of each input, or along the tokens of each column of a table. */
+  #factors(bits) {
+    const counts = new Float64Array(this.isTable ? this.columns : this.rows), along = this.isTable ? this.rows : this.columns;
+    for (let k = 0; k < this.rows * this.columns; k++) counts[this.isTable ? k % this.columns : Math.floor(k / this.columns)] += get(bits, k);
+    return Float32Array.from(counts, (kept) => (kept ? Math.sqrt(Math.fround(along / kept)) : 0));
+  }
+}
+
+/** The numbers of the depths whose masks a flip changes, and how: every bit with the chance `share`, drawn from `stream`. */
+export function flippedMask(mask, share, stream) {
+  const size = mask.shape[0] * mask.shape[1], bytes = Math.ceil(size / 8), kind = mask.mask ? "mask" : "sign", bits = mask[kind].slice();
+  const below = share * 2 ** 32;
+  for (let layer = 0; layer < (mask.layers ?? 1); layer++) {
+    const words = stream.words(size);
+    for (let k = 0; k < size; k++) if (words[k] < below) bits[layer * bytes + (k >>> 3)] ^= 1 << (k & 7);
+  }
+  return { ...mask, [kind]: bits };
+}

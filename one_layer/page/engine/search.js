@@ -1,0 +1,63 @@
+/**
+ * Beam search for one sentence, exactly as `one_layer.tasks.translation.beam_search`, which is fairseq's: the best 2·beam continuations are
+ * candidates; an eos among the first `beam` of them finishes a hypothesis, and the best `beam` without eos are continued.
+ */
+import { logSoftmax } from "./functions.js";
+import { Refused } from "./refused.js";
+
+export const BOS = 0, PAD = 1, EOS = 2, UNK = 3;
+
+/**
+ * @typedef {{tokens: number[], score: number, attention: Float32Array[][]}} Hypothesis `tokens` end in eos; `score` is Σ log p / length^penalty;
+ *   `attention` has, for each token and each depth, the weights over the source
+ * @typedef {{score: number, parent: number, token: number}} Candidate
+ */
+
+/**
+ * The finished hypotheses, best first. @param {import("./decoder.js").Decoder} decoder
+ * @param {{beam: number, limit: number, lengthPenalty: number}} settings `limit`: the most tokens without eos
+ * @returns {Hypothesis[]}
+ */
+export function beamSearch(decoder, { beam, limit, lengthPenalty }) {
+  const last = Math.max(1, limit), finished = [];
+  let alive = [{ tokens: [], score: 0, attention: [] }], parents = [0];
+  for (let step = 0; ; step++) {
+    const { logits, attention } = decoder.step(alive.map(({ tokens }) => tokens.at(-1) ?? EOS), step, parents);
+    const vocabulary = logits.length / alive.length;
+    const best = candidates(alive, logits, vocabulary, Math.min(2 * beam, beam * vocabulary - 1), step, step >= last);
+    const extend = ({ score, parent, token }) => ({
+      tokens: [...alive[parent].tokens, token],
+      score,
+      attention: [...alive[parent].attention, attention.map((beams) => beams[parent])],
+    });
+    for (const candidate of best.slice(0, beam)) {
+      if (candidate.token !== EOS || finished.length === beam) continue;
+      const whole = extend(candidate);
+      finished.push({ ...whole, score: Math.fround(whole.score / Math.fround((step + 1) ** lengthPenalty)) });
+    }
+    const others = best.filter(({ token }) => token !== EOS).slice(0, beam);
+    if (finished.length === beam || step >= last || others.length === 0) break;
+    parents = others.map(({ parent }) => parent);
+    alive = others.map(extend);
+  }
+  return finished.sort((one, other) => other.score - one.score);
+}
+
+/** The best continuations, best first; in a tie the lower beam wins, then the lower token. @returns {Candidate[]} */
+function candidates(alive, logits, vocabulary, count, step, atLimit) {
+  /** @type {Candidate[]} */
+  const best = [];
+  for (let parent = 0; parent < alive.length; parent++) {
+    const logP = logSoftmax(logits.subarray(parent * vocabulary, (parent + 1) * vocabulary)), { score } = alive[parent];
+    if (Number.isNaN(logP[EOS])) throw new Refused("the model's logits are not finite: this ticket cannot translate; use another");
+    for (let token = atLimit ? EOS : 0, end = atLimit ? EOS + 1 : vocabulary; token < end; token++) {
+      const total = Math.fround(score + logP[token]);
+      if ((best.length === count && !(total > best[count - 1].score)) || token === PAD || (token === EOS && step === 0) || total === -Infinity) continue;
+      let place = best.length;
+      while (place > 0 && total > best[place - 1].score) place--;
+      best.splice(place, 0, { score: total, parent, token });
+      if (best.length > count) best.pop();
+    }
+  }
+  return best;
+}

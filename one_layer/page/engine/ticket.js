@@ -1,0 +1,184 @@
+/** A ticket: a whole trained model, read from a stranger's bytes as `one_layer.tickets.content.from_file` reads it. */
+import { checkDrawing, checkWork } from "./limits.js";
+import { FAMILIES, readModel, refuseIf } from "./config.js";
+import { Container, sizeOf, utf8 } from "./container.js";
+import { hasExactly, isObject, readJson } from "./json.js";
+import { checkKnown } from "./keys.js";
+import { partsOf } from "./parts.js";
+import { SCHEMES, checksum, draw } from "./random.js";
+import { Refused, demand, shown } from "./refused.js";
+import { INVERSE, readData, readEvaluation, readTraining } from "./settings.js";
+
+const METADATA = ["task", "seed", "step", "model", "data", "evaluation", "format", "version", "codecs", "text", "random", "training"];
+const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_row", "checksum"];
+const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
+
+/**
+ * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null}} Mask packed bits: of one
+ *   mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first
+ * @typedef {{shape: number[], values: Float32Array}} Values
+ * @typedef {object} Ticket
+ * @property {string} task @property {any} config of the model @property {number} seed @property {number} step @property {string} checkpoint
+ * @property {any} data @property {any} evaluation @property {any} assets what `text/index.js` needs
+ * @property {Map<string, Mask>} masks by role
+ * @property {Map<string, {recipe: import("./random.js").Recipe, weights: Float32Array}>} drawn random matrices that the seed gives, by role
+ * @property {Map<string, Values>} arrays all other arrays, by role and leaf, for instance `encoder/ffn/norm/scale`
+ * @property {number} bytes of the file @property {Map<string, number>} sizes bytes of each tensor in it
+ */
+
+/** Reads a ticket and draws its random weights. Throws `Refused`, one sentence, for what is no whole ticket. @param {Uint8Array} bytes @returns {Ticket} */
+export function openTicket(bytes) {
+  const file = new Container(bytes), { metadata } = file;
+  const settings = readSettings(metadata), { config, seed } = settings;
+  checkWork(settings.task, config, settings.data, settings.evaluation);
+  const parts = partsOf(config);
+  if (!parts.some(({ collection }) => collection === "params")) throw new Refused("model.keep is 1, so there are no masks and nothing was trained");
+  checkSize(parts, file);
+  const recipes = readRecipes(metadata, parts, config.reservoir_conv === "lightweight");
+  checkDrawing([...recipes.values()]);
+  const { assets, used } = readText(file, config, settings);
+  const masks = new Map(), arrays = new Map();
+  for (const { role, collection, leaf, shape } of parts) {
+    if (leaf === "scores") {
+      masks.set(role, readMask(file, role, shape, config));
+      config.maskKinds.forEach((kind) => used.add(`${kind}/${role}`));
+    } else if (collection !== "random" || !recipes.has(role)) {
+      const name = `${collection}/${role}/${leaf}`;
+      arrays.set(`${role}/${leaf}`, { shape, values: file.floats(name, shape) });
+      used.add(name);
+    }
+  }
+  for (const name of file.tensors.keys()) demand(used.has(name), `its model has no place for the tensor ${name}`);
+  for (const name of Object.keys(metadata)) demand(METADATA.includes(name), `its metadata have the unknown name ${shown(name)}`);
+  const drawn = new Map();
+  for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawChecked(seed, recipe) });
+  const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
+  return { ...settings, assets, masks, drawn, arrays, bytes: file.total, sizes };
+}
+
+function readSettings(metadata) {
+  const given = Object.fromEntries(["model", "data", "evaluation"].map((name) => [name, readJson(metadata, name)]));
+  demand(isObject(given.model), "its metadata 'model' is not a JSON object with short keys");
+  const { source_vocab: source, target_vocab: target, ...model } = given.model;
+  const seed = readJson(metadata, "seed"), step = readJson(metadata, "step");
+  for (const number of [source, target, seed, step]) {
+    demand(Number.isInteger(number) && number >= 0 && number <= LARGEST_NUMBER, "its seed, its step or the sizes of its vocabularies are not valid whole numbers");
+  }
+  const task = Object.hasOwn(metadata, "task") ? readJson(metadata, "task") : model.decoder_layers ? "translation" : "classification";
+  checkKnown("task", task, Object.keys(FAMILIES));
+  if (seed >= 2 ** 32) throw new Refused(`seed is ${seed}; it must be a whole number from 0 to 2**32 - 1`);
+  const config = readModel(task, model, source, target), evaluation = readEvaluation(task, given.evaluation);
+  return { task, config, seed, step, data: readData(task, given.data, config, evaluation), evaluation, checkpoint: readTraining(metadata) };
+}
+
+function checkSize(parts, file) {
+  const weights = parts.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
+  if (weights > MOST || weights > Math.max(FEW, 8 * file.size * WEIGHTS_A_BIT)) {
+    throw new Refused(`its model has ${weights.toLocaleString("en")} weights, too many for ${file.size.toLocaleString("en")} bytes of data`);
+  }
+}
+
+/** @returns {Map<string, import("./random.js").Recipe>} by role */
+function readRecipes(metadata, parts, lightweight) {
+  const entries = readJson(metadata, "random"), found = new Map();
+  const shapes = new Map(parts.filter(({ collection }) => collection === "random").map(({ role, shape }) => [role, shape]));
+  demand(Array.isArray(entries), "its metadata 'random' are not a list of recipes");
+  for (const entry of entries) {
+    checkRecipe(entry);
+    const { role, shape, layers, scheme } = entry, wanted = shapes.get(role);
+    demand(wanted !== undefined && !found.has(role), `its metadata 'random' have ${shown(role)} twice, or its model has no such matrix`);
+    const whole = layers === null ? shape : [Array.isArray(layers) ? layers.length : layers, ...shape];
+    demand(whole.join() === wanted.join(), `its recipe makes ${role} [${whole}], but its model has [${wanted}]`);
+    const reservoir = /^(encoder|decoder)\/reservoir\//.test(role) && !(lightweight && role.endsWith("/conv/kernels"));
+    demand(scheme !== "orthogonal" || reservoir, `its recipe of ${role} has the scheme orthogonal, which is one of reservoirs`);
+    found.set(role, entry);
+  }
+  return found;
+}
+
+function checkRecipe(entry) {
+  demand(hasExactly(entry, RECIPE), "its metadata 'random' are not a list of recipes");
+  const counts = (n) => Number.isInteger(n) && n >= 1 && n <= LARGEST_NUMBER, { layers, zero_row: row } = entry;
+  demand(SCHEMES.includes(entry.scheme), `its recipes have the scheme ${shown(entry.scheme)}; known are ${SCHEMES.join(", ")}`);
+  const numbers = Array.isArray(layers) && layers.length > 0 && layers.every((n, k) => Number.isInteger(n) && n >= 0 && n < 4096 && (k === 0 || n > layers[k - 1]));
+  demand(
+    typeof entry.role === "string" && typeof entry.checksum === "string" && Array.isArray(entry.shape) && entry.shape.length === 2 &&
+      entry.shape.every(counts) && typeof entry.scale === "number" && entry.scale > 0 && entry.scale <= 2 ** 32 &&
+      (entry.fan_in === null || counts(entry.fan_in)) && (layers === null || counts(layers) || numbers) &&
+      (row === null || (Number.isInteger(row) && row >= 0 && row < entry.shape[0])),
+    "its metadata 'random' have an invalid recipe",
+  );
+}
+
+function drawChecked(seed, recipe) {
+  const weights = draw(seed, recipe);
+  if (checksum(weights) !== recipe.checksum) throw new Refused(`the seed ${seed} does not give the ${recipe.role} of the model: another generator made this ticket`);
+  return weights;
+}
+
+/** The packed masks of a matrix. Bits beyond the last weight are 0, and `keep` says how many are set. @returns {Mask} */
+function readMask(file, role, shape, config) {
+  const [rows, columns] = shape.slice(-2), size = rows * columns, bytes = Math.ceil(size / 8), layers = shape.length > 2 ? shape[0] : null;
+  const bits = Object.fromEntries(config.maskKinds.map((kind) => [kind, file.bytes(`${kind}/${role}`, [...shape.slice(0, -2), bytes])]));
+  const first = config.maskKinds[0], mask = bits[first], wanted = Math.max(1, size - Math.trunc((1 - config.keep) * size));
+  for (let layer = 0; layer < (layers ?? 1); layer++) {
+    const end = (layer + 1) * bytes;
+    demand(size % 8 === 0 || mask[end - 1] >> size % 8 === 0, `${first}/${role} has bits beyond its last weight`);
+    if (!config.exact) continue;
+    const kept = countBits(mask.subarray(end - bytes, end));
+    demand(kept === wanted, `mask/${role} keeps ${kept} weights where model.keep ${config.keep} keeps ${wanted}`);
+  }
+  if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
+  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null };
+}
+
+const ONES = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll("0", "").length);
+
+/** How many bits are set. @param {Uint8Array} bytes */
+export function countBits(bytes) {
+  let count = 0;
+  for (let k = 0; k < bytes.length; k++) count += ONES[bytes[k]];
+  return count;
+}
+
+/** Vocabularies, codes and steps of both sides, as `text/index.js` takes them, and the names of their tensors. */
+function readText(file, config, { task, data }) {
+  const sides = readJson(file.metadata, "text"), used = new Set();
+  demand(hasExactly(sides, ["source", "target"]), "its metadata 'text' does not describe source and target");
+  const textOf = (name) => {
+    const shape = typeof name === "string" && name.startsWith("text/") ? file.shape(name) : null;
+    demand(shape !== null && shape.length === 1 && shape[0] <= LONGEST_TEXT, `its metadata 'text' names ${shown(name)}, which is not a text of at most ${LONGEST_TEXT} bytes`);
+    used.add(name);
+    return utf8(file.bytes(name, shape), name);
+  };
+  const assets = { task, data };
+  for (const [side, types] of [["source", config.source_vocab], ["target", config.target_vocab]]) {
+    const fields = sides[side];
+    demand(isObject(fields) && Object.hasOwn(fields, "vocabulary"), `its metadata 'text' names no vocabulary of the ${side}`);
+    const vocabulary = textOf(fields.vocabulary), codes = fields.codes == null ? null : textOf(fields.codes);
+    const lines = vocabulary.split("\n").length - 1 + 4;
+    demand(lines === types, `${shown(fields.vocabulary)} has ${lines} types, special ones included, but its model's table has ${types} rows`);
+    if (codes !== null) demand(codes.split("\n").length - 1 <= MOST_MERGES, `${fields.codes} has more than ${MOST_MERGES} lines`);
+    checkSteps(fields, side);
+    assets[side] = { ...fields, vocabulary, codes };
+  }
+  return { assets, used };
+}
+
+const STEPS = {
+  language: "string", tokenize: "boolean", lowercase: "boolean", normalize: "boolean", split_hyphens: "boolean", bpe_kind: "string", pairs: "boolean",
+  spaced: "boolean", inverse: "string",
+};
+
+/** The fields of `one_layer.data.text.preprocess.Preprocessing`, of which earlier versions had only the first ones. */
+function checkSteps(fields, side) {
+  const { vocabulary, codes, ...steps } = fields;
+  demand(["language", "tokenize", "lowercase", "codes"].every((name) => Object.hasOwn(fields, name)), `its metadata 'text' lack a step of the ${side}`);
+  for (const [name, value] of Object.entries(steps)) {
+    demand(Object.hasOwn(STEPS, name) && typeof value === STEPS[name], `its metadata 'text' have ${shown(name)}: ${shown(value)}, which is no step of the ${side}`);
+  }
+  demand(/^[^/\\\0]{1,100}$/.test(steps.language), `its language of the ${side} is ${shown(steps.language)}`);
+  checkKnown("data.bpe_kind", steps.bpe_kind ?? "subword-nmt", ["subword-nmt", "byte-level", "metaspace"]);
+  refuseIf(steps.inverse && !INVERSE.test(steps.inverse), `data.undo is ${shown(steps.inverse)}`);
+  refuseIf(steps.tokenize && steps.bpe_kind === "metaspace", "data.bpe_kind=metaspace keeps text as it is, but data.tokenize changes it");
+}

@@ -1,0 +1,170 @@
+"""The page reads tickets as Python does: the same weights and arrays, and it refuses whatever Python's reader refuses, in a sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+import zstandard
+
+from one_layer import tickets
+from one_layer.data.config import DataConfig
+from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
+from one_layer.models.keys import FOR_TRAINING, ModelKeys
+from one_layer.runs.settings import OF_TRAINING, OptimConfig, TrainConfig
+from one_layer.system.errors import UserError
+from one_layer.tasks import TASKS
+from one_layer.tickets import file as ticket_file
+from one_layer.tickets.content import checksum
+from tests import fuzz_tickets
+from tests.page.engine import outcomes, run
+from tests.page.node import evaluate
+from tests.tickets.test_hostile import FORGED
+from tests.tiny_tickets import TINY, ticket_of
+
+FORGED_BY_CHANCE = 120
+
+
+def test_the_draws_have_the_same_bits():
+    recipes = [Recipe("a/b", (7, 5), scheme, 1.3, layers=2) for scheme in SCHEMES]
+    recipes += [Recipe("é", (40, 33), scheme, fan_in=33, zero_row=1) for scheme in SCHEMES]
+    recipes += [Recipe("x", shape, ORTHOGONAL, 0.5, layers=(0, 3)) for shape in ((9, 4), (4, 9), (1, 1), (30, 30))]
+    seeds = (0, 1, 2**32 - 1)
+    script = """
+        const { draw, checksum } = await import(`${page}/engine/random.js`);
+        return given.seeds.map((seed) => given.recipes.map((recipe) => checksum(draw(seed, recipe))));
+    """
+    found = evaluate(script, {"seeds": seeds, "recipes": [dataclasses.asdict(each) for each in recipes]})
+    assert found == [[checksum(each.draw(seed)) for each in recipes] for seed in seeds]
+
+
+def test_zstd_frames_of_all_levels_are_read_and_damaged_ones_refused():
+    dice = np.random.default_rng(0)
+    text = Path(__file__).read_bytes()
+    contents = [b"", b"a", bytes(70_000), text, text * 40, dice.bytes(5000)]
+    contents += [dice.geometric(p, 3000).clip(0, 255).astype(np.uint8).tobytes() for p in (0.02, 0.3, 0.7, 0.95)]
+    contents += [dice.integers(0, most, 200_000).astype(np.uint8).tobytes() for most in (2, 20)]
+    codes = [
+        zstandard.ZstdCompressor(level=level, write_checksum=level == 3).compress(each)
+        for each in contents
+        for level in (1, 3, 19)
+    ]
+    broken = []
+    for code in codes:
+        place, bit = int(dice.integers(0, len(code))), int(dice.integers(0, 8))
+        broken.append(code[:place] + bytes([code[place] ^ 1 << bit]) + code[place + 1 :])
+    script = """
+        const { decompress } = await import(`${page}/engine/zstd.js`);
+        const { Refused } = await import(`${page}/engine/refused.js`);
+        const { Blake2b } = await import(`${page}/engine/blake2b.js`);
+        return given.map((code) => {
+            try {
+                return new Blake2b(16).update(decompress(Uint8Array.from(Buffer.from(code, "hex")), 0, 2 ** 22)).hex();
+            } catch (error) {
+                return error instanceof Refused ? "refused" : error.stack;
+            }
+        });
+    """
+    import hashlib
+
+    found = evaluate(script, [each.hex() for each in (*codes, *broken)])
+    digests = [hashlib.blake2b(each, digest_size=16).hexdigest() for each in contents for _ in range(3)]
+    assert found[: len(codes)] == digests
+    assert all(each == "refused" or len(each) == 32 for each in found[len(codes) :])
+
+
+def kind(hint: Any) -> str:
+    """A field's type as keys.js names it."""
+    if get_origin(hint) is tuple:
+        return "texts"
+    parts = list(get_args(hint) or (hint,))
+    names = {int: "int", float: "float", bool: "bool", str: "text", type(None): "none"}
+    return " or ".join(names[each] for each in parts)
+
+
+def keys_of(record: Any, names: Any) -> dict[str, list[Any]]:
+    hints = get_type_hints(record)
+    fields = {each.name: each.default for each in dataclasses.fields(record) if names(each.name)}
+    return {name: [kind(hints[name]), list(d) if isinstance(d, tuple) else d] for name, d in fields.items()}
+
+
+def test_it_knows_the_keys_of_all_settings():
+    decided = ("source_vocab", "target_vocab", "family", *FOR_TRAINING)
+    every = lambda name: True  # noqa: E731
+    expected = {
+        "model": keys_of(ModelKeys, lambda name: name not in decided),
+        "data": keys_of(DataConfig, every),
+        "optim": keys_of(OptimConfig, OF_TRAINING["optim"].__contains__),
+        "train": keys_of(TrainConfig, OF_TRAINING["train"].__contains__),
+        **{name: keys_of(task.settings, every) for name, task in TASKS.items()},
+    }
+    assert evaluate("return (await import(`${page}/engine/keys.js`)).KEYS;", None) == expected
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
+def test_arrays_and_masks_are_those_of_the_reader(precision, tmp_path):
+    config = TINY.replace(norm="affine", bias=True, embedding="trained", selection="signed_threshold", threshold=0.1)
+    path = tmp_path / "t.safetensors"
+    tickets.save(path, ticket_of(config), precision)
+    ticket = tickets.load(path)
+    script = """
+        const { checksum } = await import(`${page}/engine/random.js`);
+        const ticket = openTicket(read(given.path));
+        const masks = [...ticket.masks].map(([role, { mask, sign }]) => [role, [...mask], [...sign]]);
+        return { arrays: [...ticket.arrays.values()].map(({ values }) => checksum(values)).sort(), masks: masks.sort() };
+    """
+    found = run(script, path=str(path))
+    assert found["arrays"] == sorted(checksum(each) for each in ticket.arrays.values())
+    masks = {path[:-1] for path in ticket.masks}
+    packed = sorted([ticket.masks[*path, kind].ravel().tolist() for kind in ("mask", "sign")] for path in masks)
+    assert sorted(each[1:] for each in found["masks"]) == packed
+
+
+def changed(content: bytes, dice: random.Random) -> bytes:
+    """One of: cut off, a flipped bit."""
+    place = dice.randrange(len(content))
+    if dice.random() < 0.3:
+        return content[:place]
+    return content[:place] + bytes([content[place] ^ 1 << dice.randrange(8)]) + content[place + 1 :]
+
+
+def test_hostile_tickets_are_refused_in_a_sentence(tmp_path):
+    """The forged ones of the reader's own tests, and files that are cut off or have a flipped bit."""
+    good, dice, contents = fuzz_tickets.good_ticket(), random.Random(0), {}
+    for name, (change, _) in FORGED.items():
+        file = ticket_file.from_bytes(good)
+        metadata, tensors = dict(file.metadata), dict(file.tensors)
+        if name in ("another seed", "a seed beyond all"):
+            metadata["seed"] = "8" if name == "another seed" else str(2**32)
+        else:
+            change(metadata, tensors)
+        contents[name] = ticket_file.to_bytes(metadata, tensors)
+    contents |= {f"damaged {number}": changed(good, dice) for number in range(80)}
+    paths = [tmp_path / str(number) for number in range(len(contents) + 1)]
+    for path, content in zip(paths, [*contents.values(), good], strict=True):
+        path.write_bytes(content)
+    *found, of_good = outcomes(paths)
+    assert of_good == ""
+    for name, sentence in zip(contents, found, strict=True):
+        assert sentence and sentence.isprintable() and len(sentence) < 1500 and "CRASH" not in sentence, (
+            name,
+            sentence,
+        )
+
+
+def test_it_refuses_the_mutants_that_the_reader_refuses_and_no_other(tmp_path):
+    dice, goods, expected, paths = random.Random(), (fuzz_tickets.good_ticket(), fuzz_tickets.good_classifier()), [], []
+    for number in range(FORGED_BY_CHANCE):
+        paths.append(tmp_path / str(number))
+        paths[-1].write_bytes(fuzz_tickets.forged(goods[number % 2], dice))
+        try:
+            tickets.load(paths[-1])
+            expected.append("")
+        except UserError as error:
+            expected.append(str(error))
+    for path, ours, theirs in zip(paths, outcomes(paths), expected, strict=True):
+        assert bool(ours) == bool(theirs) and "CRASH" not in ours, (path.read_bytes()[:3000], ours, theirs)
