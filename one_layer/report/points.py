@@ -18,7 +18,7 @@ from one_layer.report.labels import labelled, labels
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_that_stay, without
 from one_layer.report.reading import Record
-from one_layer.runs.records import changes_scores
+from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
 
 _TEXT = ("source", "directory", "tfds_name", "source_language", "target_language", "labels", "lowercase")
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
@@ -167,7 +167,7 @@ def _setting(record: Record) -> Setting:
     left_out = {"seed", "data.tests"}
     # A fingerprint says what the text is, wherever it lies; a run that has not finished has none yet.
     if data or not record.result or record.get("data.source") == "toy":
-        left_out.add("data.directory")
+        left_out |= set(PLACES_OF_TEXT)
     values = {
         name: value
         for name, value in record.config.items()

@@ -44,9 +44,9 @@ _VALIDATED_BY = {
 class Record:
     """A run: its folder, its config by dotted names, and its files. A run that has not ended has no `result`.
 
-    `evaluations` are the contents of the files of `--mode=evaluate`. `command` trains the run again. `texts` are the fingerprints of its
-    training and validation text, by the names of these parts, where they are known. `began` is the content of identity.json. `doing` says
-    how far a run is that has not finished.
+    `metrics` has the lines up to the end that the result is of. `evaluations` are the contents of the files of `--mode=evaluate`.
+    `command` trains the run again. `texts` are the fingerprints of its training and validation text, by the names of these parts, where
+    they are known. `began` is the content of identity.json. `doing` says how far a run is that has not finished.
     """
 
     folder: Path
@@ -78,14 +78,11 @@ class Record:
 
     @cached_property
     def lacks_evaluations(self) -> bool:
-        """Whether lines of the metrics are missing: the areas of those that are there are not those that training has declared.
-
-        Lines after the end that the result is of do not count: the run may be going on.
-        """
-        declared, end = self.result.get("convergence"), self.result.get("steps", math.inf)
+        """Whether lines of the metrics are missing: the areas of those that are there are not those that training has declared."""
+        declared = self.result.get("convergence")
         if declared is None:  # not finished, or of an earlier version
             return False
-        found = summary([line for line in self.metrics if line["step"] <= end], self.select)
+        found = summary(self.metrics, self.select)
         return found.keys() != declared.keys() or not all(
             math.isclose(found[axis]["mean"], declared[axis]["mean"], rel_tol=1e-6) for axis in found
         )
@@ -205,6 +202,9 @@ def _record(folder: Path, planned: dict[str, Any], name: Path) -> Record:
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     texts = result.get("data", began.get("text", {}))
+    metrics = [
+        line for line in metrics if line["step"] <= result.get("steps", math.inf)
+    ]  # the run may have gone on since
     return Record(
         name, flat, result, metrics, evaluations, command, texts, began, doing(paths, config.get("train", {}))
     )

@@ -356,3 +356,24 @@ def test_a_file_of_a_checkpoint_that_means_another_one_now_has_its_update(tmp_pa
     (folder / "evaluation-test.json").write_text(json.dumps(values))
     (checkpoint,) = {point.checkpoint for point in found(tmp_path)} - {"best"}
     assert checkpoint.endswith(", update 400") is dated
+
+
+def test_codes_and_a_vocabulary_in_another_place_are_the_same_text(tmp_path):
+    """By the fingerprints of the ids. Of runs without any, nobody knows."""
+    for known in (True, False):
+        for seed in (1, 2):
+            places = {"data.bpe_codes": f"{seed}/codes", "data.vocabulary": f"{seed}/words", "seed": seed}
+            text = {"data.source": "text", "data.directory": f"{seed}", "optim.lr": float(known)}
+            more = {} if known else {"data": {}}
+            write_run(tmp_path / f"{known} {seed}", places | text, 30.0, **more)
+    assert sorted(len(point.values) for point in found(tmp_path)) == [1, 1, 2]
+
+
+def test_a_run_that_went_on_is_shown_as_it_ended(tmp_path):
+    """Its scores are those of its end; so are its curve and its best update, whatever came later."""
+    folder = write_run(tmp_path / "a", {}, 30.0, steps=50)
+    (record,) = read_runs(str(folder))
+    assert [line["step"] for line in record.metrics] == [25, 50] and len(record.evaluated("nll")) == 2
+    (folder / "result.json").unlink()
+    (record,) = read_runs(str(folder))
+    assert [line["step"] for line in record.metrics] == [25, 50, 75, 100]
