@@ -6,6 +6,8 @@ NAME is one of:
 - `select`: making a mask by counting, compared with sorting.
 - `train`: a masked training step, compared with a dense one, and the memory of the masked step; also PyTorch's steps if it is installed,
   or if ONE_LAYER_TORCH names a Python that has it.
+- `precision`: a training step in bfloat16, compared with float32, also for the recipes `best` and `best_wide` of configs/multi30k.py.
+- `floor`: where the time of a training step goes, beside what this machine needs at least.
 - `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
@@ -41,8 +43,10 @@ from launch.benchmarks import (
     data,
     decode,
     devices,
+    floor,
     frozen,
     growth,
+    precision,
     reservoirs,
     select,
     startup,
@@ -57,6 +61,8 @@ from one_layer.system.heap import keep_freed_memory
 BENCHMARKS = {
     "select": select,
     "train": train,
+    "precision": precision,
+    "floor": floor,
     "accelerator": accelerator,
     "decode": decode,
     "ticket": ticket,

@@ -42,11 +42,16 @@ class Training:
 
     def compile_seconds(self) -> float:
         """The time to trace and compile the update, which no cache shortens."""
+        start = time.perf_counter()
+        self.program()
+        return time.perf_counter() - start
+
+    def program(self) -> str:
+        """The text of the compiled update, which no cache keeps."""
         jax.config.update("jax_enable_compilation_cache", False)
         try:
-            start = time.perf_counter()
-            self._step.lower(*self._state, self._fixed, self._batch, self._number).compile()  # type: ignore[attr-defined]
-            return time.perf_counter() - start
+            lowered = self._step.lower(*self._state, self._fixed, self._batch, self._number)  # type: ignore[attr-defined]
+            return str(lowered.compile().as_text())
         finally:
             jax.config.update("jax_enable_compilation_cache", True)
 

@@ -26,6 +26,7 @@ from one_layer.training import continuing, processes
 from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
+from one_layer.training.precision import describe_precision
 from one_layer.training.teaching import taught
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,13 @@ def opened(
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         run, chosen = planned(folder.filled(run) if resumed else run, batches.batches_per_epoch)
         model = run.model_for(corpus.vocabularies)
-        for line in (*corpus.report, batches.describe(), *chosen, *describe_ticket(model)):
+        for line in (
+            *corpus.report,
+            batches.describe(),
+            *chosen,
+            *describe_precision(model.dtype),
+            *describe_ticket(model),
+        ):
             log.info(line)
         check_memory(run, model, corpus, members)
         if model.masked:

@@ -10,6 +10,7 @@ import pytest
 
 from configs.common import SIZES
 from launch.benchmark import BENCHMARKS
+from launch.benchmarks import precision
 from launch.benchmarks.growth import decoding_flops, draw
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
@@ -34,6 +35,24 @@ def measured(request, monkeypatch):
 def test_select(measured):
     for row in measured["masks"]:
         assert row["ratio"] == row["sorting"] / row["counting"]
+
+
+@pytest.mark.parametrize("measured", ["floor"], indirect=True)
+def test_floor(measured):
+    """The rows are the whole update, and no operation of the model is missing."""
+    for dtype in ("float32", "bfloat16"):
+        rows = measured[f"{dtype}_operations"]
+        whole = 1e3 * measured[f"{dtype}_seconds"]
+        assert sum(row["milliseconds"] for row in rows) == pytest.approx(whole, rel=0.01)
+        assert {"masks", "Adam", "norms"} < {row["operation"] for row in rows}
+    assert any("bf16" in row["operation"] for row in measured["bfloat16_operations"])
+
+
+def test_precision(monkeypatch):
+    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 4))
+    monkeypatch.setattr(precision, "_RECIPES", ())
+    (row,) = precision.measure("tiny", True)["updates"]
+    assert row["ratio"] == row["bfloat16_seconds"] / row["float32_seconds"] > 0
 
 
 @pytest.mark.parametrize("measured", ["train"], indirect=True)
