@@ -13,6 +13,7 @@ from one_layer.data.text.lines import read_lines
 from one_layer.report.differences import costs, keys, scores
 from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record
+from one_layer.report.tables import Table
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.system.errors import UserError, counted
@@ -31,21 +32,31 @@ class Lines(NamedTuple):
     paired: Paired
 
 
-def describe(records: tuple[Record, Record], folders: tuple[Path, Path], most: int) -> tuple[str, list[Lines]]:
-    """The whole comparison for people, with at most `most` lines in each list of lines, and all lines."""
-    parts = [f"first:   {records[0].folder}\nsecond:  {records[1].folder}"]
-    parts += [f"{record.folder} has not finished" for record in records if not record.result]
-    for table in (keys(*records), scores(*records), costs(*records)):
+class Compared(NamedTuple):
+    """Two runs side by side: tables, sentences about what is missing, and the test sets whose lines could be compared."""
+
+    tables: list[Table]
+    sentences: list[str]
+    tests: list[Lines]
+
+
+def compare_two(records: tuple[Record, Record], folders: tuple[Path, Path]) -> Compared:
+    """The whole comparison. `folders` are those of the two runs, for their hypotheses and their text."""
+    found = list(compared_lines(records, folders))
+    sentences = [f"{record.folder} has not finished." for record in records if not record.result]
+    sentences += [each for each in found if isinstance(each, str)]
+    tables = [keys(*records), scores(*records), costs(*records)]
+    return Compared(tables, sentences, [each for each in found if not isinstance(each, str)])
+
+
+def as_text(compared: Compared, names: tuple[str, str], most: int) -> str:
+    """The comparison for a terminal, with at most `most` lines in each list of lines."""
+    parts = [f"first:   {names[0]}\nsecond:  {names[1]}"]
+    for table in compared.tables:
         said = aligned([table.columns, *table.rows]) if table.rows else "none"
         parts.append("\n".join(filter(None, [f"{table.title}:", said, table.caption])))
-    every: list[Lines] = []
-    for found in compared_lines(records, folders):
-        if isinstance(found, str):
-            parts.append(found)
-        else:
-            every.append(found)
-            parts += _described(found, most)
-    return "\n\n".join(parts), every
+    parts += compared.sentences
+    return "\n\n".join([*parts, *(part for found in compared.tests for part in _described(found, most))])
 
 
 def compared_lines(records: tuple[Record, Record], folders: tuple[Path, Path]) -> Iterator[Lines | str]:
@@ -98,14 +109,19 @@ def _check_current(name: str, records: tuple[Record, Record], paired: Paired) ->
             )
 
 
-def _described(found: Lines, most: int) -> list[str]:
+def summary(found: Lines) -> str:
+    """How many lines each run has better, the scores of the whole, and whether their difference could be chance."""
     first, second, same = found.paired.counts
     test = f"p = {found.paired.p:.3g} ({found.paired.test})" if found.paired.p is not None else _untested(found)
     totals = " and ".join(f"{total:.4g}" for total in found.paired.totals)
-    parts = [
+    return (
         f"{found.test}: {counted(len(found.paired.lines), 'line')}, of which the first run has {first:,} better, the second {second:,}, "
-        f"and {same:,} are equally good\n{found.paired.measure}: {totals}; {test}"
-    ]
+        f"and {same:,} are equally good. {found.paired.measure}: {totals}; {test}."
+    )
+
+
+def _described(found: Lines, most: int) -> list[str]:
+    parts = [summary(found)]
     gains = [(other - one, place) for place, (one, other) in enumerate(found.paired.lines)]
     for title, ordered in (("better", sorted(gains, reverse=True)), ("worse", sorted(gains))):
         places = [place for gain, place in ordered[:most] if (gain > 0 if title == "better" else gain < 0)]
