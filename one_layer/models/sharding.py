@@ -190,10 +190,17 @@ class Devices:
         )
 
     def for_computing(self, variables: Tree) -> Tree:
-        """Brings weights, inside a program, to where the computation needs them."""
-        if not self.many:
-            return variables
-        return jax.lax.with_sharding_constraint(variables, self.computing_tree(variables))
+        """Brings weights, inside a program, to where the computation needs them, and their gradients to where `summed` says."""
+        return _brought(self, variables) if self.many else variables
+
+    def summed(self, gradients: Tree) -> Tree:
+        """Brings the gradients of a micro-batch, inside a program, to where they are stored: each device sums the part that it keeps.
+
+        Over `model`, parts of a matrix are where the computation has them already.
+        """
+        if not self.many or self.mesh.shape[MODEL] > 1:
+            return gradients
+        return jax.lax.with_sharding_constraint(gradients, self.stored_tree(gradients))
 
     def selecting(self, supermask: Supermask) -> Selecting:
         """How these devices select masks, all at once on accelerators and where they share out the work, and multiply them with W.
@@ -206,6 +213,21 @@ class Devices:
             return Selecting(True, _layout)
         signs = "sign" in supermask.kinds
         return Selecting(True, _layout, lambda path, weights, mask: _product(self, signs, path, weights, mask))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _brought(devices: Devices, variables: Tree) -> Tree:
+    return jax.lax.with_sharding_constraint(variables, devices.computing_tree(variables))
+
+
+def _back(devices: Devices, _: None, gradients: Tree) -> tuple[Tree]:
+    # The constraint's own gradient would bring whole matrices to where the weights were, and from there to the scores.
+    if devices.mesh.shape[MODEL] == 1:
+        return (devices.summed(gradients),)
+    return (jax.lax.with_sharding_constraint(gradients, devices.computing_tree(gradients)),)
+
+
+_brought.defvjp(lambda devices, variables: (_brought(devices, variables), None), _back)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))

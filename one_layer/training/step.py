@@ -80,7 +80,9 @@ def update(
         sums = task.loss(model, variables, batch, smoothing, {"dropout": key})
         return sums["loss"], sums
 
-    gradient = jax.grad(loss, has_aux=True)
+    def gradient(*given: Any) -> tuple[Tree, dict[str, Array]]:
+        found, sums = jax.grad(loss, has_aux=True)(*given)
+        return devices.summed(found), sums
 
     def apply(gradients: Tree, told: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
         changes, moments = optimizer.update(gradients, moments, params, **told)
