@@ -73,6 +73,10 @@ def main(argv: list[str]) -> None:
         from one_layer.cli.exporting import export
 
         export()
+    elif options.MODE.value == "page":
+        from one_layer.cli.paging import page
+
+        page()
     elif options.MODE.value == "inspect":
         _inspect()
     elif options.MODE.value == "report":

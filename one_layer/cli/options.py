@@ -19,6 +19,7 @@ _MODES = {
     "train": ("config", "workdir", *_TOGETHER),
     "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
     "export": ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output"),
+    "page": ("workdir", "ticket", "output"),
     "inspect": ("workdir", "ticket"),
     "report": ("workdir", "runs", "watch"),
     "collect": ("runs", "output"),
@@ -32,13 +33,13 @@ WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; with --mode=re
 MODE = flags.DEFINE_string(
     "mode",
     "train",
-    "What to do: train, evaluate, translate, classify, generate, fill, export, inspect, report, collect or keys.",
+    "What to do: train, evaluate, translate, classify, generate, fill, export, page, inspect, report, collect or keys.",
 )
 CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
 TICKET = flags.DEFINE_string(
     "ticket",
     "",
-    "The ticket to evaluate, translate, classify, generate or fill with, or to inspect, instead of a checkpoint.",
+    "The ticket to evaluate, translate, classify, generate or fill with, to inspect, or to make a page of, instead of a checkpoint.",
 )
 TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
@@ -80,7 +81,7 @@ OUTPUT = flags.DEFINE_string(
     "output",
     "",
     "The file for the lines that translate, classify, generate or fill write; stdout by default. For collect: a file NAME.jsonl.zst. For "
-    "export with --format: a new folder.",
+    "export with --format: a new folder. For page: the file of HTML.",
 )
 
 

@@ -6,28 +6,44 @@ import base64
 import gzip
 import json
 import re
+from pathlib import Path
 
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.moses_tables import moses_tables
 from one_layer.page.bundle import FOLDER, bundle
 from one_layer.system.errors import UserError
+from one_layer.tickets import load
 
 LARGEST = (
     2**27
 )  # bytes of a ticket: with its text form, its matrices and their products, a browser's tab holds about 20 times as many
+RECURRENT = ("gru", "conv")  # blocks of reservoirs that one_layer/page/engine does not have
 _WIDTH = 1000  # characters in a line of base64
 
 
-def html(ticket: bytes, assets: TextAssets, name: str = "the ticket") -> str:
-    """The HTML of the page of a ticket, whose text assets are given. It has the same content wherever it is made.
+def of_ticket(path: Path) -> str:
+    """The HTML of the page of a ticket.
 
-    Raises: UserError for a ticket of more than `LARGEST` bytes.
+    Raises: UserError for a file that is no whole ticket or too large for a page, and for a model that the page cannot compute.
     """
-    if len(ticket) > LARGEST:
+    if path.is_file() and (size := path.stat().st_size) > LARGEST:
         raise UserError(
-            f"{name} has {len(ticket):,} bytes, but a page holds at most {LARGEST:,}, because a browser keeps all of it in memory; "
-            "give a smaller model, or use --mode=translate and the like"
+            f"the ticket {path} has {size:,} bytes, but a page holds at most {LARGEST:,}, because a browser keeps all of it in memory; use "
+            "the ticket with the program, or export it with --precision=int4 or of a smaller model"
         )
+    ticket = load(path)
+    for stack in ticket.config.network_family.stacks:
+        for group in ticket.config.stack(stack).groups:
+            if group.layer.block in RECURRENT:
+                raise UserError(
+                    f"the ticket {path} has reservoirs with model.reservoir={group.layer.block}, which a page cannot compute; use the "
+                    "ticket with the program"
+                )
+    return html(path.read_bytes(), ticket.assets)
+
+
+def html(ticket: bytes, assets: TextAssets) -> str:
+    """The page of a ticket's bytes, whose text assets are given. It has the same content wherever it is made."""
     scripts = {
         "view": bundle("view/main.js"),
         "worker": bundle("engine/worker.js") + 'modules["engine/worker.js"].serve(self);\n',
@@ -42,7 +58,7 @@ def html(ticket: bytes, assets: TextAssets, name: str = "the ticket") -> str:
     for place, content in parts.items():
         assert page.count(place) == 1, place
         page = page.replace(place, content)
-    return page
+    return page.rstrip("\n")
 
 
 def _read(name: str) -> str:

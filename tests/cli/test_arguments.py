@@ -172,6 +172,10 @@ def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
             ["--mode=export", "--format=ctranslate2", "--output=y"],
             "--workdir is missing; give the folder of the run, or a ticket",
         ),
+        (["--mode=page", "--ticket=x"], "--output is missing; give the file of the page"),
+        (["--mode=page", "--output=x"], "--workdir is missing; give the folder of the run, or a ticket"),
+        (["--mode=page", "--ticket=nowhere", "--output=x"], "the ticket nowhere cannot be used: there is no such file"),
+        (["--mode=page", "--ticket=nowhere", "--output=/"], "--output=/ is a folder; give a file"),
         (["--mode=keys", "--runs=x"], "--mode=keys has no use for --runs; leave it out"),
         (["--mode=collect", "--runs=x"], "--output is missing; --mode=collect needs --runs=PATTERN"),
         (

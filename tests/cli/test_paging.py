@@ -1,0 +1,63 @@
+"""--mode=page: one file with a ticket, of a ticket or of a run's folder; what cannot be a page is refused, and nothing is left."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+
+import pytest
+
+from one_layer.page import document
+from one_layer.page.bundle import FOLDER
+from tests import ROOT
+from tests.tiny_tickets import TINY, ticket_of
+
+pytestmark = pytest.mark.skipif(not (FOLDER / "engine").is_dir(), reason="the page's engine is not there yet")
+
+TICKET = ROOT / "tickets" / "sst2.safetensors"
+
+
+def data(page: str, name: str) -> bytes:
+    """The bytes of an element of data."""
+    return base64.b64decode(re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)[1])
+
+
+def test_a_page_is_the_ticket_and_at_most_150_kilobytes(cli, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, _ = cli("--mode=page", f"--ticket={TICKET}", f"--output={page}")
+    assert not code and out == ""
+    content = page.read_text(encoding="utf-8")
+    ticket = TICKET.read_bytes()
+    assert data(content, "ticket") == ticket
+    assert len(content.encode()) - len(base64.b64encode(ticket)) < 150_000
+    assert not re.search(r"""(src|href|action)=(?!["']?data:)""", content), "a page asks for no file"
+
+    shutil.copy(TICKET, tmp_path / "ticket.safetensors")
+    again = tmp_path / "again.html"
+    assert cli("--mode=page", f"--workdir={tmp_path}", f"--output={again}")[0] in (None, 0)
+    assert again.read_bytes() == page.read_bytes(), "the same page, of a run's folder"
+
+
+def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
+    from one_layer.tickets import save
+
+    save(tmp_path / "gru", ticket_of(TINY.replace(encoder_layers="SRS", reservoir="gru")))
+    output = f"--output={tmp_path / 'page.html'}"
+    assert "model.reservoir=gru, which a page cannot compute" in refused(
+        "--mode=page", f"--ticket={tmp_path / 'gru'}", output
+    )
+    (tmp_path / "damaged").write_bytes(TICKET.read_bytes()[:-9])
+    assert "damaged cannot be used: it ends within" in refused(
+        "--mode=page", f"--ticket={tmp_path / 'damaged'}", output
+    )
+    assert "ticket.safetensors cannot be used: there is no such file" in refused(
+        "--mode=page", f"--workdir={tmp_path}", output
+    )
+    assert "is a folder; give a file" in refused("--mode=page", f"--ticket={TICKET}", f"--output={tmp_path}")
+    assert "there is no folder" in refused(
+        "--mode=page", f"--ticket={TICKET}", f"--output={tmp_path / 'no' / 'page.html'}"
+    )
+    monkeypatch.setattr(document, "LARGEST", 1000)
+    sentence = refused("--mode=page", f"--ticket={TICKET}", output)
+    assert "has 300,152 bytes, but a page holds at most 1,000, because a browser keeps all of it in memory" in sentence
