@@ -50,7 +50,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
         (
             [TOY, "--mode=tarin"],
-            "--mode=tarin is unknown; known are train, evaluate, export, inspect, report, collect, keys, translate, classify",
+            "--mode=tarin is unknown; known are train, evaluate, export, page, inspect, report, collect, keys, translate, classify",
         ),
         (
             ["--config=configs/toyy.py"],
