@@ -1,4 +1,4 @@
-"""Converts a RoBERTa in Hugging Face's format into a run folder, or a run folder into this format.
+"""Converts a RoBERTa in Hugging Face's format into a run folder.
 
 `python launch/import_roberta.py --help` says how; `python -m one_layer import_roberta` is the same, from any folder.
 """

@@ -31,8 +31,8 @@ def _ticket() -> None:
     for name, flag in (("ticket", options.TICKET), ("output", options.OUTPUT)):
         if flag.value:
             raise UserError(
-                f"--{name} is for --format=ctranslate2; without --format, the ticket of a run is written into its folder: leave --{name} "
-                "out, or give --format"
+                f"--{name} is for --format=ctranslate2 and huggingface; without --format, the ticket of a run is written into its "
+                f"folder: leave --{name} out, or give --format"
             )
     model = _kept_layers(restore_run(options.run_folder(), options.CHECKPOINT.value))
     path = options.run_folder().ticket_in(options.PRECISION.value, kept_layers(model.config))

@@ -56,7 +56,7 @@ PRECISION = flags.DEFINE_enum(
 FORMAT = flags.DEFINE_enum(
     "format",
     "ticket",
-    ["ticket", "ctranslate2"],
+    ["ticket", "ctranslate2", "huggingface"],
     "For export: a ticket in the run's folder, or a new folder --output for another engine (docs/engines.md).",
 )
 SPLIT = flags.DEFINE_string(

@@ -1,13 +1,13 @@
-"""Converts a RoBERTa in Hugging Face's format into a run folder, or a run folder into this format.
+"""Converts a RoBERTa in Hugging Face's format into a run folder.
 
     python -m one_layer import_roberta --folder=roberta-base --workdir=runs/roberta
     echo "The <mask> is open." | python main.py --mode=fill --workdir=runs/roberta
 
-    python -m one_layer import_roberta --workdir=runs/roberta --export=FOLDER [--checkpoint=best]
+    python main.py --mode=export --workdir=runs/roberta --format=huggingface --output=FOLDER
 
-The folder has config.json, model.safetensors, vocab.json and merges.txt. A masked language model (RobertaForMaskedLM, or RobertaModel,
-whose head is then new) and a classifier (RobertaForSequenceClassification) can be imported. The run can be evaluated, and other runs
-can begin with it: --config.train.init_from=runs/roberta.
+The folder has config.json, model.safetensors, vocab.json and merges.txt; the last command writes such a folder. A masked language model
+(RobertaForMaskedLM, or RobertaModel, whose head is then new) and a classifier (RobertaForSequenceClassification) can be imported. The
+run can be evaluated, and other runs can begin with it: --config.train.init_from=runs/roberta.
 
 Other keys of --config are allowed where config.json does not decide them: the text to score (data.directory, data.valid, data.tests), a
 classifier's data.labels and data.columns, and model.weights=multi_layer with model.keep, which puts new masks over RoBERTa's weights.
@@ -15,12 +15,9 @@ classifier's data.labels and data.columns, and model.weights=multi_layer with mo
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
-
-from safetensors.numpy import save
 
 from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
@@ -33,12 +30,10 @@ from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.importers.roberta import roberta_state
-from one_layer.importers.roberta_options import Options, read_options, write_options
-from one_layer.importers.roberta_weights import StateDict, convert, export
-from one_layer.runs.restore import restore_run
+from one_layer.importers.roberta_options import Options, read_options
+from one_layer.importers.roberta_weights import StateDict, convert
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
 from one_layer.tasks.classification.labels import label_set, spelled
 
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
@@ -69,28 +64,6 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     for line in report:
         log.info(line)
     log.info("%s holds the %s model of %s", workdir, run.task.name, source)
-
-
-def export_run(workdir: Path, checkpoint: str, target: Path) -> None:
-    """Writes the model of a checkpoint (see `restore_run`) into the new folder `target`. Raises: UserError if RoBERTa cannot compute it."""
-    if (target / "config.json").exists():
-        raise UserError(f"--export={target} already holds a model; give a new folder")
-    restored = restore_run(workdir, checkpoint)
-    steps = restored.assets.source_preprocessing
-    if steps.codes is None or steps.bpe_kind != "byte-level" or steps.tokenize or steps.lowercase:
-        raise UserError(
-            f"{workdir} reads text in another way than RoBERTa, whose tokens are pieces of byte-level BPE without tokenisation or "
-            "lower-casing; only runs with data.bpe_kind=byte-level can be exported"
-        )
-    state = export(restored.variables, restored.config)
-    labels = restored.assets.target_vocabulary.tokens[len(SPECIALS) :] if restored.task == "classification" else ()
-    tokens = {token: number for number, token in enumerate(restored.assets.source_vocabulary.tokens)}
-    version = "" if steps.codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
-    write_atomically(target / "model.safetensors", save(state, metadata={"format": "pt"}))
-    write_atomically(target / "vocab.json", json.dumps(tokens, ensure_ascii=False) + "\n")
-    write_atomically(target / "merges.txt", version + steps.codes)
-    write_atomically(target / "config.json", json.dumps(write_options(restored.config, labels), indent=1) + "\n")
-    log.info("%s holds the model of update %d of %s", target, restored.step, workdir)
 
 
 def _named_rows(source: Path, options: Options, vocabulary: Vocabulary, state: StateDict) -> Vocabulary:
@@ -184,15 +157,12 @@ def main(argv: list[str]) -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--folder", type=Path, help="the folder of a RoBERTa, as Hugging Face publishes it")
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
-    parser.add_argument("--export", type=Path, help="the folder to write")
-    parser.add_argument("--checkpoint", help="with --export: best (default), last, average:N, average-best:N or a step")
     arguments, rest = parser.parse_known_args(argv)
-    overrides = override(defaults(), rest)
-    if arguments.export:
-        if overrides or arguments.folder:
-            raise UserError("--export takes only --workdir and --checkpoint; leave out the other options")
-        export_run(arguments.workdir, arguments.checkpoint or "best", arguments.export)
-        return
-    if not arguments.folder or arguments.checkpoint:
-        raise UserError("give --folder, the folder of a RoBERTa to import, or --export, with or without --checkpoint")
-    import_folder(arguments.folder, arguments.workdir, overrides)
+    if old := [word for word in rest if word.partition("=")[0] in ("--export", "--checkpoint")]:
+        raise UserError(
+            f"{old[0]}: models are exported by --mode=export --workdir={arguments.workdir} --format=huggingface --output=FOLDER, which "
+            "also takes --checkpoint"
+        )
+    if not arguments.folder:
+        raise UserError("--folder is missing; give the folder of a RoBERTa to import")
+    import_folder(arguments.folder, arguments.workdir, override(defaults(), rest))

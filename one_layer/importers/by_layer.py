@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from one_layer.data.reader import LONGEST
 from one_layer.layers.groups import layers_apart
 from one_layer.models import ModelConfig
 from one_layer.models.trees import flatten_dict
@@ -16,6 +17,9 @@ from one_layer.tasks.model import prepared
 
 Variables = dict[str, Any]
 Path = tuple[str, ...]
+
+POSITIONS = 2 * LONGEST  # of a sentence: sources are cut at LONGEST, and translations may be longer than their sources
+
 Arrays = dict[Path, Float32[np.ndarray, "..."]]
 
 

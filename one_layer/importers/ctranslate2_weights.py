@@ -12,16 +12,25 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.data.reader import LONGEST
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.by_layer import Arrays, Path, Variables, check_blocks, exact, has_rms, layers, norm, outside
+from one_layer.importers.by_layer import (
+    POSITIONS,
+    Arrays,
+    Path,
+    Variables,
+    check_blocks,
+    exact,
+    has_rms,
+    layers,
+    norm,
+    outside,
+)
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
 Named = dict[str, Float32[np.ndarray, "..."]]
 
-POSITIONS = 2 * LONGEST  # of a sentence: sources are cut at LONGEST, and translations may be longer than their sources
 # The attentions and the projections that are one matrix there, in their order.
 _ATTENTIONS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "self_attention": ("self_attention", (("query", "key", "value"), ("output",))),

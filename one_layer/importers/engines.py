@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from one_layer.importers import ctranslate2
+from one_layer.importers import ctranslate2, huggingface
 from one_layer.system.errors import UserError
 from one_layer.system.files import check_new, new_folder
 from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("ctranslate2",)
-_PRECISIONS = {"ctranslate2": ctranslate2.PRECISIONS}
+_PRECISIONS = {
+    "ctranslate2": ctranslate2.PRECISIONS,
+    "huggingface": huggingface.PRECISIONS,
+}  # by the names of the formats
 
 
 def check(format: str, folder: Path, precision: str) -> None:
@@ -36,5 +38,8 @@ def export(model: TrainedModel, format: str, folder: Path, precision: str = "flo
     """
     check(format, folder, precision)
     with new_folder(folder, "--output") as unfinished:
-        ctranslate2.write(model, unfinished, precision)
+        if format == "ctranslate2":
+            ctranslate2.write(model, unfinished, precision)
+        else:
+            huggingface.write(model, unfinished)
     log.info("%s holds update %d (%s) in the format %s", folder, model.step, model.source, format)

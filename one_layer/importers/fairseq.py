@@ -26,7 +26,7 @@ Variables = dict[str, Any]
 Path = tuple[str, ...]
 StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
 
-_MODULES = {
+MODULES = {
     "self_attention": "self_attn",
     "cross_attention": "encoder_attn",
     "query": "q_proj",
@@ -159,7 +159,7 @@ def _names(path: Path, config: ModelConfig) -> list[str]:
     kind = _LEAVES[leaf]
     if module in _TABLES:
         return [f"{table}.{kind}" for table in _TABLES[module]]
-    within = ".".join(_MODULES[name] for name in inner if name in _MODULES)
+    within = ".".join(MODULES[name] for name in inner if name in MODULES)
     return [f"{module}.layers.{layer}.{within}.{kind}" for layer in range(config.depth(module))]
 
 

@@ -161,9 +161,12 @@ def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
         ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
         (
             ["--mode=export", "--ticket=x"],
-            "--ticket is for --format=ctranslate2; without --format, the ticket of a run is",
+            "--ticket is for --format=ctranslate2 and huggingface; without --format, the ticket of a run is",
         ),
-        (["--mode=export", "--workdir=x", "--output=y"], "--output is for --format=ctranslate2; without --format"),
+        (
+            ["--mode=export", "--workdir=x", "--output=y"],
+            "--output is for --format=ctranslate2 and huggingface; without --format",
+        ),
         (
             ["--mode=export", "--workdir=x", "--format=ctranslate2"],
             "--output is missing; give a new folder for --format",

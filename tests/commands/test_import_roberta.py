@@ -13,6 +13,7 @@ from one_layer.commands import import_roberta
 from one_layer.data.special_tokens import PAD
 from one_layer.data.stream_corpus import unit_of
 from one_layer.data.text.units import MASK
+from one_layer.importers import engines, roberta_weights
 from one_layer.models import ModelConfig, build, shapes
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
@@ -89,7 +90,7 @@ def test_a_masked_language_model_fills_masks_and_is_scored(roberta, command, tex
 def test_what_is_read_is_written_back(roberta, command, tmp_path):
     """All tensors keep their bits; only the vector of the one type of tokens moves into the positions."""
     folder = roberta()
-    import_roberta.main([f"--workdir={command(folder)}", f"--export={tmp_path / 'back'}"])
+    engines.export(restore_run(command(folder)), "huggingface", tmp_path / "back")
     before, after = (load_file(each / "model.safetensors") for each in (folder, tmp_path / "back"))
     types = before.pop("roberta.embeddings.token_type_embeddings.weight")
     assert not after.pop("roberta.embeddings.token_type_embeddings.weight").any()
@@ -101,8 +102,6 @@ def test_what_is_read_is_written_back(roberta, command, tmp_path):
         read, written = (json.loads((each / name).read_text("utf-8")) for each in (folder, tmp_path / "back"))
         assert read.items() <= written.items()
     assert (tmp_path / "back" / "merges.txt").read_text("utf-8") == MERGES
-    with pytest.raises(UserError, match=r"back already holds a model; give a new folder"):
-        import_roberta.main([f"--workdir={tmp_path / 'run'}", f"--export={tmp_path / 'back'}"])
 
 
 def test_a_table_may_have_more_rows_than_the_tokenizer_has_tokens(roberta, command, texts):
@@ -131,7 +130,7 @@ def test_a_classifier_has_the_labels_of_its_config(roberta, command, tmp_path):
     assert model.config.head_dropout == 0.2
     (label,) = model.classify(["the the"])
     assert label is not None and label.name in ("good", "so_so")
-    import_roberta.main([f"--workdir={workdir}", f"--export={tmp_path / 'back'}"])
+    engines.export(model, "huggingface", tmp_path / "back")
     assert json.loads((tmp_path / "back" / "config.json").read_text("utf-8"))["id2label"] == {"0": "good", "1": "so_so"}
 
 
@@ -211,7 +210,7 @@ def test_transformers_reads_what_is_written_and_writes_what_is_read(roberta, com
     config = transformers.RobertaConfig(**{**OPTIONS, "type_vocab_size": 2})
     transformers.RobertaForMaskedLM(config).save_pretrained(folder)
     model = restore_run(command(folder))
-    import_roberta.main([f"--workdir={tmp_path / 'run'}", f"--export={tmp_path / 'back'}"])
+    engines.export(model, "huggingface", tmp_path / "back")
     source = np.array([[0, 5, 260, 263, 2, 7, 2], [0, 8, 263, 2, PAD, PAD, PAD]], np.int32)
     ours = np.asarray(build(model.config).apply(model.variables, source, np.broadcast_to(np.arange(7), (2, 7))))
     for each in (folder, tmp_path / "back"):
@@ -307,7 +306,11 @@ def test_classifiers_that_cannot_be_imported(roberta, command, tmp_path, options
             r"each layer of RoBERTa has parameters of its own; give model\.weights=dense",
         ),
         (["--config.data.directory=nowhere"], r"nowhere"),
-        (["--checkpoint=best"], r"give --folder, the folder of a RoBERTa to import, or --export"),
+        (
+            ["--checkpoint=best"],
+            r"--checkpoint=best: models are exported by --mode=export --workdir=.*run --format=huggingface",
+        ),
+        (["--export=x"], r"--export=x: models are exported by --mode=export"),
     ],
 )
 def test_options_that_do_not_fit(roberta, command, tmp_path, arguments, message):
@@ -342,4 +345,4 @@ def test_models_that_are_no_roberta_are_not_written(changes, message):
         10, 10, **{**small, "weights": "dense", "positions": "learned", "embedding_norm": True, **changes}
     )
     with pytest.raises(UserError, match=message):
-        import_roberta.export({"params": {}, "random": {}}, config)
+        roberta_weights.export({"params": {}, "random": {}}, config)

@@ -93,6 +93,11 @@ class Characters(Unit):
     def text(self, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> str:
         return "".join(map(_character, _tokens(self.vocabulary, ids)))
 
+    def written(self, number: int) -> str:
+        """The character with the id `number`; of a special token, its name."""
+        token = self.vocabulary.tokens[number]
+        return token if number < _FIRST else _character(token)
+
     @cached_property
     def _table(self) -> Int32[np.ndarray, " codes"]:
         table = np.full(0x110000, UNK, np.int32)

@@ -1,0 +1,72 @@
+"""Writes a model as a folder of Hugging Face's transformers (docs/engines.md). The package itself is not needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.data.stream_corpus import unit_of
+from one_layer.data.text.assets import save_text_assets
+from one_layer.data.text.vocabulary import SPECIALS
+from one_layer.importers import llama_weights, roberta_weights, translation_weights
+from one_layer.importers.llama_options import write_options as llama_options
+from one_layer.importers.roberta_options import write_options as roberta_options
+from one_layer.importers.tokenizer_json import write_tokenizer
+from one_layer.system.errors import UserError
+from one_layer.tasks.model import TrainedModel
+
+PRECISIONS = ("float32",)
+
+
+def write(model: TrainedModel, folder: Path) -> None:
+    """Writes config.json, model.safetensors and what reads text into `folder`.
+
+    Raises: UserError for a model that no class of transformers computes.
+    """
+    {"translation": _translation, "decoder": _llama}.get(str(model.config.family), _roberta)(model, folder)
+
+
+def _llama(model: TrainedModel, folder: Path) -> None:
+    state = llama_weights.export(model.config, model.variables)
+    context = model.data.block
+    _save(folder, state, llama_options(model.config, context))
+    write_tokenizer(unit_of(model.data, model.assets), model.assets.codes, context, folder)
+
+
+def _translation(model: TrainedModel, folder: Path) -> None:
+    """The texts are prepared by the files that a run has: no tokenizer of transformers does what this program does to text."""
+    state = translation_weights.export(model.config, model.variables)
+    _save(folder, state, translation_weights.options(model.config, model.assets.languages))
+    search = {"num_beams": model.settings.beam, "length_penalty": model.settings.length_penalty, "early_stopping": True}
+    ends = {"decoder_start_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "suppress_tokens": [PAD]}
+    _json(folder / "generation_config.json", {**search, **ends, "max_new_tokens": 256})
+    save_text_assets(model.assets, folder)
+
+
+def _roberta(model: TrainedModel, folder: Path) -> None:
+    steps = model.assets.source_preprocessing
+    if steps.codes is None or steps.bpe_kind != "byte-level" or steps.tokenize or steps.lowercase:
+        raise UserError(
+            f"the model of {model.source} reads text in another way than RoBERTa, whose tokens are pieces of byte-level BPE without "
+            "tokenisation or lower-casing; only models with data.bpe_kind=byte-level can be exported"
+        )
+    state = roberta_weights.export(model.variables, model.config)
+    labels = model.assets.target_vocabulary.tokens[len(SPECIALS) :] if model.task == "classification" else ()
+    _save(folder, state, roberta_options(model.config, labels))
+    _json(folder / "vocab.json", {token: number for number, token in enumerate(model.assets.source_vocabulary.tokens)})
+    version = "" if steps.codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
+    (folder / "merges.txt").write_text(version + steps.codes, "utf-8")
+
+
+def _save(folder: Path, state: dict[str, np.ndarray], options: dict[str, Any]) -> None:
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    _json(folder / "config.json", options)
+
+
+def _json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
