@@ -77,7 +77,9 @@ def _lines(name: str, records: tuple[Record, Record], folders: tuple[Path, Path]
         raise UserError(f"one run is of the task {records[0].task}, the other of {records[1].task}")
     files = [RunFolder(folder).hypotheses_file(name) for folder in folders]
     if missing := [record.folder for record, file in zip(records, files, strict=True) if not file.is_file()]:
-        raise UserError(f"{missing[0]} has no {files[0].name}; collections have no hypotheses")
+        raise UserError(
+            f"{missing[0]} has no {files[0].name}; collections have no hypotheses, nor have language models"
+        )
     first, second = map(read_lines, files)
     run, assets = RunFolder(folders[0]).read_config(), RunFolder(folders[0]).assets()
     corpus = run.task.scored_corpus(run.data, assets, name)

@@ -83,6 +83,9 @@ def costs(first: Record, second: Record) -> Table:
         values = [record.result.get(key) for record in (first, second)]
         compared = key != "train_seconds" or alike_in_time([first, second])
         rows.append([name, *map(_number, values), _ratio(*values) if compared else "other devices"])
+    skipped = [record.result.get("skipped_updates", 0) for record in (first, second)]
+    if any(skipped):
+        rows.append(["updates that were skipped", *map(_number, skipped), ""])
     sizes = [record.result.get("bytes", {}).get("ticket_file") for record in (first, second)]
     rows.append(["bytes of the ticket", *map(_number, sizes), _ratio(*sizes)])
     rows.append(["device", *(str(record.result.get("device") or ABSENT) for record in (first, second)), ""])

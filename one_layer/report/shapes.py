@@ -46,6 +46,7 @@ RESULT = {
     "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
     "bytes?": {EACH: int},
     "steps?": int,
+    "skipped_updates?": int,
     "train_flops?": float | None,
     "sources?": _SOURCES,
     "convergence?": {EACH: {"until": float, "mean": float}},
