@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from one_layer.cli import options
-from one_layer.data.text.streams import check_output, write_output
+from one_layer.data.text.streams import check_output, write_content
 from one_layer.page.document import of_ticket
 from one_layer.system.errors import UserError
 
@@ -20,9 +20,9 @@ def page() -> None:
         raise UserError("--output is missing; give the file of the page, for instance --output=page.html")
     check_output(output)
     written = of_ticket(ticket)
-    write_output(output, [written])
+    write_content(output, written)
     log.info("%s: %s bytes with the ticket of %s; open it in a browser", output, *_sizes(written, ticket))
 
 
-def _sizes(written: str, ticket: Path) -> tuple[str, str]:
-    return f"{len(written.encode()) + 1:,}", f"{ticket.stat().st_size:,}"
+def _sizes(written: bytes, ticket: Path) -> tuple[str, str]:
+    return f"{len(written):,}", f"{ticket.stat().st_size:,}"

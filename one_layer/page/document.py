@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
-import re
 from pathlib import Path
 
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.moses_tables import moses_tables
 from one_layer.page.bundle import FOLDER, bundle
+from one_layer.page.embedding import ENCODING, element
 from one_layer.system.errors import UserError
 from one_layer.tickets import load
 
@@ -18,11 +17,10 @@ LARGEST = (
     2**27
 )  # bytes of a ticket: with its text form, its matrices and their products, a browser's tab holds about 20 times as many
 RECURRENT = ("gru", "conv")  # blocks of reservoirs that one_layer/page/engine does not have
-_WIDTH = 1000  # characters in a line of base64
 
 
-def of_ticket(path: Path) -> str:
-    """The HTML of the page of a ticket.
+def of_ticket(path: Path) -> bytes:
+    """The file of the page of a ticket.
 
     Raises: UserError for a file that is no whole ticket or too large for a page, and for a model that the page cannot compute.
     """
@@ -42,7 +40,7 @@ def of_ticket(path: Path) -> str:
     return html(path.read_bytes(), ticket.assets)
 
 
-def html(ticket: bytes, assets: TextAssets) -> str:
+def html(ticket: bytes, assets: TextAssets) -> bytes:
     """The page of a ticket's bytes, whose text assets are given. It has the same content wherever it is made."""
     scripts = {
         "view": bundle("view/main.js"),
@@ -50,22 +48,18 @@ def html(ticket: bytes, assets: TextAssets) -> str:
         "tables": moses_tables(assets.steps),
     }
     packed = gzip.compress(json.dumps(scripts, ensure_ascii=False).encode(), 9, mtime=0)
+    begin = b"<script>\n%b</script>" % _read("begin.js").encode("ascii")
     parts = {
-        "<style></style>": f"<style>\n{_read('style.css')}</style>",
-        "<script></script>": f"{_data('scripts', packed)}\n{_data('ticket', ticket)}\n<script>\n{_read('begin.js')}</script>",
+        b"<style></style>": b"<style>\n%b</style>" % _read("style.css").encode("ascii"),
+        b"<script></script>": b"\n".join((element("scripts", packed), element("ticket", ticket), begin)),
     }
-    page = _read("page.html")
+    page = _read("page.html").encode("ascii", "xmlcharrefreplace")
+    assert b'<meta charset="%b">' % ENCODING.encode() in page[:1024], "where browsers look for it"
     for place, content in parts.items():
         assert page.count(place) == 1, place
         page = page.replace(place, content)
-    return page.rstrip("\n")
+    return page.rstrip(b"\n")
 
 
 def _read(name: str) -> str:
     return (FOLDER / "view" / name).read_text(encoding="utf-8")
-
-
-def _data(name: str, content: bytes) -> str:
-    """Bytes in an element that a browser does not run."""
-    lines = re.sub(f"(.{{{_WIDTH}}})", r"\1\n", base64.b64encode(content).decode())
-    return f'<script type="text/plain" id="{name}">\n{lines}\n</script>'

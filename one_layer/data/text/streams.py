@@ -43,19 +43,23 @@ def check_output(path: str) -> None:
 
 
 def write_output(path: str, lines: Iterable[str]) -> None:
-    """Writes lines to `path`, or to stdout if `path` is empty, in UTF-8 whatever the terminal's encoding.
+    """Writes lines to `path`, or to stdout if `path` is empty, in UTF-8 whatever the terminal's encoding. Raises: as `write_content`."""
+    write_content(path, "".join(line + "\n" for line in lines).encode())
 
-    A file is replaced when all lines are on the disk; devices and pipes are written directly. Raises: UserError, which names `path`, if
+
+def write_content(path: str, content: bytes) -> None:
+    """Writes bytes to `path`, or to stdout if `path` is empty.
+
+    A file is replaced when all bytes are on the disk; devices and pipes are written directly. Raises: UserError, which names `path`, if
     it cannot be written or its folder does not exist.
     """
     check_output(path)
-    text = "".join(line + "\n" for line in lines)
     if not path:
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
     try:
-        write_atomically(path, text)
+        write_atomically(path, content)
     except BrokenPipeError:  # the reader of the pipe has closed it; main.py handles that
         raise
     except OSError as error:

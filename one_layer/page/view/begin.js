@@ -7,12 +7,26 @@
     place.hidden = false;
     place.textContent = message;
   };
+  // one_layer/page/embedding.py. The bytes 128 to 159 are letters of windows-1252 with other numbers.
+  const odd = new TextDecoder("windows-1252").decode(Uint8Array.from({ length: 32 }, (_, byte) => 128 + byte));
+  const byteOf = new Map(Array.from(odd, (letter, byte) => [letter.charCodeAt(0), 128 + byte]));
   const bytesOf = (id) => {
-    const element = document.getElementById(id);
-    const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
+    const element = document.getElementById(id), text = element.textContent, shift = Number(element.dataset.shift);
+    const bytes = new Uint8Array(text.length);
+    let length = 0;
+    for (let place = 0; place < text.length; place++) {
+      let code = text.charCodeAt(place);
+      if (code === 61) code = text.charCodeAt(++place) - 64; // the mark =
+      else if (code > 127) code = byteOf.get(code) ?? code;
+      bytes[length++] = code - shift;
+    }
     element.remove(); // so that the text does not stay in memory
-    return bytes;
+    return bytes.slice(0, length);
   };
+  if (document.characterSet !== "windows-1252") {
+    fail("The server sends this page in another encoding than its own: download the file, and open it from your disk.");
+    return;
+  }
   if (typeof DecompressionStream === "undefined") {
     fail("This browser is too old for the page: use a version of 2023 or later of Chrome, Edge, Firefox or Safari.");
     return;
