@@ -7,7 +7,7 @@ between seeds, to count.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from one_layer.report import naming
@@ -85,11 +85,9 @@ _PAIRINGS = (
 def claims(comparisons: dict[Bench, list[Comparison]]) -> Table:
     """Paper A's claims: a row for each claim, test set and comparison that can say something about it."""
     rows = [
-        [bench.title, f"{claim}{comparison.addition}", verdict.value, seen]
-        for bench, each in comparisons.items()
-        if bench.task in _BEST_KEEPS
-        for comparison in each
-        for claim, verdict, seen in _judged(comparison)
+        [bench.title, each.text, each.verdict.value, each.seen]
+        for bench, its in comparisons.items()
+        for each in judged(bench, its)
     ]
     caption = (
         "A claim about two models holds here if it holds at every keep that both have, and does not hold if the opposite is seen at one of "
@@ -97,6 +95,14 @@ def claims(comparisons: dict[Bench, list[Comparison]]) -> Table:
         "it; near 0 and 1: at most 0.2 from them. With few keeps or seeds, this says little."
     )
     return Table("Claim by claim, paper A", caption, ["test set", "claim", "here", "what was seen"], rows)
+
+
+def judged(bench: Bench, comparisons: Sequence[Comparison]) -> Iterator[Judged]:
+    """What the comparisons of one bench say of paper A's claims; nothing of a task of which it makes none."""
+    if bench.task in _BEST_KEEPS:
+        for comparison in comparisons:
+            for each in _judged(comparison):
+                yield each._replace(text=f"{each.text}{comparison.addition}")
 
 
 def _judged(comparison: Comparison) -> Iterator[Judged]:
@@ -109,7 +115,7 @@ def _judged(comparison: Comparison) -> Iterator[Judged]:
             known = _BEST_KEEPS[line.points[0].bench.task]
             if len(line.points) > 2:
                 verdict, seen = _best_keep(line, known)
-                yield f"{line.name}: {known.claim}", verdict, seen
+                yield Judged(f"masks are {known.claim}", f"{line.name}: {known.claim}", verdict, seen)
     for pairing in _PAIRINGS:
         pairs = [
             (one, other)
@@ -119,7 +125,7 @@ def _judged(comparison: Comparison) -> Iterator[Judged]:
         ]
         for one, other in pairs:
             names = f": {one.name} and {other.name}" if len(pairs) > 1 or comparison.kind == "figure4" else ""
-            yield from _pair(pairing, one, other, f"{pairing.claim}{names}")
+            yield from _pair(pairing, one, other, names)
 
 
 def _best_keep(line: Line, known: BestKeep) -> tuple[Verdict, str]:
@@ -142,7 +148,7 @@ def _best_keep(line: Line, known: BestKeep) -> tuple[Verdict, str]:
     return all_of(verdicts), seen
 
 
-def _pair(pairing: Pairing, one: Line, other: Line, claim: str) -> Iterator[Judged]:
+def _pair(pairing: Pairing, one: Line, other: Line, names: str) -> Iterator[Judged]:
     others = {point.keep: point for point in other.points}
     pairs = [(point, others[point.keep]) for point in one.points if point.keep in others]
     pairs = [(a, b) for a, b in pairs if not pairing.keeps or a.keep in pairing.keeps]
@@ -158,4 +164,4 @@ def _pair(pairing: Pairing, one: Line, other: Line, claim: str) -> Iterator[Judg
         for verdict, words in ((Verdict.FAILS, "not"), (Verdict.UNDECIDED, "undecided")):
             keeps = [f"{keep:g}" for keep, found in verdicts.items() if found is verdict]
             seen += f"; {words} at keep {', '.join(keeps)}" if keeps else ""
-    yield claim, all_of(list(verdicts.values())), seen
+    yield Judged(pairing.claim, f"{pairing.claim}{names}", all_of(list(verdicts.values())), seen)

@@ -14,6 +14,8 @@ from one_layer.report.measures import MEASURES
 from one_layer.report.naming import Dimension
 from one_layer.report.point import KEEP, Point, Setting
 
+LEAST = 3  # points on the axis of a figure; fewer are a row of a table
+
 
 @dataclass(frozen=True)
 class Line:
@@ -95,6 +97,30 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
     return [each for kind in dict.fromkeys(each.kind for each in found) for each in _told_apart(kind, found)]
 
 
+def shown(found: Iterable[Comparison]) -> tuple[list[Comparison], list[Comparison]]:
+    """The comparisons for figures, and those for a table: a figure needs two lines with enough keeps.
+
+    A line with enough keeps that is in none of these figures has one of its own, of kind `keep`.
+    """
+    figures: list[Comparison] = []
+    rest: list[Comparison] = []
+    drawn: set[str] = set()
+    for each in found:
+        large = sum(map(_long, each.lines)) >= (1 if each.kind == "keep" else 2)
+        (figures if large else rest).append(each)
+        drawn |= {line.points[0].model for line in each.lines} if large else set()
+    for each in rest:
+        for line in each.lines:
+            if _long(line) and line.points[0].model not in drawn:
+                drawn.add(line.points[0].model)
+                figures.append(Comparison("keep", (replace(line, name=line.points[0].model),), each.dense))
+    return figures, rest
+
+
+def _long(line: Line) -> bool:
+    return len({point.keep for point in line.points if point.values}) >= LEAST
+
+
 def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
     models = [(dimension.name(point.config), dict(setting), point.model) for setting, (point, *_) in lines.items()]
     named = [
@@ -119,7 +145,7 @@ def _told_apart(kind: str, found: list[Comparison]) -> list[Comparison]:
     for each, its in zip(same, shared, strict=True):
         point = each.lines[0].points[0]
         setting = dict(point.without([*compared, KEEP])) | {"search": point.scored.search}
-        words = ", ".join(part for part in its if part not in everywhere)
+        words = ", ".join(naming.without_folder(part) for part in its if part not in everywhere)
         models.append((words, setting, f"as {point.model}"))
     names = [name.removeprefix("; ") for name in naming.told_apart(models)]
     return [replace(each, where=name) for each, name in zip(same, names, strict=True)]

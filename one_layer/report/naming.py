@@ -143,6 +143,11 @@ def parts(config: Config) -> tuple[str, ...]:
     return tuple(part for part in (weights(config), shape(config), training(config), *random) if part)
 
 
+def without_folder(part: str) -> str:
+    """A part of a name, in which the run that a model begins with is not named."""
+    return "fine-tuned" if part.startswith(WORDS["train.init_from"]) else part
+
+
 def model(config: Config) -> str:
     """A whole model in one line, without its keep."""
     return "; ".join(parts(config))

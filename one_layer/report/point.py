@@ -157,6 +157,17 @@ class Point:
         return None
 
     @property
+    def seconds(self) -> float | None:
+        """The mean seconds of training, with those of the runs that its runs begin with or learn from, as far as they are known."""
+        known = [
+            record.result["train_seconds"]
+            + sum({each["path"]: each["train_seconds"] or 0.0 for each in record.sources}.values())
+            for record in self.records
+            if "train_seconds" in record.result
+        ]
+        return statistics.fmean(known) if known else None
+
+    @property
     def updates(self) -> dict[Path, int | None]:
         """The update that each run's checkpoint is of; that of the best one where an earlier version did not record it."""
         best = {record.folder: record.result.get("valid", {}).get("step") for record in self.records}

@@ -103,28 +103,33 @@ def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> d
 
 
 def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
-    """Each bench with what tells it from others of the same test set and measure: of its task, content and signature what differs."""
+    """Each bench with what tells it from others of the same test set and measure: of its task, content and signature what differs.
+
+    Contents and signatures are called A, B and so on; the captions of tables have them.
+    """
     titled = {}
     for bench in benches:
         same = [other for other in benches if (other.test, other.measure) == (bench.test, bench.measure)]
+        contents, signatures = {other.content for other in same}, {other.signature for other in same}
         parts = [
             (bench.task, {other.task for other in same}),
-            (_short(bench.content), {other.content for other in same}),
-            (bench.signature, {other.signature for other in same}),
+            (_text(bench.content, contents), contents),
+            (_lettered("signature", bench.signature, signatures), signatures),
         ]
         titled[bench] = replace(bench, more=", ".join(part for part, known in parts if len(known) > 1 and part))
     return titled
 
 
-def _short(content: str) -> str:
-    """The beginning of a fingerprint and what follows it; without one, what is known."""
+def _text(content: str, others: set[str]) -> str:
+    """A text by its letter, with what follows its fingerprint, and whether it has none."""
     print_, comma, more = content.partition(",")
     known = re.fullmatch(r"[0-9a-f ]{8,}", print_) is not None
-    return (
-        f"content {print_[:8]}{comma}{more}"
-        if known
-        else f"content not known: {', '.join(filter(None, content.split(', ')))}"
-    )
+    return _lettered("text", content, others) + (f"{comma}{more}" if known else ", not recorded")
+
+
+def _lettered(word: str, value: str, others: set[str]) -> str:
+    """A letter for a value among others."""
+    return f"{word} {chr(ord('A') + sorted(others).index(value))}"
 
 
 def settings_of(records: list[Record]) -> dict[Path, Setting]:

@@ -18,6 +18,7 @@ _OF_RESERVOIRS = (
     *(f"model.reservoir{part}" for part in ("", "_conv", "_width", "_direction")),
     "train.backskip",
 )
+_SCORE, _SKIP = "reservoirs improve the test score", "backskipping costs little"
 _LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
 
 
@@ -26,12 +27,9 @@ def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
     rows: list[list[str]] = []
     areas: dict[object, list[str]] = {}  # by runs and axis: the same models may have been scored on several test sets
     for bench, points in benches.items():
-        known = [point for point in points if point.whole and point.values]
-        rows += [[bench.title, claim, verdict.value, seen] for claim, verdict, seen in _scores(known)]
-        for one, other in _pairs(known):
-            for axis, text, (claim, verdict, seen) in _areas(one, other):
-                folders = tuple(record.folder for record in (*one.records, *other.records))
-                areas[axis, folders] = [text, claim, verdict.value, seen]
+        rows += [[bench.title, each.text, each.verdict.value, each.seen] for each in judged_scores(points)]
+        for key, text, each in judged_areas(points):
+            areas[key] = [text, each.text, each.verdict.value, each.seen]
     caption = (
         "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. "
         f"{COUNTS} Of areas, a difference counts as none if it is smaller than 1 % or than two standard deviations. Backskipping costs "
@@ -57,13 +55,27 @@ def _alike(one: Point, other: Point, but: Sequence[str]) -> bool:
     return one.scored.search == other.scored.search and one.without(but) == other.without(but)
 
 
-def _scores(points: Sequence[Point]) -> Iterator[Judged]:
+def judged_scores(points: Sequence[Point]) -> Iterator[Judged]:
+    """What the scores of one bench say of paper B's claims."""
+    points = _finished(points)
     for one, other in _pairs(points):
-        yield f"reservoirs improve the test score: {one.label} and {other.label}", above(one, other), _seen(one, other)
+        text = f"{_SCORE}: {one.label} and {other.label}"
+        yield Judged(_SCORE, text, above(one, other), _seen(one, other))
     for one in filter(_skips, points):
         for other in points:
             if not _skips(other) and _alike(one, other, ["train.backskip"]):
-                yield f"backskipping costs little: {one.label}", no_worse(one, other), _seen(one, other)
+                yield Judged(_SKIP, f"{_SKIP}: {one.label}", no_worse(one, other), _seen(one, other))
+
+
+def judged_areas(points: Sequence[Point]) -> Iterator[tuple[object, str, Judged]]:
+    """What the areas of the runs of one bench say of paper B's claims: what was compared, the validation text, and the verdict."""
+    for one, other in _pairs(_finished(points)):
+        for axis, text, each in _areas(one, other):
+            yield (axis, tuple(record.folder for record in (*one.records, *other.records))), text, each
+
+
+def _finished(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.whole and point.values]
 
 
 def _seen(one: Point, other: Point) -> str:
@@ -97,5 +109,9 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         word = {"flops": "operations", "seconds": "seconds"}[axis]
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {until:.4g}"
-        claim = f"reservoirs have a better area under the convergence curve by {word}: {one.label} and {other.label}"
-        yield axis, f"valid, {short(measured(runs, measure)[1])}", (claim, verdict, shown)
+        claim = f"reservoirs have a better area under the convergence curve by {word}"
+        yield (
+            axis,
+            f"valid, {short(measured(runs, measure)[1])}",
+            Judged(claim, f"{claim}: {one.label} and {other.label}", verdict, shown),
+        )

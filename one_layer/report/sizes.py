@@ -17,6 +17,7 @@ from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
 from one_layer.system.errors import counted
 
+ABOUT_AS_SMALL = 1.01  # of two files; the names of folders alone make such differences
 _MOST_NAMED = 12  # models of which each has a colour and a name of its own
 
 
@@ -37,12 +38,12 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     which no smaller one has a better score. Many models are told apart by the kind of their weights, and only the frontier by name;
     those that are far worse than the others are not shown.
     """
-    marks = _marks(points)
-    if len(marks) < 2:
+    every = marks(points)
+    if len(every) < 2:
         return []
     bench = points[0].bench
-    many = len({mark.name for mark in marks}) > _MOST_NAMED
-    shown = _without_the_worst(marks) if many else marks
+    many = len({mark.name for mark in every}) > _MOST_NAMED
+    shown = _without_the_worst(every) if many else every
     figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
     _log_of_bytes(axes, [mark.bytes for mark in shown])
     _draw_models(axes, shown, many)
@@ -59,12 +60,12 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     )
     caption += " Dashed: no smaller file has a better score." * (len(best) > 1)
     caption += " The table of points has the names of all models." * many
-    if len(shown) < len(marks):
+    if len(shown) < len(every):
         caption += (
-            f" {counted(len(marks) - len(shown), 'mark')} far below the others are only there and in the CSV file."
+            f" {counted(len(every) - len(shown), 'mark')} far below the others are only there and in the CSV file."
         )
-    every = tuple(mark.point for mark in marks)
-    return [Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, every, figure)]
+    drawn = tuple(mark.point for mark in every)
+    return [Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, drawn, figure)]
 
 
 def frontier(marks: list[Mark]) -> list[Mark]:
@@ -75,7 +76,7 @@ def frontier(marks: list[Mark]) -> list[Mark]:
     files = sorted((mark for mark in marks if mark.is_file), key=lambda mark: (mark.bytes, -_merit(mark)))
     best: list[Mark] = []
     for mark in files:
-        better = any(_merit(other) > _merit(mark) and other.bytes < 1.01 * mark.bytes for other in files)
+        better = any(_merit(other) > _merit(mark) and other.bytes < ABOUT_AS_SMALL * mark.bytes for other in files)
         if not better and (not best or _merit(mark) > _merit(best[-1])):
             best.append(mark)
     return best
@@ -86,7 +87,8 @@ def _merit(mark: Mark) -> float:
     return mark.point.merit
 
 
-def _marks(points: list[Point]) -> list[Mark]:
+def marks(points: list[Point]) -> list[Mark]:
+    """The points that have a score and bytes."""
     return [
         Mark(point, ", ".join(filter(None, [point.model, point.scored.layers, point.scored.more])), *size)
         for point in points

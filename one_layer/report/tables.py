@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
+from one_layer.report.figures import KINDS, LEAST, Comparison
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
@@ -22,6 +24,15 @@ class Table(NamedTuple):
 
 
 MISSING = "missing"
+
+
+def score_cells(point: Point) -> list[str]:
+    """A point's mean, deviation and number of runs as three cells."""
+    digits = 2 if point.bench.measure.startswith("bleu") else 4
+    mean = MISSING if point.mean is None else f"{point.mean:.{digits}f}"
+    count, expected = len(point.values), len(point.values) + len(point.missing)
+    deviation = "" if point.deviation is None else f"{point.deviation:.{digits}f}"
+    return [mean, deviation, f"{count} of {expected}" if point.missing else str(count)]
 
 
 def score(point: Point) -> str:
@@ -51,6 +62,26 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
         "cannot be compared with its numbers; the order of the rows can."
     )
     return Table("Paper A, Table 1", caption, columns, rows)
+
+
+def few_keeps(bench: Bench, comparisons: Iterable[Comparison]) -> Table:
+    """Comparisons with too few keeps for a figure: a row for each point."""
+    kinds = {kind.name: kind.title.partition(" (paper")[0] for kind in KINDS}
+    rows = [
+        [
+            kinds.get(each.kind, "keep"),
+            each.where,
+            line.name,
+            f"{point.keep:g}",
+            *score_cells(point),
+            point.label,
+        ]
+        for each in comparisons
+        for line in each.lines
+        for point in line.points
+    ]
+    columns = ["comparison", "of", "what differs", "keep", MEASURES[bench.measure].name, "±", "runs", "model"]
+    return Table(f"Comparisons with fewer than {LEAST} keeps: {bench.title}", "", columns, rows)
 
 
 def _matching(kind: str, points: list[Point]) -> list[str]:
@@ -109,12 +140,14 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
     if MEASURES[bench.measure].less_is_better:
         dense = []  # a model of which twice as much is worse has no share
     rows = []
-    for point in points:
+    for point in sorted(points, key=lambda point: -math.inf if point.merit is None else point.merit, reverse=True):
         size = point.bytes
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
-        weight = "" if size is None else f"{size[0]:,}{'' if size[1] else ' (counted)'}"
-        rows.append([point.label, score(point), share, weight])
-    columns = ["model", bench.title, "of the best dense", "bytes"]
+        weight = ["", ""] if size is None else [f"{size[0] / 1e6:.3f}", "file" if size[1] else "counted"]
+        known = point.seconds
+        minutes = "" if known is None else f"{known / 60:.1f}"
+        rows.append([point.label, *score_cells(point), share, *weight, minutes])
+    columns = ["model", MEASURES[bench.measure].name, "±", "runs", "of the best dense", "MB", "of a", "minutes"]
     signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
     content = f"Content of the test set: {bench.content}." if bench.content else ""
     best = next((f" The best dense model is {p.label}." for p in points if dense and p.mean == max(dense)), "")

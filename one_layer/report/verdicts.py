@@ -28,7 +28,15 @@ class Verdict(Enum):
 
 
 Judge = Callable[[Point, Point], Verdict]
-Judged = tuple[str, Verdict, str]  # the claim, the verdict, and what was seen
+
+
+class Judged(NamedTuple):
+    """A claim, the same with the models that it is about here, the verdict, and what was seen."""
+
+    claim: str
+    text: str
+    verdict: Verdict
+    seen: str
 
 
 class Difference(NamedTuple):

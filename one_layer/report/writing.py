@@ -7,23 +7,20 @@ import io
 import logging
 import re
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from one_layer.report import areas, naming, tables, under_way
 from one_layer.report.claims import claims
 from one_layer.report.curves import convergence
 from one_layer.report.drawing import png, standalone, svg
-from one_layer.report.figures import Picture, comparisons, draw
+from one_layer.report.figures import LEAST, Picture, comparisons, draw, shown
+from one_layer.report.page.document import Report, page
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points
 from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
-from one_layer.report.sizes import score_against_bytes
+from one_layer.report.sizes import marks, score_against_bytes
 from one_layer.runs.paths import RunPaths
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -47,20 +44,15 @@ def report(pattern: str, out: Path, refresh: float | None = None) -> None:
         benches.setdefault(point.bench, []).append(point)
     compared = {bench: comparisons(each) for bench, each in benches.items()}
     pictures = _pictures(benches, compared)
-    drawn = {picture.name: svg(picture.figure, picture.name) for picture in pictures}
     for picture in pictures:
-        write_atomically(out / f"{picture.name}.svg", standalone(drawn[picture.name]))
+        write_atomically(out / f"{picture.name}.svg", standalone(svg(picture.figure, picture.name)))
         write_atomically(out / f"{picture.name}.png", png(picture.figure))
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
     write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records), found)))
-    page = _page(
-        pattern, records, [(each, Markup(drawn[each.name])) for each in pictures], _tables(benches, compared, records)
-    )
-    if refresh is not None:
-        page = page.replace("<title>", f'<meta http-equiv="refresh" content="{refresh:.0f}">\n<title>', 1)
-    write_atomically(out / "index.html", page)
+    shows = Report(pattern, records, benches, compared, pictures, _tables(benches, compared, records))
+    write_atomically(out / "index.html", page(shows, refresh))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
     log.info(
@@ -80,48 +72,39 @@ def _remove_older(out: Path, names: set[str]) -> None:
 
 
 def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]]) -> list[Picture]:
-    """All pictures; their names end in a number of their own."""
+    """All pictures with enough points; their names end in a number of their own."""
     found: list[Picture] = []
-    shown: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
+    known: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
     for bench, each in benches.items():
-        found += [draw(comparison, len(found) + place) for place, comparison in enumerate(compared[bench], 1)]
+        large, _ = shown(compared[bench])
+        found += [draw(comparison, len(found) + place) for place, comparison in enumerate(large, 1)]
         folders = frozenset(record.folder for point in each for record in point.records)
-        makers = (score_against_bytes,) if folders in shown else (score_against_bytes, convergence)
-        shown.add(folders)
-        for make in makers:
-            found += make(each, len(found) + 1)
+        found += score_against_bytes(each, len(found) + 1) if len(marks(each)) >= LEAST else []
+        found += convergence(each, len(found) + 1) if folders not in known else []
+        known.add(folders)
     return found
 
 
 def _tables(
     benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]], records: list[Record]
-) -> dict[str, list[tables.Table]]:
-    """The tables of each section of the page; those without rows are left out."""
+) -> dict[str, list[tuple[Bench | None, tables.Table]]]:
+    """The tables of each section of the page, with the bench that they are about; those without rows are left out."""
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
-    sections = {
+    of_all = {
         "under_way": [under_way.table(records)],
         "papers": [tables.table_1(benches), claims(compared), reservoir_claims(benches), tables.statements()],
-        "points": [tables.all_points(bench, each) for bench, each in benches.items()],
         "areas": [areas.table(each, every) for each in areas.areas(records)],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
-        "examples": [tables.examples(each) for each in benches.values()],
         "methods": [tables.names(every), tables.methods(records)],
     }
-    return {name: [table for table in each if table.rows] for name, each in sections.items()}
-
-
-def _page(
-    pattern: str, records: list[Record], pictures: list[tuple[Picture, Markup]], sections: dict[str, list[tables.Table]]
-) -> str:
-    text = resources.files("one_layer.report").joinpath("page.html").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    missing = [str(record.folder) for record in records if not record.result]
-    return environment.from_string(text).render(
-        pattern=pattern, finished=len(records) - len(missing), missing=missing, pictures=pictures, sections=sections
-    )
+    of_benches = {
+        "figures": [(bench, tables.few_keeps(bench, shown(each)[1])) for bench, each in compared.items()],
+        "points": [(bench, tables.all_points(bench, each)) for bench, each in benches.items()],
+        "examples": [(bench, tables.examples(each)) for bench, each in benches.items()],
+    }
+    sections = {name: [(None, table) for table in each] for name, each in of_all.items()} | of_benches
+    return {name: [(bench, table) for bench, table in each if table.rows] for name, each in sections.items()}
 
 
 def _cells(point: Point) -> dict[str, Any]:

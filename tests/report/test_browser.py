@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -14,16 +15,45 @@ CHROMIUM = next(
 )
 
 
-# Writes what a browser makes of the page, in light and dark: its widths in a frame of each size.
+# Writes what a browser makes of the page, in light and dark: its widths in a frame of each size, and what it does when it is used.
 FRAMES = """<!doctype html><body><script>
 const page = PAGE, found = [];
+function texts(nodes) { return [...nodes].map((node) => node.textContent.trim()); }
+function widths(frame, what) {
+  const root = frame.contentDocument.documentElement;
+  found.push({ what, width: frame.clientWidth, scroll: root.scrollWidth, client: root.clientWidth,
+    drawings: frame.contentDocument.querySelectorAll("figure .plot svg, #run:not([hidden]) .plot svg").length });
+}
+function use(frame) {
+  const { document: there, showRun, showModel, hide, choose, differences } = frame.contentWindow;
+  const block = there.querySelector("#runs + .block"), rows = () => [...block.querySelectorAll("tbody tr")].filter((row) => !row.hidden);
+  const score = (row) => Number.parseFloat(row.cells[2].textContent.replace(/[^0-9.]/g, ""));
+  const scores = () => rows().map(score).filter((value) => !Number.isNaN(value));
+  const head = block.querySelectorAll("thead th")[2], made = { before: scores() };
+  head.click(); made.ascending = scores();
+  head.click(); made.descending = scores();
+  const field = block.querySelector("input");
+  field.value = "dense"; field.dispatchEvent(new frame.contentWindow.Event("input"));
+  made.filtered = texts(rows().map((row) => row.cells[0]));
+  const marks = () => there.querySelectorAll("figure .mark").length;
+  const name = there.querySelector("button.model").dataset.model;
+  made.marks = marks(); hide(name); made.hidden = marks(); hide(name); made.shown = marks();
+  choose(name); made.on = [...new Set([...there.querySelectorAll(".mark.on")].map((node) => node.dataset.model))]; choose(name);
+  there.querySelector("button.model").click(); made.dialog = there.querySelector("dialog[open] h2").textContent;
+  made.name = name;
+  there.querySelector("dialog form button").click();
+  showRun(5); widths(frame, "run");
+  made.run = texts(there.querySelectorAll("#run h3"));
+  made.differences = differences("the old cat", "the cat sat").map((parts) => parts.map((part) => part.outerHTML ?? part).join("").trim());
+  return made;
+}
 function measure(width) {
   const frame = document.createElement("iframe");
   frame.style.width = width + "px"; frame.style.height = "900px"; frame.style.border = "0";
   frame.onload = () => {
-    const root = frame.contentDocument.documentElement;
-    found.push([width, root.scrollWidth, root.clientWidth, frame.contentDocument.querySelectorAll("figure svg").length]);
-    if (found.length == 2) document.body.innerText = "measured " + JSON.stringify(found);
+    widths(frame, "report");
+    const used = use(frame);
+    if (found.length == 4) document.body.innerText = "measured " + JSON.stringify({ found, used });
   };
   frame.srcdoc = page;
   document.body.append(frame);
@@ -57,6 +87,7 @@ def open_page(path, folder, scheme=0):
 @needs_chromium
 @pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
 def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrolling(written, tmp_path, scheme):
+    """And the page does what its reader asks: it sorts, filters, hides, lets a model stand out, and shows a run."""
     text = json.dumps((written / "index.html").read_text()).replace("</", "<\\/")
     (tmp_path / "frames.html").write_text(FRAMES.replace("PAGE", text))
     for path in (tmp_path / "frames.html", written / "index.html"):
@@ -64,9 +95,18 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
         assert "CONSOLE" not in done.stderr, done.stderr
         assert not requests
         if path.name == "frames.html":
-            widths = json.loads(re.search(r"measured (\[.*\])", done.stdout)[1])
-            assert [width for width, *_ in widths] and all(scroll <= client for _, scroll, client, _ in widths)
-            assert all(drawings == 6 for *_, drawings in widths)
+            seen = json.loads(html.unescape(re.search(r"measured (\{.*\})", done.stdout)[1]))
+            assert {(each["what"], each["width"]) for each in seen["found"]} == {
+                (what, width) for what in ("report", "run") for width in (400, 1400)
+            }
+            assert all(each["scroll"] <= each["client"] and each["drawings"] > 1 for each in seen["found"])
+            used = seen["used"]
+            scores = sorted(used["before"])
+            assert used["ascending"] == scores and used["descending"] == scores[::-1] == used["before"]
+            assert used["filtered"] == [f"dense 128, seed {seed}" for seed in (3, 2, 1)]
+            assert used["hidden"] < used["marks"] == used["shown"] and used["on"] == [used["name"]]
+            assert used["dialog"] == used["name"] and used["run"] == ["Masks", "Examples"]
+            assert used["differences"] == ["the cat <ins>sat</ins>", "the <del>old</del> cat"]
 
 
 @pytest.mark.slow

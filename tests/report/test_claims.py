@@ -171,7 +171,7 @@ def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
     every = found(tmp_path)
     table = all_points(every[0].bench, every)
     assert {point.mean: naming.weights(point.config) for point in every} == {v: name for _, name, v in models}
-    assert {row[1].split()[0]: row[2] for row in table.rows}["90.00"] == "180.0 %"  # of the fully weighted model's 50
+    assert {row[1]: row[4] for row in table.rows}["90.00"] == "180.0 %"  # of the fully weighted model's 50
     dense_row, one_row, *_ = (row[-1] for row in table_1({every[0].bench: every}).rows)
     assert all(f"{value:.2f} (" in dense_row for value in (40.0, 50.0)) and "90.00" not in dense_row
     assert all(f"{value:.2f} (" in one_row for value in (80.0, 60.0)) and "95.00" not in one_row

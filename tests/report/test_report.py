@@ -95,7 +95,7 @@ def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
     assert [writing._csv(map(writing._cells, picture.points)) for picture in pictures] == [stored]
 
 
-def test_every_picture_is_there_twice_and_in_the_page(written):
+def test_every_picture_is_there_twice_and_linked(written):
     names = {path.stem for path in written.glob("*.svg")}
     assert {name.rsplit("-", 1)[0] for name in names} == {
         "figure2",
@@ -109,8 +109,8 @@ def test_every_picture_is_there_twice_and_in_the_page(written):
     for name in names:
         assert (written / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         root = ElementTree.parse(written / f"{name}.svg").getroot()
-        ids = [element.get("id") for element in root.iter() if element.get("id")]
-        assert all(each.startswith(f"{name}-") for each in ids) and f'id="{ids[0]}"' in page
+        assert all(each.startswith(f"{name}-") for element in root.iter() if (each := element.get("id")))
+        assert f'href="{name}.svg"' in page
 
 
 def test_pictures_of_an_earlier_report_go_and_other_files_stay(runs, tmp_path):
@@ -129,10 +129,10 @@ def test_pictures_of_an_earlier_report_go_and_other_files_stay(runs, tmp_path):
 
 def test_the_page_shows_text_as_text_and_asks_for_nothing(written):
     page = (written / "index.html").read_text()
-    assert "die katze &lt;b&gt;" in page and "<b>" not in page
+    assert "die katze &lt;b&gt;" in page and "<b>" not in page and r"die katze \u003cb>" in page
     targets = re.findall(r'(?:src|href|xlink:href)="([^"]*)"', page)
     assert all(t.startswith(("#", "data:")) or (written / t).is_file() for t in targets)
-    assert "<script" not in page and "@import" not in page
+    assert page.count("<script") == page.count("</script>") == 2 and "@import" not in page
 
 
 def test_the_same_runs_give_the_same_report(runs, written, tmp_path):

@@ -1,0 +1,206 @@
+"""The data of the page as plain values: models, points, runs with their curves, and which of them each figure shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from one_layer.report import naming, published
+from one_layer.report.comparable import groups, measured
+from one_layer.report.figures import KINDS, Comparison, shown
+from one_layer.report.labels import Label, kind
+from one_layer.report.measures import MEASURES
+from one_layer.report.page.runs import Run, state
+from one_layer.report.point import KEEP, Bench, Point, Setting, without
+from one_layer.report.reading import Record, alike_in_time
+from one_layer.report.sizes import frontier, marks
+
+_AXES = ("step", "seconds", "train/flops")
+_MOST_OF_TRAINING = 80  # logged updates of one run that its page draws
+
+
+def values(number: object) -> Any:
+    """A number with five digits, and none for one that JSON does not have."""
+    if not isinstance(number, int | float):
+        return None
+    return None if not math.isfinite(number) else number if isinstance(number, int) else float(f"{number:.5g}")
+
+
+def models(records: Sequence[Record], settings: dict[Path, Setting], labels: dict[Setting, Label]) -> dict[str, Any]:
+    """Each model by its short name: its kind, its name in full, and its settings, with the keys in which not all models agree."""
+    found: dict[str, tuple[Setting, Record]] = {}
+    for record in records:
+        setting = settings[record.folder]
+        found.setdefault(labels[setting].model, (without(setting, [KEEP]), record))
+    known = [dict(setting) for setting, _ in found.values()]
+    every = {name for each in known for name in each}
+    differing = {name for name in every if len({each.get(name) for each in known}) > 1}
+    return {
+        "differing": sorted(differing),
+        "named": {
+            name: {"kind": kind(record.config), "full": naming.model(record.config), "settings": dict(setting)}
+            for name, (setting, record) in found.items()
+        },
+    }
+
+
+def bench(each: Bench, points: Sequence[Point], records: Sequence[Record]) -> dict[str, Any]:
+    """The points of one bench, and which of them are on the frontier of score against bytes."""
+    measure = MEASURES[each.measure]
+    folders = {record.folder: place for place, record in enumerate(records)}
+    best = {id(mark.point) for mark in frontier(marks(list(points)))}
+    return {
+        "title": each.title,
+        "measure": measure.name,
+        "less": measure.less_is_better,
+        "digits": 2 if each.measure.startswith("bleu") else 4,
+        "points": [{**_point(point, folders), "frontier": id(point) in best} for point in points if point.values],
+        "papers": _papers(points),
+    }
+
+
+def _point(point: Point, folders: dict[Path, int]) -> dict[str, Any]:
+    size = point.bytes
+    return {
+        "label": point.label,
+        "model": point.model,
+        "keep": point.keep if point.masked else None,
+        "mean": values(point.mean),
+        "deviation": values(point.deviation),
+        "values": [values(value) for value in point.values],
+        "bytes": size[0] if size else None,
+        "file": bool(size and size[1]),
+        "seconds": values(point.seconds),
+        "runs": [folders[record.folder] for record in point.records],
+        "whole": point.whole,
+    }
+
+
+def _papers(points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Paper A's rows of Table 1 with bytes, for runs of the configs of its corpora: on other text its scores mean nothing."""
+    commands = {record.command for point in points for record in point.records}
+    for place, name in enumerate(("iwslt14", "wmt14")):
+        if commands and all(f"configs/{name}.py" in command for command in commands):
+            rows = [(row.title, row.wmt14 if place else row.iwslt14, row.memory) for row in published.TABLE_1]
+            return [_paper(title, score, memory.split(", ")[place]) for title, score, memory in rows if "," in memory]
+    return []
+
+
+def _paper(title: str, score: str, megabytes: str) -> dict[str, Any]:
+    mean, _, deviation = score.partition(" ± ")
+    sizes = {"bytes": float(megabytes) * 1e6, "mean": float(mean)}
+    return {"label": f"paper A: {title.partition(' (')[0]}", "deviation": float(deviation or 0) or None, **sizes}
+
+
+def keeps(comparisons: Sequence[Comparison], points: Sequence[Point]) -> list[dict[str, Any]]:
+    """The figures of score against keep, in the order of paper A: of each, the panels with enough keeps, by the places of `points`."""
+    places = {id(point): place for place, point in enumerate(point for point in points if point.values)}
+    titles = {kind.name: kind.title for kind in KINDS}
+    found: dict[str, list[Any]] = {}
+    for each in shown(comparisons)[0]:
+        lines = [
+            {"name": line.name, "points": [places[id(point)] for point in line.points if point.values]}
+            for line in each.lines
+        ]
+        dense = [places[id(point)] for point in each.dense if point.values]
+        models = [line.points[0].model for line in each.lines]
+        panel = {
+            "where": each.where,
+            "models": models,
+            "lines": [line for line in lines if line["points"]],
+            "dense": dense,
+        }
+        found.setdefault(each.kind, []).append(panel)
+    for panels in found.values():
+        _name(panels)
+    return [{"title": titles.get(kind, "Score against keep"), "panels": panels} for kind, panels in found.items()]
+
+
+def _name(panels: list[Any]) -> None:
+    """Names the panels of one figure, if there are several, by the words that the names of their models share."""
+    words = [
+        " ".join(word for word in each["models"][0].split() if all(word in m.split() for m in each["models"]))
+        for each in panels
+    ]
+    for each, short in zip(panels, words, strict=True):
+        each["where"] = "" if len(panels) == 1 else short if words.count(short) == 1 else each["where"]
+        del each["models"]
+
+
+def shared(records: Sequence[Record]) -> dict[str, Any]:
+    """The keys of the configs that have one value in all runs."""
+    first, *others = (record.config for record in records)
+    return {name: value for name, value in first.items() if all(name in its and its[name] == value for its in others)}
+
+
+def lines(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """The sources and references of all examples, each once: many runs have the same."""
+    examples = (line for record in records for each in record.result.get("examples", {}).values() for line in each)
+    return list(dict.fromkeys((line["source"], line["reference"]) for line in examples))
+
+
+def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) -> dict[str, Any]:
+    """A run: its names, its state, its scores by the titles of benches, its cost, its curves, its examples, and its config but `known`.
+
+    Of an example it has the place of its source and reference in `lines`, and the hypothesis.
+    """
+    record, result = each.record, each.record.result
+    return {
+        "name": each.name,
+        "label": str(each.label),
+        "model": each.label.model,
+        "folder": str(record.folder),
+        "seed": record.seed,
+        "state": state(record),
+        "scores": {bench.title: values(score) for bench, score in each.scores.items()},
+        "bytes": each.size[0] if each.size else None,
+        "seconds": values(result.get("train_seconds")),
+        "flops": values(result.get("train_flops")),
+        "select": record.select,
+        "best": values(result.get("valid", {}).get("step")),
+        "steps": values(result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)),
+        "device": str(result.get("device") or ""),
+        "commit": str(result.get("commit") or "")[:9],
+        "needs": naming.described(record.sources),
+        "command": record.command,
+        "config": {name: value for name, value in record.config.items() if name not in known},
+        "parameters": result.get("parameters") or {},
+        "examples": {
+            test: [[places[line["source"], line["reference"]], line["hypothesis"]] for line in its]
+            for test, its in result.get("examples", {}).items()
+        },
+        "curve": curve(record),
+        "training": _training(record),
+    }
+
+
+def curve(record: Record) -> dict[str, list[Any]]:
+    """The evaluations of a run: the axes, nll, the score that selects, and the share of mask entries that changed."""
+    lines = [line for line in record.metrics if "valid/nll" in line]
+    names = {"nll": "valid/nll", "score": f"valid/{record.select}", "flips": "mask/flips"}
+    names |= dict(zip(("step", "seconds", "flops"), _AXES, strict=True))
+    found = {short: [values(line.get(name)) for line in lines] for short, name in names.items()}
+    return {name: column for name, column in found.items() if any(value is not None for value in column)}
+
+
+def _training(record: Record) -> dict[str, list[Any]]:
+    """Some of the logged updates of a run: the training loss."""
+    lines = [line for line in record.metrics if "train/nll" in line]
+    kept = lines[:: -(-len(lines) // _MOST_OF_TRAINING) or 1]
+    return {"step": [line["step"] for line in kept], "nll": [values(line["train/nll"]) for line in kept]}
+
+
+def convergence(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The runs whose curves can be drawn together: those validated on one text, by its ids, and measured alike."""
+    places = {record.folder: place for place, record in enumerate(records)}
+    found = groups([record for record in records if any("valid/nll" in line for line in record.metrics)], "nll")
+    return [
+        {
+            "of": measured(each, "nll"),
+            "runs": [places[record.folder] for record in each],
+            "seconds": alike_in_time(each),
+        }
+        for each in found
+    ]

@@ -1,0 +1,108 @@
+// The page of one run: its cost, its curves, its masks, its examples, its settings.
+
+// Marks what differs: the words of the longest common part stay plain.
+function differences(reference, hypothesis) {
+  const [ours, theirs] = [hypothesis.split(/\s+/), reference.split(/\s+/)];
+  const table = Array.from({ length: ours.length + 1 }, () => new Array(theirs.length + 1).fill(0));
+  for (let a = ours.length - 1; a >= 0; a -= 1) {
+    for (let b = theirs.length - 1; b >= 0; b -= 1) {
+      table[a][b] = ours[a] === theirs[b] ? table[a + 1][b + 1] + 1 : Math.max(table[a + 1][b], table[a][b + 1]);
+    }
+  }
+  const said = [[], []];
+  let a = 0, b = 0;
+  while (a < ours.length || b < theirs.length) {
+    if (a < ours.length && b < theirs.length && ours[a] === theirs[b]) {
+      said[0].push(ours[a], " ");
+      said[1].push(theirs[b], " ");
+      a += 1; b += 1;
+    } else if (b >= theirs.length || (a < ours.length && table[a + 1][b] >= table[a][b + 1])) {
+      said[0].push(element("ins", {}, ours[a]), " ");
+      a += 1;
+    } else {
+      said[1].push(element("del", {}, theirs[b]), " ");
+      b += 1;
+    }
+  }
+  return said;
+}
+
+function facts(pairs) {
+  return element("dl", {}, ...pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined)
+    .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+}
+
+function runCurves(run) {
+  const axis = { x: "step" };
+  const last = Math.max(...(run.curve.seconds ?? [0]));
+  const axes = { step: { label: "updates" }, seconds: { label: "training", ...time(last) }, flops: { label: "operations", format: operations } };
+  const host = element("div", { class: "panels" });
+  const panels = [["nll", "nll: validation, and training in grey"], run.select !== "nll" ? ["score", `validation ${run.select}`] : null, ["flips", "mask entries that changed since the last evaluation"]];
+  const draws = panels.filter((panel) => panel && run.curve[panel[0]]).map(([key, title]) => {
+    const box = element("div", { class: "plot" });
+    host.append(element("div", {}, element("h4", {}, title), box));
+    return () => chart(box, () => {
+      const of = (xs, ys, name) => xs.map((value, place) => ({ x: value, y: ys[place], label: name, model: run.model, tip: [`${short(ys[place], 5)}`, `update ${run.curve.step[place] ?? ""}`] }))
+        .filter((point) => Number.isFinite(point.x) && Number.isFinite(point.y));
+      const series = [{ model: run.model, colour: COLOURS[0], line: true, shape: 0, size: 2.5, points: of(run.curve[axis.x], run.curve[key], title) }];
+      if (key === "nll" && axis.x === "step" && run.training.step.length) {
+        series.unshift({ model: run.model, colour: GREY, line: true, width: 1, points: run.training.step.map((value, place) => ({ x: value, y: run.training.nll[place],
+          label: "training nll", model: run.model, tip: [short(run.training.nll[place], 5), `update ${value}`] })).filter((point) => Number.isFinite(point.y)) });
+      }
+      return { name: title, series, x: { ...axes[axis.x], zero: true }, y: { label: "", format: key === "flips" ? (value) => `${short(100 * value)} %` : short } };
+    });
+  });
+  const show = () => { for (const draw of draws) draw(); };
+  const choices = Object.keys(axes).filter((name) => run.curve[name]).map((name) => [name, name === "seconds" ? "time" : axes[name].label]);
+  return [draws.length ? choice("Against", choices, "step", (value) => { axis.x = value; redraw(); }) : "", host, show];
+}
+
+function runMasks(run) {
+  const { random, trained, kept, shared, shared_used: used } = run.parameters;
+  if (({ ...DATA.config, ...run.config })["model.weights"] === "dense" || !random) return "";
+  const flips = (run.curve.flips ?? []).filter((value) => value !== null);
+  const percent = (share) => `${(100 * share).toFixed(2)} %`;
+  const layers = run.masks?.length ? element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...["matrix", "layer", "kept", "overlap with the layer before"].map((name) => element("th", {}, name)))),
+    element("tbody", {}, ...run.masks.map((row) => element("tr", {}, element("td", {}, row.matrix), element("td", { class: "number" }, String(row.layer)), element("td", { class: "number" }, percent(row.kept)),
+      element("td", { class: "number" }, row.overlap === null ? "" : percent(row.overlap))))))) : "";
+  return element("section", {}, element("h3", {}, "Masks"), facts([
+    ["random weights", random.toLocaleString("en")], ["trained scores and weights", trained.toLocaleString("en")], ["kept by all masks together", kept.toLocaleString("en")],
+    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]), layers);
+}
+
+function runExamples(run) {
+  const sets = Object.entries(run.examples).filter(([, lines]) => lines.length);
+  if (!sets.length) return "";
+  return element("section", {}, element("h3", {}, "Examples"),
+    element("p", { class: "caption" }, "Marked in the reference: words that the model does not have there. In the hypothesis: words that the reference does not have there."),
+    ...sets.flatMap(([name, lines]) => [element("h4", {}, name), ...lines.map(([place, hypothesis]) => {
+      const [source, reference] = DATA.lines[place];
+      const [ours, theirs] = differences(reference, hypothesis);
+      return element("dl", { class: "example" }, element("dt", {}, "source"), element("dd", {}, source), element("dt", {}, "reference"), element("dd", {}, ...theirs),
+        element("dt", {}, "hypothesis"), element("dd", {}, ...ours));
+    })]));
+}
+
+function showRun(place) {
+  const run = DATA.runs[place], page = document.getElementById("run");
+  const [choices, curves, draw] = runCurves(run);
+  const differing = new Set(DATA.differing);
+  const config = { ...DATA.config, ...run.config };
+  const keys = Object.keys(config).sort((a, b) => differing.has(b) - differing.has(a) || (a < b ? -1 : 1));
+  page.replaceChildren(
+    element("p", {}, element("a", { href: "#runs" }, "← all runs"), place > 0 ? element("a", { href: `#run-${place - 1}` }, "previous") : "",
+      place + 1 < DATA.runs.length ? element("a", { href: `#run-${place + 1}` }, "next") : ""),
+    element("h2", {}, run.name),
+    element("p", {}, element("button", { class: "model", "data-model": run.model, onclick: () => showModel(run.model) }, run.model), ` ${DATA.named[run.model].full}`),
+    facts([["state", run.state], ...Object.entries(run.scores).map(([title, value]) => [title, String(value)]), ["bytes", run.bytes ? megabytes(run.bytes) : ""],
+      ["training", run.seconds === null ? "" : duration(run.seconds)], ["operations", run.flops ? operations(run.flops) : ""],
+      ["best update", run.best === null ? "" : `${run.best} of ${run.steps}, by ${run.select}`], ["device", run.device], ["commit", run.commit], ["needs", run.needs], ["folder", run.folder]]),
+    choices, curves, runMasks(run), runExamples(run),
+    element("details", {}, element("summary", {}, "Settings and command"), element("p", {}, element("code", {}, run.command)),
+      element("div", { class: "table" }, element("table", {}, element("tbody", {}, ...keys.map((key) => element("tr", { class: differing.has(key) ? "differs" : null },
+        element("th", { scope: "row" }, key), element("td", {}, JSON.stringify(config[key]))))))))); 
+  document.querySelector("main").hidden = true;
+  page.hidden = false;
+  draw();
+  scrollTo(0, 0);
+}

@@ -1,0 +1,100 @@
+"""The runs of a report, and the table of them: state, scores, cost, the best update, and the curve of validation in small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from one_layer.report.labels import Label
+from one_layer.report.measures import MEASURES
+from one_layer.report.point import Bench, Point
+from one_layer.report.reading import Record
+from one_layer.report.tables import Table
+
+_WIDTH, _HEIGHT = 72, 18  # of a curve in small
+
+
+class Run(NamedTuple):
+    """A run with its names, its scores by the best checkpoint, and the bytes of its model, which are those of a file or counted."""
+
+    record: Record
+    label: Label
+    name: str
+    scores: dict[Bench, float]
+    size: tuple[int, bool] | None
+
+
+def runs_of(records: Sequence[Record], names: Sequence[Label], benches: Mapping[Bench, Sequence[Point]]) -> list[Run]:
+    """The runs, in the order of `records`. Their names say the seed where not all have the same."""
+    several = len({record.seed for record in records}) > 1
+    found = {
+        record.folder: Run(record, name, f"{name}, seed {record.seed}" if several else str(name), {}, None)
+        for record, name in zip(records, names, strict=True)
+    }
+    for bench, points in benches.items():
+        for point in (point for point in points if point.whole):
+            for record, value in zip(point.records, point.values, strict=True):
+                run = found[record.folder]
+                run.scores.setdefault(bench, value)
+                found[record.folder] = run._replace(size=run.size or point.bytes)
+    return list(found.values())
+
+
+def state(record: Record) -> str:
+    """What a run is doing (`one_layer.runs.progress`). A run that another program trained was only scored here."""
+    imported = not record.result and record.evaluations and not record.metrics
+    return "scored" if imported else record.doing.state
+
+
+def table(runs: Sequence[Run], benches: Sequence[Bench]) -> Table:
+    """A row for each run."""
+    shown = [bench for bench in benches if any(bench in run.scores for run in runs)]
+    columns = ["run", "state", *(bench.title for bench in shown), "MB", "minutes", "best update", "of", "validation"]
+    caption = (
+        "Scores of the best checkpoint by the score on the validation text. MB: the file, or the weights counted where there is none. "
+        "Minutes are those of the run alone. Validation: the score that chooses the checkpoint, from the first evaluation to the last."
+    )
+    ranked = sorted(runs, key=lambda run: _merit(run, shown), reverse=True)
+    return Table("All runs", caption, columns, [_row(run, shown) for run in ranked])
+
+
+def _merit(run: Run, shown: Sequence[Bench]) -> tuple[bool, float]:
+    """What the table is ordered by: the score of the first bench. Runs without one come last."""
+    known = run.scores.get(shown[0]) if shown else None
+    if known is None:
+        return False, 0.0
+    return True, -known if MEASURES[shown[0].measure].less_is_better else known
+
+
+def _row(run: Run, shown: Sequence[Bench]) -> list[str]:
+    result = run.record.result
+    scores = [
+        "" if (value := run.scores.get(bench)) is None else f"{value:.{2 if bench.measure.startswith('bleu') else 4}f}"
+        for bench in shown
+    ]
+    minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
+    steps = result.get("steps") or (run.record.metrics[-1]["step"] if run.record.metrics else "")
+    best = str(result.get("valid", {}).get("step", ""))
+    size = f"{run.size[0] / 1e6:.3f}" if run.size else ""
+    return [run.name, state(run.record), *scores, size, minutes, best, str(steps), spark(run.record)]
+
+
+def spark(record: Record) -> str:
+    """The score on the validation text that selects the checkpoint as a small line; empty for fewer than two evaluations."""
+    key = f"valid/{record.select}"
+    known = [(line["step"], line[key]) for line in record.metrics if key in line and math.isfinite(line[key])]
+    if len(known) < 2:
+        return ""
+    steps, scores = zip(*known, strict=True)
+    across, up = (max(steps) - min(steps)) or 1, (max(scores) - min(scores)) or 1
+    line = " ".join(
+        f"{_WIDTH * (step - min(steps)) / across:.1f},{1 + (_HEIGHT - 2) * (max(scores) - score) / up:.1f}"
+        for step, score in known
+    )
+    title = f"{record.select} from {scores[0]:.4g} to {scores[-1]:.4g}"
+    return Markup(
+        '<svg class="spark" viewBox="-1 0 {} {}" role="img" aria-label="{}"><polyline points="{}"/></svg>'
+    ).format(_WIDTH + 2, _HEIGHT, title, line)

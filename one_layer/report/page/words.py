@@ -1,0 +1,167 @@
+"""The first screen in words. A sentence is a list of parts: text, and points, whose names the page links to their settings."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from one_layer.report import naming
+from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
+from one_layer.report.measures import MEASURES
+from one_layer.report.point import Point
+from one_layer.report.tables import Table
+from one_layer.report.verdicts import Judged, Verdict
+
+Sentence = list[str | Point]
+_BETTER = {Verdict.HOLDS: "better", Verdict.FAILS: "worse", Verdict.UNDECIDED: "about as good"}
+
+
+def shared(configs: Sequence[naming.Config]) -> str:
+    """What all models of a report have, in words."""
+    return "; ".join(map(naming.without_folder, naming.common(configs).split("; ")))
+
+
+def cost(points: Sequence[Point]) -> list[Sentence]:
+    """What is the best model, and what does it cost?"""
+    top = best(points)
+    if top is None:
+        return [["No run of this test set has finished."]]
+    count = sum(bool(point.values) for point in points)
+    first: Sentence = [
+        f"{score(top)} by ",
+        top,
+        f", the best of {count}. " if count > 1 else ". ",
+        f"It {_costs(top)}.",
+    ]
+    other = smallest(points, top)
+    if other is None:
+        return [first]
+    return [
+        first,
+        ["The smallest file that is no worse by the rule of claims: ", other, f", {score(other)}, {size(other)}."],
+    ]
+
+
+def score(point: Point) -> str:
+    """A score with its deviation, or that it is of one run."""
+    digits = 2 if point.bench.measure.startswith("bleu") else 4
+    deviation = f" ± {point.deviation:.{digits}f}" if point.deviation is not None else ""
+    runs = f"{len(point.values)} runs" if len(point.values) > 1 else "one run"
+    return f"{point.mean:.{digits}f}{deviation} {MEASURES[point.bench.measure].name} ({runs})"
+
+
+def size(point: Point) -> str:
+    """The bytes of a model for people, and whether a file has them."""
+    if point.bytes is None:
+        return "no file measured"
+    count, is_file = point.bytes
+    return f"{megabytes(count)}{'' if is_file else ' (weights counted; no file)'}"
+
+
+def megabytes(count: float) -> str:
+    """A number of bytes with three digits and a unit."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:g} B"
+
+
+def duration(total: float) -> str:
+    """Seconds as hours and minutes, or as minutes, or as seconds."""
+    minutes = round(total / 60)
+    if minutes < 2:
+        return f"{total:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _costs(point: Point) -> str:
+    known = point.seconds
+    time = "its time is not known" if known is None else f"took {duration(known)} of training"
+    unknown = any(each["train_seconds"] is None for record in point.records for each in record.sources)
+    more = ", without those of the runs that it begins with" if unknown and known is not None else ""
+    weight = "has no measured file" if point.bytes is None else f"has {size(point)}"
+    return f"{weight} and {time}{more}"
+
+
+def masks(points: Sequence[Point]) -> list[Sentence]:
+    """What do masks cost or gain against dense models, at equal bytes and at equal shape?"""
+    by_bytes, by_shape = at_equal_bytes(points), at_equal_shape(points)
+    return [_by_bytes(by_bytes, points), _by_shape(by_shape)]
+
+
+def _by_bytes(found: EqualBytes, points: Sequence[Point]) -> Sentence:
+    if not found.pairs:
+        reason = "no dense file is as small as one of masks" if found.smaller else "no masks with a file"
+        return ["At equal bytes: ", f"nothing to compare, {reason}."]
+    said = f"At equal bytes: masks are {_tally(found.pairs)}"
+    smaller = f" {len(found.smaller)} of masks are smaller than every dense file." if found.smaller else ""
+    return [f"{said}.{smaller}"]
+
+
+def _by_shape(found: list[Pair]) -> Sentence:
+    if not found:
+        return ["At equal shape: nothing to compare, no shape has both masks and a dense model."]
+    if len(found) == 1:
+        pair = found[0]
+        return [
+            f"At equal shape: {_change(pair)}, ",
+            pair.masks,
+            " against ",
+            pair.dense,
+            f": {_BETTER[pair.verdict]}.",
+        ]
+    return [f"At equal shape: masks are {_tally(found)}."]
+
+
+def _tally(pairs: Sequence[Pair]) -> str:
+    """How often masks are better and worse, and by how much: `worse at 3 of 5 sizes and about as good at 2 (mean -1.2 BLEU)`."""
+    times = Counter(_BETTER[pair.verdict] for pair in pairs)
+    parts = [f"{word} in {count}" for word, count in times.most_common()]
+    mean = statistics.fmean(pair.difference.mean for pair in pairs)
+    unit = MEASURES[pairs[0].masks.bench.measure].name
+    return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {unit} on average)"
+
+
+def _change(pair: Pair) -> str:
+    return f"{pair.difference.mean:+.3g} {MEASURES[pair.masks.bench.measure].name}"
+
+
+def pairs(points: Sequence[Point]) -> Table:
+    """The comparisons behind the second answer."""
+    by_bytes = at_equal_bytes(points)
+    rows = [_row("bytes", pair) for pair in by_bytes.pairs]
+    rows += [
+        ["bytes", point.label, _number(point), size(point), "none as small", "", "", "", ""]
+        for point in by_bytes.smaller
+    ]
+    rows += [_row("shape", pair) for pair in at_equal_shape(points)]
+    columns = ["equal", "masks", "score", "bytes", "dense", "score", "bytes", "difference", "masks are"]
+    caption = (
+        "Equal bytes: each file with trained masks that no smaller one equals, beside the best dense file that is no larger. Equal shape: "
+        "the best model with trained masks and the best dense one of each shape, each by its best checkpoint. A difference counts as none "
+        "if it is smaller than 1 BLEU (0.01 of another measure) or than two of its standard deviations."
+    )
+    return Table("Masks against dense models", caption, columns, rows)
+
+
+def _row(what: str, pair: Pair) -> list[str]:
+    both = [cell for point in (pair.masks, pair.dense) for cell in (point.label, _number(point), size(point))]
+    return [what, *both, f"{pair.difference.mean:+.2f}", _BETTER[pair.verdict]]
+
+
+def _number(point: Point) -> str:
+    return f"{point.mean:.{2 if point.bench.measure.startswith('bleu') else 4}f}"
+
+
+def claims(judged: Iterable[Judged]) -> list[tuple[str, str, list[str]]]:
+    """Each claim once: the claim, the verdict on all of its comparisons (`mixed` if they differ), and how often it has which verdict."""
+    found: dict[str, Counter[Verdict]] = {}
+    for each in judged:
+        found.setdefault(each.claim, Counter())[each.verdict] += 1
+    summed = []
+    for claim, times in found.items():
+        verdict = next(iter(times)).value if len(times) == 1 else "mixed"
+        counts = [f"{verdict.value} in {times[verdict]}" for verdict in Verdict if times[verdict]]
+        summed.append((claim, verdict, counts if sum(times.values()) > 1 else []))
+    return sorted(summed, key=lambda each: ("holds", "mixed", "does not hold", "undecided").index(each[1]))

@@ -1,0 +1,113 @@
+"""The page: its data are the points and the curves of the runs, and its program is the one that its policy allows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import pytest
+
+from one_layer.report import writing
+from one_layer.report.figures import comparisons, shown
+from one_layer.report.page import cells
+from one_layer.report.points import points
+from one_layer.report.reading import read_runs
+from one_layer.report.tables import Table
+from tests.report.made_runs import found, write_run
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return (written / "index.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def data(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_page_has_every_point_and_no_other(runs, data):
+    every = [point for point in points(read_runs(str(runs))) if point.values]
+    (bench,) = data["benches"]
+    assert [(each["label"], each["bytes"], len(each["values"])) for each in bench["points"]] == [
+        (point.label, point.bytes[0], len(point.values)) for point in every
+    ]
+    for each, point in zip(bench["points"], every, strict=True):
+        assert each["mean"] == pytest.approx(point.mean, rel=1e-4) and each["seconds"] == point.seconds
+        assert [data["runs"][place]["folder"] for place in each["runs"]] == [
+            str(record.folder) for record in point.records
+        ]
+        assert each["model"] in data["named"]
+
+
+def test_every_run_has_its_curve_its_settings_and_its_examples(runs, data):
+    records = read_runs(str(runs))
+    assert len(data["runs"]) == len(records)
+    for run, record in zip(data["runs"], records, strict=True):
+        assert run["state"] == ("finished" if record.result else "waiting")
+        assert data["config"] | run["config"] == record.config
+        if record.result:
+            assert (
+                run["curve"]["step"] == [25, 50, 75, 100]
+                and len(run["curve"]["nll"]) == len(run["curve"]["flips"]) == 4
+            )
+            ((place, hypothesis),) = run["examples"]["test"]
+            line = dict(zip(("source", "reference"), data["lines"][place], strict=True))
+            assert [line | {"hypothesis": hypothesis}] == record.result["examples"]["test"] and run["best"] == 100
+
+
+def test_the_settings_of_a_model_say_in_which_the_report_differs(runs, data):
+    assert {"model.d_model", "model.weights"} <= set(data["differing"]) and "optim.lr" not in data["differing"]
+    assert all(model["settings"]["optim.lr"] == "0.002" for model in data["named"].values())
+
+
+def test_the_policy_allows_the_program_of_the_page_alone(page):
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'\"" in page
+
+
+def test_text_of_a_run_does_not_end_the_data(tmp_path):
+    line = {"source": "</script><script>alert(1)</script>", "reference": "<!--", "hypothesis": "b"}
+    write_run(tmp_path / "runs" / "a", {}, 30.0, examples={"test": [line]})
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert page.count("<script") == page.count("</script>") == 2 and "<!--" not in page
+
+
+def test_points_of_numbers_stand_below_each_other():
+    """Each cell of a column gets as many characters behind the place of its point; spaces as wide as digits are among them."""
+    table = Table("t", "", ["a", "b", "c"], [["1", "x", "5 %"], ["20.25", "y", "1.5 %"], ["", "z", "missing"]])
+    shown = re.findall(r'<td class="number">([^<]*)</td>', cells.html(table, {}))
+    assert [cell for cell in shown if "%" not in cell][:2] == ["1\u2008\u2007\u2007", "20.25"]
+    assert shown[1] == "5\u2008\u2007 %" and "missing" in shown
+    assert '<td class="number">x' not in cells.html(table, {})
+
+
+def test_a_name_in_a_cell_is_a_link_and_an_empty_column_is_left_out():
+    table = Table("t", "", ["model", "run", "nothing"], [["masks <1>", "runs/a", ""]])
+    text = cells.html(table, {"masks <1>": "masks <1>", "runs/a": "#run-0"})
+    assert '<button class="model" data-model="masks &lt;1&gt;">masks &lt;1&gt;</button>' in text
+    assert '<a href="#run-0">runs/a</a>' in text and "nothing" not in text
+
+
+def test_a_comparison_with_too_few_keeps_is_in_the_table_and_a_long_line_is_drawn_once(tmp_path):
+    """One line has three keeps; beside it are lines with one, in two kinds of comparisons."""
+    for keep in (0.3, 0.5, 0.7):
+        write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
+    write_run(tmp_path / "wide", {"model.d_model": 256}, 40.0)
+    write_run(tmp_path / "many", {"model.weights": "multi_layer", "model.sharing": "none"}, 40.0)
+    figures, rest = shown(comparisons(found(tmp_path)))
+    assert [(each.kind, [line.name for line in each.lines]) for each in figures] == [("keep", ["masks 128"])]
+    assert {each.kind for each in rest} == {"figure2", "figure4"}
+
+
+@pytest.mark.parametrize("config", ["iwslt14", "toy"])
+def test_the_papers_points_are_beside_those_of_its_corpus_alone(tmp_path, config):
+    words = [f"config=configs/{config}.py:small"]
+    write_run(tmp_path / "runs" / "a", {}, 30.0, overrides=words)
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    text = (tmp_path / "out" / "index.html").read_text()
+    assert ("paper A: fully weighted" in text) is (config == "iwslt14")
