@@ -81,6 +81,11 @@ class Devices:
         """Whether there is more than one device."""
         return self.mesh.size > 1
 
+    @property
+    def platform(self) -> str:
+        """What the devices are: cpu, gpu (cuda where they are only described) or tpu."""
+        return str(self.mesh.devices.flat[0].platform)
+
     def check(self, model: ModelConfig) -> None:
         """Checks that the axis `model` divides what it shares out. Raises: UserError if not."""
         parts = self.mesh.shape[MODEL]
@@ -208,7 +213,7 @@ class Devices:
         One bit of an entry of M travels to where W lies, or two for masks with signs. The gradient is computed where the scores lie.
         """
         if not self.many:
-            return Selecting(together=self.mesh.devices.flat[0].platform != "cpu")
+            return Selecting(together=self.platform != "cpu")
         if supermask.dynamic_scale:  # these masks have other values; W ⊙ M travels instead
             return Selecting(True, _layout)
         signs = "sign" in supermask.kinds
@@ -222,9 +227,8 @@ def _brought(devices: Devices, variables: Tree) -> Tree:
 
 def _back(devices: Devices, _: None, gradients: Tree) -> tuple[Tree]:
     # The constraint's own gradient would bring whole matrices to where the weights were, and from there to the scores.
-    if devices.mesh.shape[MODEL] == 1:
-        return (devices.summed(gradients),)
-    return (jax.lax.with_sharding_constraint(gradients, devices.computing_tree(gradients)),)
+    where = devices.stored_tree if devices.mesh.shape[MODEL] == 1 else devices.computing_tree
+    return (jax.lax.with_sharding_constraint(gradients, where(gradients)),)
 
 
 _brought.defvjp(lambda devices, variables: (_brought(devices, variables), None), _back)

@@ -113,9 +113,15 @@ def update(
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
         norm = optax.tree.norm(gradients)
         applied = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm) & active
-        # A condition and not jnp.where, whose fusion with the update would change the last bits of runs without such updates.
         before = parts.pick(params), moments
-        trained, moments = jax.lax.cond(applied, apply, lambda _, __, *unchanged: unchanged, gradients, told, *before)
+        if devices.platform == "cpu":
+            # jnp.where would be fused with the update, and change the last bits of older runs.
+            trained, moments = jax.lax.cond(
+                applied, apply, lambda _, __, *unchanged: unchanged, gradients, told, *before
+            )
+        else:  # a condition would copy the whole state
+            after = apply(gradients, told, *before)
+            trained, moments = jax.tree.map(lambda new, old: jnp.where(applied, new, old), after, before)
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     return step

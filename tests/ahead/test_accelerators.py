@@ -49,6 +49,10 @@ def test_every_product_of_a_bfloat16_step_has_bfloat16_factors_and_float32_sums(
     assert set(one_gpu[1].products) == {"bf16 x bf16 -> f32"}
 
 
+def test_no_condition_copies_the_state(one_gpu):
+    assert " conditional(" not in one_gpu[0].text
+
+
 def test_devices_gather_the_bits_of_masks_alone(eight_gpus):
     bits = sum(
         math.prod(shape) for path, shape in shapes(run().model_config(*VOCABULARIES)).items() if path[-1] == "scores"

@@ -11,6 +11,7 @@ import pytest
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
+from one_layer.models.sharding import Devices
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.translation import Translation
@@ -117,10 +118,12 @@ class Disturbed(Translation):
         return {**sums, "loss": sums["loss"] * self.factor + self.added}
 
 
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])  # accelerators have no condition around the optimiser
 @pytest.mark.parametrize(
     ("disturbed", "applied"), [({}, True), ({"added": np.inf}, False), ({"factor": np.nan}, False)]
 )
-def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(disturbed, applied):
+def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(disturbed, applied, platform, monkeypatch):
+    monkeypatch.setattr(Devices, "platform", platform)
     adam = optimizer(OptimConfig(clip=1.0, weight_decay=0.1, warmup=0), 10)
     step = train_step(Disturbed(**disturbed), CONFIG, adam, SMOOTHING, 1)
     params, _, fixed = start()
