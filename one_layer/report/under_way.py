@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 
 from one_layer.report.reading import Record
@@ -14,12 +15,15 @@ _ORDER = (UNDER_WAY, STOPPED, WAITING)
 
 def table(records: Iterable[Record]) -> Table:
     """A row for each run that has not finished, those that are under way first."""
+    records = list(records)
     waiting = sorted((each for each in records if not each.result), key=lambda each: _ORDER.index(each.doing.state))
     columns = ["run", "state", "update", "newest score", "time left"]
     caption = (
         "The time left is that of the updates alone, at the mean speed of the run so far: evaluations and scoring come on top, and "
         "train.patience may end a run sooner. A failed run says why; the same command goes on with those that are not finished."
     )
+    if (left := remaining(records)) is not None:
+        caption += f" All of them take about {duration(left)} more, if those that wait take as long as the finished ones on average."
     return Table("Runs that have not finished", caption, columns, [_row(record) for record in waiting])
 
 
@@ -29,7 +33,25 @@ def _row(record: Record) -> list[str]:
     state = ": ".join(filter(None, [doing.state, doing.problem]))
     update = f"{now.update:,}{f' of {now.updates:,}' if now.updates else ''}" if now.update else ""
     left = duration(now.left) if doing.state == UNDER_WAY and now.left is not None else ""
+    if left and now.update == now.updates:
+        left = "being scored"
     return [str(record.folder), state, update, now.metric, left]
+
+
+def remaining(records: Iterable[Record]) -> float | None:
+    """The seconds until all runs have been trained, if as many work at the same time as now; None where nothing tells.
+
+    A run that waits takes as long as the finished ones on average. One that has begun takes what its own updates say.
+    """
+    records = list(records)
+    waiting = [each.doing for each in records if not each.result]
+    at_work = sum(each.state == UNDER_WAY for each in waiting)
+    known = [seconds for each in records if (seconds := each.result.get("train_seconds"))]
+    mean = statistics.fmean(known) if known else None
+    left = [mean if each.progress.left is None else each.progress.left for each in waiting]
+    if not at_work or None in left:
+        return None
+    return sum(each for each in left if each is not None) / at_work
 
 
 def works(records: Iterable[Record]) -> bool:

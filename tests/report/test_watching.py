@@ -42,6 +42,24 @@ def test_runs_under_way_come_first_with_the_time_left(sweep, tmp_path):
     ]
 
 
+def test_the_time_of_all_runs_follows_from_finished_ones_and_from_those_at_work(sweep):
+    """The finished run took 60 s, the one at work has 180 s to go, and one waits: 240 s for one at a time, 120 s for two."""
+    with locked(sweep / "going on", "trains in it"):
+        assert under_way.remaining(read_runs(str(sweep))) == pytest.approx(240.0)
+        with locked(sweep / "late", "trains in it"):
+            assert under_way.remaining(read_runs(str(sweep))) == pytest.approx(120.0)
+        assert "about 4 min more" in under_way.table(read_runs(str(sweep))).caption
+        (sweep / "done" / "result.json").unlink()
+        assert under_way.remaining(read_runs(str(sweep))) is None, "nobody knows how long a run takes that waits"
+    assert under_way.remaining(read_runs(str(sweep))) is None, "nobody works"
+
+
+def test_a_run_after_its_last_update_is_being_scored(sweep):
+    (sweep / "going on" / "config.json").write_text(json.dumps(config({"train.updates": 100})))
+    with locked(sweep / "going on", "trains in it"):
+        assert under_way.table(read_runs(str(sweep))).rows[0][-1] == "being scored"
+
+
 def test_a_report_is_written_again_until_nobody_works_any_more(sweep, tmp_path, monkeypatch):
     """The first look finds the run at work, the second nothing new, the third a new score, and the fourth the end."""
     out, written, pauses = tmp_path / "report", [], []
