@@ -224,9 +224,9 @@ def methods(records: list[Record]) -> Table:
 
 
 def _method(record: Record) -> list[str]:
-    result = record.result
+    result, needs = record.result, naming.described(record.sources)
     if not result:
-        return [str(record.folder), str(record.seed), MISSING, *[""] * 9, record.command]
+        return [str(record.folder), str(record.seed), MISSING, *[""] * 8, needs, record.command]
     valid = result.get("valid", {})
     rule = f"best by {valid.get('select')} on valid: update {valid.get('step')}"
     beam = record.get("evaluation.beam")
@@ -237,7 +237,11 @@ def _method(record: Record) -> list[str]:
     commit = str(result.get("commit") or "")
     short = commit[:9] + ("+" if commit.endswith("+") else "")
     hours = f"{result.get('train_seconds', 0.0) / 3600:.2f}"
-    known: list[Any] = [record.folder, record.seed, result.get("steps"), rule, search, data, result.get("device")]
+    updates = (
+        f"{result.get('steps')} ({skipped} skipped)"
+        if (skipped := result.get("skipped_updates"))
+        else result.get("steps")
+    )
+    known: list[Any] = [record.folder, record.seed, updates, rule, search, data, result.get("device")]
     flops = "" if (count := result.get("train_flops")) is None else f"{count:.3g}"
-    needs = naming.described(record.sources)
     return [*map(str, known), str(result.get("jax", "")), short, hours, flops, needs, record.command]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 from one_layer.report.reading import read_runs
+from one_layer.report.tables import methods
 from one_layer.runs.sources import sources
 from tests.report.made_runs import found, write_run
 
@@ -56,3 +58,16 @@ def test_a_run_that_went_on_is_shown_as_it_ended(tmp_path):
     (folder / "result.json").unlink()
     (record,) = read_runs(str(folder))
     assert [line["step"] for line in record.metrics] == [25, 50, 75, 100]
+
+
+def test_what_a_run_needs_is_known_before_it_ends(tmp_path):
+    """It notes that at its beginning; what the source has cost since then is not its own need."""
+    needs = {"key": "train.init_from", "path": "runs/gone", "train_seconds": 3600.0, "train_flops": 5e9}
+    folder = write_run(tmp_path / "a", {"train.init_from": "runs/gone"}, 30.0, sources=[needs], skipped_updates=3)
+    table = methods(read_runs(str(folder)))
+    finished = dict(zip(table.columns, table.rows[0], strict=True))
+    assert finished["updates"] == "100 (3 skipped)"
+    (folder / "result.json").unlink()
+    (folder / "identity.json").write_text(json.dumps({"sources": [needs]}))
+    begun = dict(zip(table.columns, methods(read_runs(str(folder))).rows[0], strict=True))
+    assert begun["needs"] == finished["needs"] == "begins with runs/gone (1.00 h, 5e+09 operations)"
