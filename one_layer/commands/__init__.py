@@ -13,6 +13,7 @@ COMMANDS = (
     "compile",
     "import_fairseq",
     "import_roberta",
+    "import_llama",
     "dump_embeddings",
     "prepare_iwslt14",
     "prepare_wmt14",

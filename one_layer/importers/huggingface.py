@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.stream_corpus import unit_of
-from one_layer.data.text.assets import save_text_assets
+from one_layer.data.text.assets import TextAssets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.importers import llama_weights, roberta_weights, translation_weights
 from one_layer.importers.llama_options import write_options as llama_options
@@ -36,6 +36,8 @@ def _llama(model: TrainedModel, folder: Path) -> None:
     context = model.data.block
     _save(folder, state, llama_options(model.config, context))
     write_tokenizer(unit_of(model.data, model.assets), model.assets.codes, context, folder)
+    if model.assets.codes is not None:
+        _merges(model.assets, folder)
 
 
 def _translation(model: TrainedModel, folder: Path) -> None:
@@ -58,9 +60,15 @@ def _roberta(model: TrainedModel, folder: Path) -> None:
     state = roberta_weights.export(model.variables, model.config)
     labels = model.assets.target_vocabulary.tokens[len(SPECIALS) :] if model.task == "classification" else ()
     _save(folder, state, roberta_options(model.config, labels))
-    _json(folder / "vocab.json", {token: number for number, token in enumerate(model.assets.source_vocabulary.tokens)})
-    version = "" if steps.codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
-    (folder / "merges.txt").write_text(version + steps.codes, "utf-8")
+    _merges(model.assets, folder)
+
+
+def _merges(assets: TextAssets, folder: Path) -> None:
+    """Writes the byte-level BPE in GPT-2's files."""
+    codes = assets.codes or ""
+    _json(folder / "vocab.json", {token: number for number, token in enumerate(assets.source_vocabulary.tokens)})
+    version = "" if codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
+    (folder / "merges.txt").write_text(version + codes, "utf-8")
 
 
 def _save(folder: Path, state: dict[str, np.ndarray], options: dict[str, Any]) -> None:

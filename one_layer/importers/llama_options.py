@@ -2,13 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import ModelConfig
+from one_layer.system.errors import UserError
+from one_layer.system.files import json_object
 
 EPSILON = 1e-5  # of every norm here
 ROTARY_BASE = 10000.0
+_SIZES = {
+    "d_model": "hidden_size",
+    "ffn": "intermediate_size",
+    "heads": "num_attention_heads",
+    "decoder_layers": "num_hidden_layers",
+}
+
+
+class Options(NamedTuple):
+    """Keys of `model`, the heads of keys and values, the longest text in tokens, and the id that ends a text."""
+
+    model: dict[str, Any]
+    key_heads: int
+    context: int
+    eos: int
+
+
+def read_options(path: Path) -> Options:
+    """Reads a config.json. Raises: UserError of one sentence for a file that is damaged, or a model that is computed in another way."""
+    try:
+        options = json_object(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); copy it again") from None
+    rotary = options.get("rope_parameters") or options.get("rope_scaling") or {}
+    model: dict[str, Any] = {key: options.get(name) for key, name in _SIZES.items()}
+    key_heads = options.get("num_key_value_heads") or model["heads"]
+    context, eos = options.get("max_position_embeddings", 2048), options.get("eos_token_id")
+    for name, value in {**model, "key_heads": key_heads, "context": context}.items():
+        if type(value) is not int or value < 1:
+            raise UserError(
+                f"{path}: {_SIZES.get(name, name)} is {value!r:.60}; it must be a whole number of at least 1"
+            )
+    heads = model["heads"]
+    needed: dict[str, tuple[Any, Any]] = {
+        "model_type": (options.get("model_type"), "llama"),
+        "hidden_act": (options.get("hidden_act", "silu"), "silu"),
+        "rms_norm_eps": (options.get("rms_norm_eps", 1e-6), EPSILON),
+        "rope_theta": (rotary.get("rope_theta", options.get("rope_theta", ROTARY_BASE)), ROTARY_BASE),
+        "rope_type": (rotary.get("rope_type", rotary.get("type", "default")), "default"),
+        "attention_bias": (options.get("attention_bias", False), False),
+        "mlp_bias": (options.get("mlp_bias", False), False),
+        "head_dim": (options.get("head_dim") or model["d_model"] // heads, model["d_model"] // heads),
+        "eos_token_id": (type(eos), int),
+        "num_attention_heads modulo num_key_value_heads": (heads % key_heads, 0),
+    }
+    for name, (found, value) in needed.items():
+        if found != value:
+            raise UserError(f"{path}: {name} is {found!r:.60}, but this program computes a Llama with {value!r}")
+    return Options(model, key_heads, context, int(eos))  # type: ignore[arg-type]  # checked above
 
 
 def write_options(config: ModelConfig, context: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The parameters of a causal model with `model.block=modern`, by the names of Hugging Face's `LlamaForCausalLM`.
+"""The parameters of a causal model with `model.block=modern`, by the names of Hugging Face's `LlamaForCausalLM`, and back.
 
 Both compute the same layers: RMSNorm before each block, rotary positions with pairs half a head apart, SwiGLU, no biases. Hugging
 Face stores a matrix as [fan_out, fan_in]. Only the ends differ: Llama does not scale its embedding; this program's is scaled by √d, and is
@@ -7,11 +7,15 @@ the output projection too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.importers.by_layer import Variables, check_blocks, exact, has_rms, layers, norm, outside
-from one_layer.models import ModelConfig
+from one_layer.importers.by_layer import Path, Variables, check_blocks, exact, has_rms, layers, norm, outside
+from one_layer.models import ModelConfig, shapes
 from one_layer.system.errors import UserError
 
 StateDict = dict[str, Float32[np.ndarray, "..."]]
@@ -45,6 +49,75 @@ def export(config: ModelConfig, variables: Variables) -> StateDict:
         for name, ours in NORMS.items():
             state[f"model.layers.{number}.{name}.weight"], _ = norm(layer, (ours,), config.d_model)
     return {name: np.array(array, np.float32, order="C") for name, array in state.items()}
+
+
+def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None], key_heads: int) -> Variables:
+    """The variables of a model whose weights are those of a Llama, float32 NumPy arrays. The scores are the weights themselves.
+
+    So the masks begin as those that keep the largest weights. `rows` has the row of Llama's table for each token here; None is a row of
+    zeros. Heads share keys and values where there are fewer `key_heads`: here each has its own copy. Raises: UserError for parameters that
+    do not fit, or an output projection that is no multiple of the embedding.
+    """
+    check(config)
+    place = config.stack("decoder").groups[0].name
+    embedding, factor = _table(state, config, rows)
+    found: dict[Path, np.ndarray] = {("target_embedding", "kernel"): embedding}
+    found["decoder", "final_norm", "layer_norm", "scale"] = _parameter(state, FINAL_NORM, (config.d_model,)) * factor
+    for name, path in MATRICES.items():
+        narrow = config.d_model // config.heads * key_heads if name[10:] in ("k_proj", "v_proj") else config.d_model
+        wide: dict[str, tuple[int, ...]] = {
+            "ffn_out": (config.d_model, config.ffn),
+            "self_attention": (narrow, config.d_model),
+        }
+        shape = wide.get(path[0], (config.ffn, config.d_model))
+        own = [_parameter(state, _in_layer(number, name), shape) for number in range(config.depth("decoder"))]
+        found["decoder", place, *path, "kernel"] = np.stack([_each_head(each, config, narrow).T for each in own])
+    for name, ours in NORMS.items():
+        own = [_parameter(state, _in_layer(n, name), (config.d_model,)) for n in range(config.depth("decoder"))]
+        found["decoder", place, ours, "layer_norm", "scale"] = np.stack(own)
+    variables: Variables = {"params": {}, "random": {}}
+    for path, shape in shapes(config).items():
+        array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]
+        assert array.shape == shape, path
+        *modules, leaf = path
+        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = np.array(array, np.float32)
+    return variables
+
+
+def _table(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None]) -> tuple[np.ndarray, float]:
+    """The table here, and the factor of the last norm: with it the table gives Llama's logits, and, times √d, Llama's embedding."""
+    theirs = np.asarray(state[EMBEDDING], np.float32) if EMBEDDING in state else np.zeros((0, 0), np.float32)
+    _parameter(state, EMBEDDING, (len(theirs), config.d_model))
+    output = np.asarray(state.get(OUTPUT, theirs), np.float32)
+    ratio = np.float32(np.linalg.norm(theirs) / max(float(np.linalg.norm(output)), 1e-30))
+    if output.shape != theirs.shape or not np.allclose(output * ratio, theirs, rtol=1e-5, atol=1e-6):
+        raise UserError(
+            f"{OUTPUT} is another matrix than {EMBEDDING}, but the output projection of causal models here is their embedding; give "
+            "a Llama with tie_word_embeddings"
+        )
+    root = np.float32(np.sqrt(config.d_model))
+    table = np.stack([np.zeros(config.d_model, np.float32) if row is None else theirs[row] / root for row in rows])
+    return table, float(root / ratio)
+
+
+def _in_layer(number: int, name: str) -> str:
+    return f"model.layers.{number}.{name}.weight"
+
+
+def _parameter(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    found = np.asarray(state[name], np.float32) if name in state else None
+    if found is None or found.shape != shape:
+        has = "missing" if found is None else list(found.shape)
+        raise UserError(f"the parameter {name} is {has}, and not {list(shape)}; give a folder as it was written")
+    return found
+
+
+def _each_head(matrix: np.ndarray, config: ModelConfig, narrow: int) -> np.ndarray:
+    """The matrix of keys or values with the rows of a head for each head of the queries."""
+    if narrow == config.d_model or matrix.shape[0] != narrow:
+        return matrix
+    heads = matrix.reshape(-1, config.d_model // config.heads, config.d_model)
+    return np.repeat(heads, config.heads // len(heads), axis=0).reshape(config.d_model, config.d_model)
 
 
 def check(config: ModelConfig) -> None:

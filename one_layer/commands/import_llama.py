@@ -1,0 +1,113 @@
+"""Converts a Llama in Hugging Face's format into a run folder: its weights are fixed, and masks over them are to be trained.
+
+    python -m one_layer import_llama --folder=SmolLM --workdir=runs/llama --config.model.keep=0.9
+    echo "Once upon a time" | python main.py --mode=generate --workdir=runs/llama
+
+The folder has config.json, model.safetensors, vocab.json and merges.txt (byte-level BPE). The embedding must be the output projection, and
+the rotary positions plain. The masks begin as those that keep the largest weights. Another run trains them further with
+--config.train.init_from=runs/llama, and with data.unit=bpe, data.bpe_kind=byte-level and data.bpe_codes=SmolLM/merges.txt.
+
+Other keys of --config are allowed where config.json does not decide them: the text, model.keep, model.weights=dense, and model.embedding,
+which is frozen by default.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from one_layer.cli.command import parser_of
+from one_layer.cli.config_files import defaults
+from one_layer.cli.overrides import override
+from one_layer.commands.importing import new_folder, run_of, write_run
+from one_layer.data.special_tokens import EOS
+from one_layer.data.text import byte_level
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import Preprocessing, check_codes
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary_json import read_ids
+from one_layer.importers.llama_options import Options, read_options
+from one_layer.importers.llama_weights import EMBEDDING, convert
+from one_layer.importers.roberta import roberta_state
+from one_layer.system.errors import UserError
+
+FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
+
+log = logging.getLogger(__name__)
+
+
+def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> None:
+    """Turns `workdir` into the folder of a run whose weights are those of the Llama in `source`.
+
+    `overrides` holds config values by dotted names. Everything is checked before anything is written.
+    Raises: UserError for a folder or a value that cannot be imported.
+    """
+    folder = new_folder(workdir)
+    if missing := [name for name in FILES if not (source / name).is_file()]:
+        raise UserError(
+            f"{source} has no {' and no '.join(missing)}; give the folder of a Llama, which has {', '.join(FILES)}"
+        )
+    options, state = read_options(source / "config.json"), roberta_state(source)
+    merges = "".join(f"{line}\n" for line in read_lines(source / "merges.txt"))
+    check_codes(merges, str(source / "merges.txt"), "byte-level")
+    tokens = (*SPECIALS, *byte_level.pieces(merges))
+    rows = _rows(source, options, tokens, len(state.get(EMBEDDING, ())))
+    vocabulary = Vocabulary(tokens)
+    stated: dict[str, Any] = {
+        "task": "causal_lm",
+        "model.block": "modern",
+        "model.norm_position": "pre",
+        "model.norm": "rms",
+    }
+    stated |= {"model.encoder_layers": 0, **{f"model.{name}": value for name, value in options.model.items()}}
+    assumed = {"model.weights": "multi_layer", "model.embedding": "frozen", "model.keep": 0.9, "train.select": "nll"}
+    assumed |= {
+        "data.source": "plain",
+        "data.directory": str(source),
+        "data.unit": "bpe",
+        "data.bpe_kind": "byte-level",
+    }
+    assumed |= {
+        "data.bpe_codes": str(source / "merges.txt"),
+        "data.block": options.context,
+        "optim.label_smoothing": 0.0,
+    }
+    run = run_of(stated, overrides, {**assumed, "evaluation.stride": min(256, options.context)})
+    if run.model_config(len(tokens), len(tokens)).weights == "one_layer":
+        raise UserError(
+            "model.weights is 'one_layer', but each layer of a Llama has weights of its own; give model.weights=multi_layer, or dense"
+        )
+    steps = Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
+    variables = convert(state, run.model_config(len(tokens), len(tokens)), rows, options.key_heads)
+    write_run(run, TextAssets(vocabulary, vocabulary, steps, steps), variables, folder)
+    if absent := [token for token, row in zip(tokens, rows, strict=True) if row is None]:
+        log.info("the rows of %s are zeros: the folder has no such tokens", ", ".join(absent))
+    log.info("%s holds the Llama of %s", workdir, source)
+
+
+def _rows(source: Path, options: Options, tokens: tuple[str, ...], count: int) -> list[int | None]:
+    """The row of the embedding for each token; None for special tokens that the folder lacks."""
+    ids = read_ids(source / "vocab.json")
+    found = {**{token: ids.get(token) for token in tokens}, SPECIALS[EOS]: options.eos}
+    if wrong := [token for token in tokens[len(SPECIALS) :] if found[token] is None]:
+        raise UserError(
+            f"{source}: merges.txt makes {wrong[0]!r}, which vocab.json lacks; give the files of one tokenizer"
+        )
+    if high := [row for row in found.values() if row is not None and row >= count]:
+        raise UserError(
+            f"{source}: a token has the id {high[0]:,}, but {EMBEDDING} has {count:,} rows; give the tokenizer and the weights of one model"
+        )
+    return [found[token] for token in tokens]
+
+
+def main(argv: list[str]) -> None:
+    """Runs the command line. Raises: UserError for options that are missing."""
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="the folder of a Llama, as Hugging Face publishes it"
+    )
+    parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
+    arguments, rest = parser.parse_known_args(argv)
+    import_folder(arguments.folder, arguments.workdir, override(defaults(), rest))

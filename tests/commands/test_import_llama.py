@@ -1,0 +1,152 @@
+"""A Llama becomes a run with the same logits, whose weights are fixed and whose masks are trained."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from one_layer.commands import import_llama
+from one_layer.data.special_tokens import PAD
+from one_layer.data.text import byte_level
+from one_layer.models import build
+from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
+from one_layer.tasks.model import prepared
+
+MERGES = "#version: 0.2\nĠ t\nĠt h\nĠth e\n"
+END = "<|endoftext|>"
+TOKENS = (*byte_level.pieces(MERGES), END)  # the ids are not those of this program
+D, FFN, LAYERS, HEADS, KEY_HEADS = 8, 12, 2, 4, 2
+OPTIONS = {
+    **{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": len(TOKENS), "hidden_size": D},
+    **{"intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "rms_norm_eps": 1e-5},
+    **{"num_key_value_heads": KEY_HEADS, "max_position_embeddings": 32, "tie_word_embeddings": True},
+    **{"bos_token_id": len(TOKENS) - 1, "eos_token_id": len(TOKENS) - 1, "rope_theta": 10000.0},
+}
+
+
+def tensors():
+    """All tensors of a tied Llama with two heads for each pair of keys and values."""
+    random, narrow = np.random.default_rng(1), D // HEADS * KEY_HEADS
+    shapes = {"model.embed_tokens": (len(TOKENS), D), "model.norm": (D,)}
+    for layer in range(LAYERS):
+        own = {"self_attn.q_proj": (D, D), "self_attn.k_proj": (narrow, D), "self_attn.v_proj": (narrow, D)}
+        own |= {
+            "self_attn.o_proj": (D, D),
+            "mlp.gate_proj": (FFN, D),
+            "mlp.up_proj": (FFN, D),
+            "mlp.down_proj": (D, FFN),
+        }
+        own |= {"input_layernorm": (D,), "post_attention_layernorm": (D,)}
+        shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in own.items()}
+    return {f"{name}.weight": random.normal(0.5, 0.4, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.fixture
+def llama(tmp_path):
+    """Writes the folder of a Llama, with changes."""
+
+    def write(options=(), state=(), tokens=TOKENS):
+        folder = tmp_path / "llama"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({**OPTIONS, **dict(options)}), "utf-8")
+        (folder / "vocab.json").write_text(json.dumps({token: n for n, token in enumerate(tokens)}), "utf-8")
+        (folder / "merges.txt").write_text(MERGES, "utf-8")
+        save_file({**tensors(), **dict(state)}, folder / "model.safetensors")
+        return folder
+
+    return write
+
+
+def imported(folder, tmp_path, *arguments):
+    import_llama.main([f"--folder={folder}", f"--workdir={tmp_path / 'run'}", *arguments])
+    return restore_run(tmp_path / "run")
+
+
+def test_the_weights_are_fixed_and_the_masks_keep_the_largest(llama, tmp_path):
+    model = imported(llama(), tmp_path, "--config.model.keep=0.75")
+    state = tensors()
+    assert model.config.weights == "multi_layer" and model.config.embedding == "frozen"
+    weights = model.random["decoder/ffn/in"]
+    np.testing.assert_array_equal(weights[1], state["model.layers.1.mlp.up_proj.weight"].T)
+    mask = model.masks["decoder/ffn/in"][1].astype(bool)
+    assert mask.sum() == FFN * D * 3 // 4 and np.abs(weights[1][mask]).min() >= np.abs(weights[1][~mask]).max()
+    key = model.random["decoder/self_attention/key"][0].T.reshape(HEADS, D // HEADS, D)
+    np.testing.assert_array_equal(key[0], key[1])
+    assert not np.array_equal(key[1], key[2])
+    assert len(model.generate(["the"])) == 1
+
+
+def test_transformers_has_the_same_logits(llama, tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed (requirements-torch.txt)")
+    folder = llama()
+    model = imported(folder, tmp_path, "--config.model.weights=dense", "--config.model.embedding=trained")
+    reader = transformers.LlamaForCausalLM.from_pretrained(folder).eval()
+    ours = model.assets.target_vocabulary.tokens[4:]
+    theirs = [TOKENS.index(END), *map(TOKENS.index, ours)]  # their ids of eos and of our pieces
+    text = [0, 8, 250, 3, 259, 258]
+    their = reader(torch.tensor([[theirs[each] for each in text]])).logits.detach().numpy()[0][:, theirs]
+    source = np.array([[2 if each == 0 else each + 3 for each in text]], np.int32)
+    assert PAD not in source
+    logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), source))[0]
+    np.testing.assert_allclose(logits[:, [2, *range(4, 4 + len(ours))]], their, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_exported_comes_back(llama, tmp_path):
+    from one_layer.importers import engines
+
+    model = imported(llama(), tmp_path, "--config.model.weights=dense", "--config.model.embedding=trained")
+    engines.export(model, "huggingface", tmp_path / "out")
+    dense = ["--config.model.weights=dense", "--config.model.embedding=trained"]
+    import_llama.main([f"--folder={tmp_path / 'out'}", f"--workdir={tmp_path / 'again'}", *dense])
+    again = restore_run(tmp_path / "again")
+    source = np.array([[2, 9, 262, 100, 5]], np.int32)
+    first, second = (build(each.config).apply(each.variables, source) for each in (model, again))
+    np.testing.assert_allclose(np.asarray(first), np.asarray(second), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "state", "message"),
+    [
+        ({"rope_theta": 500000.0}, {}, r"rope_theta is 500000\.0, but this program computes a Llama with 10000\.0"),
+        ({"rope_scaling": {"rope_type": "llama3"}}, {}, r"rope_type is 'llama3', but"),
+        ({"rms_norm_eps": 1e-6}, {}, r"rms_norm_eps is 1e-06, but this program computes a Llama with 1e-05"),
+        ({"model_type": "mistral"}, {}, r"model_type is 'mistral'"),
+        ({"hidden_size": None}, {}, r"hidden_size is None; it must be a whole number"),
+        (
+            {},
+            {"lm_head.weight": np.ones((len(TOKENS), D), np.float32)},
+            r"lm_head\.weight is another matrix than model\.embed",
+        ),
+        (
+            {},
+            {"model.norm.weight": np.ones(3, np.float32)},
+            r"the parameter model\.norm\.weight is \[3\], and not \[8\]",
+        ),
+    ],
+)
+def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, options, state, message):
+    with pytest.raises(UserError, match=message):
+        imported(llama(options, state), tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_files_that_do_not_fit_together(llama, tmp_path):
+    folder = llama(tokens=TOKENS[1:])
+    with pytest.raises(UserError, match=r"merges\.txt makes 'Ā', which vocab\.json lacks"):
+        imported(folder, tmp_path)
+    (folder / "vocab.json").unlink()
+    with pytest.raises(UserError, match=r"has no vocab\.json; give the folder of a Llama"):
+        imported(folder, tmp_path)
+
+
+def test_a_llama_has_no_one_layer(llama, tmp_path):
+    with pytest.raises(
+        UserError, match=r"each layer of a Llama has weights of its own; give model\.weights=multi_layer"
+    ):
+        imported(llama(), tmp_path, "--config.model.weights=one_layer")
+    assert load_file(tmp_path / "llama" / "model.safetensors")
