@@ -1,0 +1,156 @@
+"""What a browser makes of a page: no error, no request, no horizontal scrolling; all works by keyboard and has a label."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from one_layer.page.document import html, of_ticket
+from one_layer.tickets import load
+from tests import ROOT
+from tests.page.browser import END, LEFT, RIGHT, TAB, Browser, needs_driver
+
+pytestmark = [needs_driver, pytest.mark.slow]
+
+TRANSLATES = ROOT / "tickets" / "multi30k-en-de.safetensors"
+CLASSIFIES = ROOT / "tickets" / "sst2.safetensors"
+READY = 'document.getElementById("answer").textContent.length > 5'
+DEPTHS = 'document.querySelectorAll("#depth-words tbody tr").length'
+BROKEN = 'document.getElementById("broken").textContent'
+# Elements that one can use, pictures and tables without a name that a screen reader could say, and names that two elements have.
+UNNAMED = """
+    const own = (each) => each.ariaLabel || [...(each.labels ?? [])].map((label) => label.textContent).join("");
+    const named = (each) => own(each) || each.getAttribute("aria-labelledby") || (each.matches("button") && each.textContent.trim());
+    const shown = [...document.querySelectorAll("button, input, select, textarea, canvas, [tabindex], [role=status], section")]
+        .filter((each) => each.checkVisibility());
+    const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
+    const [unnamed, twice] = [shown.filter((each) => !named(each)), ids.filter((each, place) => ids.indexOf(each) !== place)];
+    return [...(shown.length > 15 ? [] : ["nothing is shown"]), ...unnamed.map((each) => each.outerHTML.slice(0, 200)), ...twice];
+"""
+# Every text that is shown, with less than 4.5 of contrast to the first solid colour behind it (WCAG 2.2, 1.4.3).
+PALE = r"""
+    const linear = (each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    const light = (colour) => colour.reduce((sum, each, k) => sum + linear(each / 255) * [0.2126, 0.7152, 0.0722][k], 0);
+    const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
+    const behind = (each) => {
+        for (; each; each = each.parentElement) {
+            const colour = getComputedStyle(each).backgroundColor;
+            if (colour.startsWith("rgb") && (numbers(colour)[3] ?? 1) === 1) return numbers(colour);
+        }
+    };
+    const hasText = (each) => [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    const texts = [...document.querySelectorAll("body *")]
+        .filter((each) => each.checkVisibility() && hasText(each) && !["SCRIPT", "STYLE", "OPTION"].includes(each.tagName));
+    return texts.map((each) => {
+        const [one, other] = [numbers(getComputedStyle(each).color).slice(0, 3), behind(each)].map(light).sort((a, b) => b - a);
+        return [(one + 0.05) / (other + 0.05), each.textContent.trim().slice(0, 40)];
+    }).filter(([contrast]) => !(contrast >= 4.5));
+"""
+FOCUS = "return document.activeElement.id || document.activeElement.className || document.activeElement.tagName"
+
+
+def written(ticket: Path, folder: Path) -> Path:
+    path = folder / f"{ticket.stem}.html"
+    path.write_bytes(of_ticket(ticket))
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return written(TRANSLATES, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
+
+
+def seen(browser: Browser, element: str) -> None:
+    browser.run(f'document.getElementById("{element}").scrollIntoView({{ block: "center" }})')
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_no_error_no_request_no_horizontal_scrolling_and_all_can_be_read(browser, page, width, scheme):
+    browser.open(page, width, scheme)
+    browser.wait(READY)
+    for part in ("panels", "shares", "broken", "depth-words"):
+        seen(browser, part)
+    browser.wait(f"{DEPTHS} > 5 && {BROKEN}.length > 5")
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.run("return getComputedStyle(document.body).colorScheme") != "" and browser.run(PALE) == []
+    assert browser.run(UNNAMED) == []
+    painted = 'return [...document.querySelectorAll("canvas")].map((each) => each.width > 50)'
+    assert browser.run(painted) == [True] * 4
+    assert browser.console() == [] and browser.requests() == []
+
+
+def test_what_a_page_requests_is_noticed(browser, tmp_path):
+    path = tmp_path / "asks.html"
+    path.write_text('<!doctype html><body><img src="http://127.0.0.1:9/picture.png">')
+    browser.open(path)
+    assert browser.requests() == ["http://127.0.0.1:9/picture.png"] and browser.console()
+
+
+def test_one_types_and_the_translation_follows_by_keyboard_alone(browser, page):
+    browser.open(page)
+    browser.wait(READY)
+    browser.press(TAB)
+    assert browser.run(FOCUS) == "line"
+    browser.run('document.getElementById("line").select()')
+    browser.press("a dog .")
+    browser.wait('document.getElementById("answer").textContent === "ein hund."')
+    order = [browser.press(TAB) or browser.run(FOCUS) for _ in range(20)]
+    for name in ("word", "role", "nearer", "farther", "whole", "again", "flips", "seeds", "mend"):
+        assert any(name in each for each in order), (name, order)
+    # The words of the translation are one stop, and arrows move over them.
+    assert len([each for each in order if each.startswith("word")]) == 1
+    browser.run('document.querySelector("button.word[tabindex=\\"0\\"]").focus()')
+    browser.press(RIGHT)
+    assert "hund ← dog" in browser.run('return document.querySelector(".attention .said").textContent')
+    browser.press(LEFT)
+    assert browser.run("return document.activeElement.textContent") == "ein"
+    # A picture says the weight under its frame.
+    browser.run('document.querySelector("canvas").focus()')
+    browser.press(RIGHT * 2 + "+-")
+    assert re.fullmatch(
+        r"Row 1, column 3: the weight is −?\d\.\d+\. Used at .*\.",
+        browser.run('return document.getElementById("weight").textContent'),
+    )
+    # With all its bits in doubt, the translation falls apart; mended, it is whole.
+    seen(browser, "broken")
+    browser.wait(f'{BROKEN} === "ein hund."')
+    browser.run('document.getElementById("flips").focus()')
+    browser.press(END)
+    browser.wait(f'{BROKEN} !== "ein hund." && document.getElementById("same").textContent.startsWith("0 %")')
+    browser.run('document.getElementById("mend").focus()')
+    browser.press(" ")
+    browser.wait(f'{BROKEN} === "ein hund."')
+    browser.run('document.getElementById("seeds").focus()')
+    browser.press(RIGHT)
+    browser.wait(f'{BROKEN} !== "ein hund." && document.querySelector("figcaption").textContent.includes("seed 2")')
+    assert browser.console() == []
+
+
+def test_a_classifier_shows_its_labels(browser, tmp_path):
+    browser.open(written(CLASSIFIES, tmp_path))
+    browser.wait(READY)
+    text = browser.run('return document.getElementById("answer").textContent')
+    assert re.fullmatch(r"positive\d+\.\d %negative\d+\.\d %", text)
+    assert browser.run(UNNAMED) == [] and browser.console() == []
+
+
+def test_a_damaged_ticket_is_refused_in_a_sentence(browser, tmp_path):
+    content = bytearray(CLASSIFIES.read_bytes())
+    content[-9] ^= 1
+    path = tmp_path / "damaged.html"
+    path.write_bytes(html(bytes(content), load(CLASSIFIES).assets))
+    browser.open(path)
+    browser.wait('!document.getElementById("failure").hidden')
+    said = browser.run('return document.getElementById("failure").textContent')
+    assert said.startswith("This ticket cannot be used: ") and "digest" in said and "\n" not in said
+    assert browser.run('return document.getElementById("model").hidden')
