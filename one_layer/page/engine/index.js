@@ -132,7 +132,7 @@ export class Model {
   matrices() {
     const found = [...this.network.matrices.values()].filter(({ drawn, mask }) => drawn || mask);
     return found.map((matrix) => ({
-      role: matrix.role, shape: [matrix.rows, matrix.columns], drawn: matrix.drawn, depths: Array.from({ length: matrix.depths }, (_, depth) => depth),
+      role: matrix.role, shape: [matrix.rows, matrix.columns], drawn: matrix.drawn, own: matrix.layers !== null, signs: Boolean(matrix.mask && !matrix.mask.mask), depths: Array.from({ length: matrix.depths }, (_, depth) => depth),
       keep: this.ticket.config.keep, kept: matrix.mask?.mask ? Array.from({ length: matrix.depths }, (_, depth) => countBits(this.mask(matrix.role, depth)) / (matrix.rows * matrix.columns)) : undefined,
     }));
   }
@@ -145,11 +145,12 @@ export class Model {
     return bits.slice(first, first + bytes);
   }
 
-  /** The random weights of a role in C order, or those that another seed would give. @returns {Float32Array} */
-  weights(role, seed = this.ticket.seed) {
+  /** The random weights of a role and a depth in C order, or those that another seed would give. @returns {Float32Array} */
+  weights(role, seed = this.ticket.seed, depth = 0) {
     const drawn = this.ticket.drawn.get(role);
-    if (!drawn || seed === this.ticket.seed) return this.network.matrix(role).weights(0).slice();
-    return draw(seed, { ...drawn.recipe, layers: drawn.recipe.layers === null ? null : [0] });
+    if (!drawn || seed === this.ticket.seed) return this.network.matrix(role).weights(depth).slice();
+    const { layers } = drawn.recipe;
+    return draw(seed, { ...drawn.recipe, layers: layers === null ? null : [Array.isArray(layers) ? layers[depth] : depth] });
   }
 
   /** For each two depths, the share of the weights of the first one that the second one keeps too. @returns {number[][]} */

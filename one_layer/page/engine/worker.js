@@ -19,7 +19,7 @@ export const CALLS = {
     return model.task === "causal_lm" ? last(changed.model.generate(line, { temperature: 0, length: 60 })) : changed.model.run(line);
   },
   mask: (role, depth) => model.mask(role, depth),
-  weights: (role, seed) => model.weights(role, seed),
+  weights: (role, seed, depth) => model.weights(role, seed, depth),
   overlap: (role) => model.overlap(role),
   depthWords: (line) => model.depthWords(line),
   /** Begins to write on; `next` gives the text so far, token by token. */

@@ -14,8 +14,8 @@ export function showLayers(model, role, seed) {
   let [matrix, panes, shown] = [null, [], 0];
 
   const draw = () => {
-    panes.forEach(({ canvas, mask }, place) => {
-      drawMatrix(canvas, { ...matrix, mask }, frame.now, { cell: cell.now, shown: place ? undefined : shown });
+    panes.forEach(({ canvas, mask, values }, place) => {
+      drawMatrix(canvas, { ...matrix, mask, values }, frame.now, { cell: cell.now, shown: place ? undefined : shown });
     });
   };
   const animate = () => {
@@ -30,23 +30,27 @@ export function showLayers(model, role, seed) {
   };
   const load = async () => {
     const chosen = role.now, own = model.matrix(chosen);
-    const [values, ...masks] = await Promise.all([model.weights(chosen, seed.now), ...own.depths.map((depth) => model.mask(chosen, depth))]);
+    const drawn = own.own ? own.depths : [0];
+    const weights = await Promise.all(drawn.map((depth) => model.weights(chosen, seed.now, depth)));
+    const masks = await Promise.all(own.depths.map((depth) => model.mask(chosen, depth)));
     if (chosen !== role.now) return;
-    matrix = { shape: own.shape, values, largest: values.reduce((most, each) => Math.max(most, Math.abs(each)), 1e-30) };
-    const pictures = masks.map((mask, place) => ({ mask, title: own.depths.length > 1 ? `Depth ${place + 1}` : "Under its mask" }));
-    panes = [{ mask: null, title: `Drawn from seed ${seed.now}` }, ...pictures].map((each, place) => pane(each, place, own));
+    matrix = { shape: own.shape, signs: own.signs, largest: weights[0].reduce((most, each) => Math.max(most, Math.abs(each)), 1e-30) };
+    const first = { mask: null, values: weights[0], title: `Drawn from seed ${seed.now}${own.own ? ", depth 1" : ""}` };
+    const title = (place) => (own.depths.length > 1 ? `Depth ${place + 1}` : "Under its mask");
+    const pictures = masks.map((mask, place) => ({ mask, values: weights[place] ?? weights[0], title: title(place) }));
+    panes = [first, ...pictures].map((each, place) => pane(each, place, own));
     panels.replaceChildren(...panes.map(({ figure }) => figure));
     const size = Math.min(frame.now.size, Math.max(...own.shape));
     cell.set(null);
     frame.set({ top: 0, left: 0, size });
     animate();
   };
-  const pane = ({ mask, title }, place, own) => {
+  const pane = ({ mask, values, title }, place, own) => {
     const what = `${title}, ${roleName(role.now)}: ${own.shape[0]} rows and ${own.shape[1]} columns`;
     const canvas = el("canvas", { role: place ? "img" : "application", tabindex: place ? null : 0, "aria-label": place ? what : `${what}. Arrow keys move over the weights, plus and minus zoom.`, "aria-describedby": place ? null : "weight" });
     follow(canvas);
-    const kept = mask ? `keeps ${percent(own.kept?.[place - 1] ?? share(mask, own.shape), 0)} of it` : "never trained";
-    return { canvas, mask, figure: el("figure", {}, canvas, el("figcaption", {}, el("b", {}, title), kept)) };
+    const kept = mask ? `${own.signs ? "turns the signs of" : "keeps"} ${percent(share(mask, own.shape))} of it` : "never trained";
+    return { canvas, mask, values, figure: el("figure", {}, canvas, el("figcaption", {}, el("b", {}, title), kept)) };
   };
   // Of a table with many rows, at most a square and its double are seen at once: a thin line would show nothing.
   const widest = () => Math.min(Math.max(...matrix.shape), 2 * Math.min(...matrix.shape));
@@ -126,9 +130,16 @@ function share(mask, [rows, columns]) {
 }
 
 /** What the page says of one weight. */
-function describe({ row, column }, { shape, values }, panes) {
-  const place = row * shape[1] + column;
-  const using = panes.flatMap(({ mask }, depth) => (mask && (mask[place >> 3] >> (place & 7)) & 1 ? [depth] : []));
-  const depths = panes.length === 2 ? (using.length ? "The mask keeps it" : "The mask leaves it out") : using.length ? `Used at ${using.length > 1 ? "depths" : "depth"} ${using.join(" and ")}` : "Used at no depth";
-  return `Row ${row + 1}, column ${column + 1}: the weight is ${values[place].toFixed(4).replace("-", "−")}. ${depths}.`;
+function describe({ row, column }, { shape, signs }, panes) {
+  const place = row * shape[1] + column, values = [...new Set(panes.map((pane) => pane.values))].map((each) => number(each[place]));
+  const depths = panes.flatMap(({ mask }, depth) => (mask && (mask[place >> 3] >> (place & 7)) & 1 ? [depth] : []));
+  const said = values.length > 1 ? `the weights are ${values.join(", ")}` : `the weight is ${values[0]}`;
+  return `Row ${row + 1}, column ${column + 1}: ${said}. ${using(depths, panes.length - 1, signs ? "Its sign is turned" : "Used")}.`;
+}
+
+const number = (value) => value.toFixed(4).replace("-", "−");
+
+function using(depths, most, verb) {
+  if (most > 1) return depths.length ? `${verb} at ${depths.length > 1 ? "depths" : "depth"} ${depths.join(" and ")}` : `${verb} at no depth`;
+  return `${verb} by the mask: ${depths.length ? "yes" : "no"}`;
 }

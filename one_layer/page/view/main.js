@@ -52,6 +52,7 @@ function show(model) {
 
 /** The random layer and its masks. */
 function showInside(model, line, answer) {
+  if (model.matrices.some(({ own }) => own)) byId("inside-lead").textContent = OWN_LAYERS;
   const matrices = inOrder(model.matrices), first = matrices.find(({ role }) => role.endsWith("ffn/in")) ?? matrices[0];
   const role = new Value(first.role), seed = new Value(model.seed);
   byId("role").replaceChildren(...matrices.map((each) => el("option", { value: each.role, selected: each === first }, roleName(each.role))));
@@ -63,6 +64,8 @@ function showInside(model, line, answer) {
   if (model.hasDepthWords) showDepths(model, line);
 }
 
+const OWN_LAYERS =
+  "Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights count. Training found the masks.";
 const TITLES = {
   translation: ({ source, target }) => `This page translates ${languageName(source)} to ${languageName(target)}.`,
   classification: ({ labels }) => `This page labels a text: ${labels.join(" or ")}.`,

@@ -12,7 +12,7 @@ export async function openModel(client, bytes, tables) {
     run: (line, options) => client.call("run", line, options),
     damaged: (line, damage) => client.call("damaged", line, damage),
     mask: (role, depth) => client.call("mask", role, depth),
-    weights: (role, seed) => client.call("weights", role, seed),
+    weights: (role, seed, depth) => client.call("weights", role, seed, depth),
     overlap: (role) => client.call("overlap", role),
     depthWords: (line) => client.call("depthWords", line),
     generate: (line, options) => written(client, line, options),

@@ -9,7 +9,8 @@ export function colours() {
 const MOST = 1024; // cells across that are drawn; of a larger window, every second, third ... one
 
 /**
- * Draws the window {top, left, size} of a matrix {shape, values, mask}; a mask is a bit for each weight, or null. `shown`: how many rows are
+ * Draws the window {top, left, size} of a matrix {shape, values, mask}; a mask is a bit for each weight, or null. With `signs`, a bit turns
+ * the sign of its weight, and no weight is left out. `shown`: how many rows are
  * drawn already. `cell`: the weight with a frame around it, or null.
  */
 export function drawMatrix(canvas, matrix, { top, left, size }, { shown = Infinity, cell = null } = {}) {
@@ -27,14 +28,14 @@ export function drawMatrix(canvas, matrix, { top, left, size }, { shown = Infini
 }
 
 /** A canvas with one pixel for each weight of the window. */
-function pictureOf({ shape: [rows, columns], values, mask, largest }, { top, left, size }, shown, { above, below, hole }) {
+function pictureOf({ shape: [rows, columns], values, mask, signs, largest }, { top, left, size }, shown, { above, below, hole }) {
   const step = Math.ceil(size / MOST);
   const [height, width] = [Math.min(size, rows - top), Math.min(size, columns - left)].map((cells) => Math.ceil(cells / step));
   const picture = new ImageData(width, height), { data } = picture;
   for (let row = 0, pixel = 0; row < height && top + row * step < shown; row++) {
     for (let column = 0; column < width; column++, pixel += 4) {
-      const place = (top + row * step) * columns + left + column * step, value = values[place];
-      const kept = mask === null || (mask[place >> 3] >> (place & 7)) & 1;
+      const place = (top + row * step) * columns + left + column * step, bit = mask === null || (mask[place >> 3] >> (place & 7)) & 1;
+      const kept = bit || signs, value = mask !== null && signs && bit ? -values[place] : values[place];
       const strength = kept ? 0.15 + 0.85 * Math.min(1, Math.abs(value) / largest) : 0;
       const colour = value < 0 ? below : above;
       for (let channel = 0; channel < 3; channel++) data[pixel + channel] = hole[channel] + strength * (colour[channel] - hole[channel]);
