@@ -12,7 +12,7 @@ from typing import Any
 
 from one_layer.report import areas, naming, tables, under_way
 from one_layer.report.claims import claims
-from one_layer.report.curves import convergence
+from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import png, standalone, svg
 from one_layer.report.figures import LEAST, Picture, comparisons, draw, shown
 from one_layer.report.page.document import Report, page
@@ -80,7 +80,8 @@ def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]
         found += [draw(comparison, len(found) + place) for place, comparison in enumerate(large, 1)]
         folders = frozenset(record.folder for point in each for record in point.records)
         found += score_against_bytes(each, len(found) + 1) if len(marks(each)) >= LEAST else []
-        found += convergence(each, len(found) + 1) if folders not in known else []
+        curves = any(len(validation(record)) >= LEAST for point in each for record in point.records)
+        found += convergence(each, len(found) + 1) if curves and folders not in known else []
         known.add(folders)
     return found
 

@@ -83,7 +83,10 @@ def test_points_of_numbers_stand_below_each_other():
     shown = re.findall(r'<td class="number">([^<]*)</td>', cells.html(table, {}))
     assert [cell for cell in shown if "%" not in cell][:2] == ["1\u2008\u2007\u2007", "20.25"]
     assert shown[1] == "5\u2008\u2007 %" and "missing" in shown
-    assert '<td class="number">x' not in cells.html(table, {})
+    measured = cells.html(Table("t", "", ["a"], [["1.5 ± 0.25"], ["20"], ["never"]]), {})
+    spaces = {ord(sign): "\u2008" if sign in ". " else "\u2007" for sign in " ±.025"}
+    filled = "20\u2008\u2007" + " ± 0.25".translate(spaces)
+    assert re.findall(r'<td class="number">([^<]*)</td>', measured) == ["1.5 ± 0.25", filled, "never"]
 
 
 def test_a_name_in_a_cell_is_a_link_and_an_empty_column_is_left_out():

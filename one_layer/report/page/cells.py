@@ -9,7 +9,8 @@ from markupsafe import Markup, escape
 
 from one_layer.report.tables import MISSING, Table
 
-_NUMBER = re.compile(r"([-+−]?[\d,]+)(\.\d+)?( ?%)?")
+_NUMBER = re.compile(r"([-+−]?[\d,]+)(\.\d+)?( ?%(?: ± [\d.e+-]+ ?%?)?| ± [\d.e+-]+)?")
+_WORDS = (MISSING, "never")  # that stand in the place of a number
 _DIGIT, _POINT = "\u2007", "\u2008"  # spaces as wide as a digit, and as a point
 _WIDE = 24  # characters: a cell that has more gets the room for three lines at most
 _LONG = 60  # characters: a cell that has more may be cut, and opens with a click
@@ -47,13 +48,15 @@ def html(table: Table, links: Mapping[str, str]) -> Markup:
 def _aligned(cells: Sequence[str]) -> list[str] | None:
     """The cells of a column of numbers, filled up so that their points are below each other; None for a column of text."""
     found = [None if isinstance(cell, Markup) else _NUMBER.fullmatch(cell) for cell in cells]
-    if not any(found) or any(
-        cell and match is None and cell != MISSING for cell, match in zip(cells, found, strict=True)
-    ):
+    others = {cell for cell, match in zip(cells, found, strict=True) if cell and not match}
+    if not any(found) or any(isinstance(cell, Markup) or cell not in _WORDS for cell in others):
         return None
     most = max(len(match[2] or "") for match in found if match)
+    longest = max((match[3] or "" for match in found if match), key=len)
+    behind = "".join(_POINT if sign in ". " else _DIGIT for sign in longest)
     return [
-        f"{match[1]}{match[2] or ''}{_fill(most - len(match[2] or ''), bool(match[2]))}{match[3] or ''}"
+        f"{match[1]}{match[2] or ''}{_fill(most - len(match[2] or ''), bool(match[2]))}"
+        f"{match[3] or ''}{behind[len(match[3] or '') :]}"
         if match
         else cell
         for cell, match in zip(cells, found, strict=True)

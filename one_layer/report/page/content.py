@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,15 +35,23 @@ def models(records: Sequence[Record], settings: dict[Path, Setting], labels: dic
     for record in records:
         setting = settings[record.folder]
         found.setdefault(labels[setting].model, (without(setting, [KEEP]), record))
-    known = [dict(setting) for setting, _ in found.values()]
-    every = {name for each in known for name in each}
-    differing = {name for name in every if len({each.get(name) for each in known}) > 1}
+    every = {name for setting, _ in found.values() for name, _ in setting}
+    differing = {name for name in every if len(_known(name, list(found.values()))) > 1}
     return {
         "differing": sorted(differing),
         "named": {
             name: {"kind": kind(record.config), "full": naming.model(record.config), "settings": dict(setting)}
             for name, (setting, record) in found.items()
         },
+    }
+
+
+def _known(name: str, models: Sequence[tuple[Setting, Record]]) -> set[str]:
+    """The values of a key in these models; a model of an earlier version, which did not have the key, has none."""
+    return {
+        json.dumps(record.config[name]) if name in record.config else dict(setting).get(name, "")
+        for setting, record in models
+        if name in record.config or "." not in name
     }
 
 

@@ -93,7 +93,8 @@ function most(values) {
 // How fast do models learn?
 function convergenceFigures(host) {
   const sign = (run) => (["nll", "perplexity", "bits_per_byte", "bits_per_character"].includes(run.select) ? 1 : -1);
-  const groups = DATA.convergence.filter((group) => group.runs.some((run) => (DATA.runs[run].curve.step ?? []).length > 1));
+  const groups = DATA.convergence.map((group) => ({ ...group, runs: group.runs.filter((run) => (DATA.runs[run].curve.step ?? []).length > 2),
+    all: group.runs.length })).filter((group) => group.runs.length);
   host.classList.toggle("panels", groups.length > 1);
   host.replaceChildren(...groups.map((group, number) => {
     const runs = group.runs.map((place) => ({ ...DATA.runs[place], place }));
@@ -125,6 +126,7 @@ function convergenceFigures(host) {
       legend(best.map((model, at) => ({ name: model, model, colour: COLOURS[at] }))),
       element("figcaption", {}, "Each line is one run; the best models have colours, the others are grey. A click makes a model stand out, a double click opens the run. " +
         (group.seconds ? "Times depend on the device and on what else it did." : "The runs had other devices, or populations of other sizes, so their seconds cannot be compared.") +
+        (group.all > runs.length ? ` Left out: ${group.all - runs.length} runs with fewer than three evaluations.` : "") +
         ` What was measured: ${group.of.map((part) => part.replace(/[0-9a-f]{32,}/g, (print) => print.slice(0, 8))).join(", ")}.`));
   }));
 }

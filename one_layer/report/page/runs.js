@@ -62,12 +62,9 @@ function runMasks(run) {
   if (({ ...DATA.config, ...run.config })["model.weights"] === "dense" || !random) return "";
   const flips = (run.curve.flips ?? []).filter((value) => value !== null);
   const percent = (share) => `${(100 * share).toFixed(2)} %`;
-  const layers = run.masks?.length ? element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...["matrix", "layer", "kept", "overlap with the layer before"].map((name) => element("th", {}, name)))),
-    element("tbody", {}, ...run.masks.map((row) => element("tr", {}, element("td", {}, row.matrix), element("td", { class: "number" }, String(row.layer)), element("td", { class: "number" }, percent(row.kept)),
-      element("td", { class: "number" }, row.overlap === null ? "" : percent(row.overlap))))))) : "";
   return element("section", {}, element("h3", {}, "Masks"), facts([
     ["random weights", random.toLocaleString("en")], ["trained scores and weights", trained.toLocaleString("en")], ["kept by all masks together", kept.toLocaleString("en")],
-    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]), layers);
+    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]));
 }
 
 function runExamples(run) {
