@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import one_layer
+from one_layer.cli import command
 from one_layer.data.text.lines import read_lines
 from one_layer.importers import engines
 from one_layer.tasks.translation import bleu
@@ -53,9 +54,9 @@ def main() -> None:
 
 def _sides(model: Any, lines: list[str], folder: Path) -> dict[str, Engine]:
     """What translates the first lines of tokens, by the name of the engine."""
+    engines.export(model, "ctranslate2", folder)  # says in a sentence if the package is missing
     import ctranslate2
 
-    engines.export(model, "ctranslate2", folder)
     sides: dict[str, Engine] = {"one_layer": lambda count: model.lines_of_tokens(lines[:count])}
     for kind in ("float32", "int8"):
         engine = ctranslate2.Translator(str(folder), compute_type=kind, inter_threads=1, intra_threads=1)
@@ -82,4 +83,4 @@ def _in_turn(sides: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
 
 
 if __name__ == "__main__":
-    main()
+    command.run(main)
