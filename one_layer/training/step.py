@@ -15,6 +15,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.layers.matrix import computing, materialize
+from one_layer.layers.products import on_cpu
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
@@ -75,8 +76,10 @@ def update(
     model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        # Cast here and not before, so that the gradients are float32, also in the sum over the micro-batches.
-        variables = computing(parts.together(trained, fixed), config.dtype)
+        # Cast here and not before, so that the gradients are float32, also in the sum over the micro-batches. On a CPU, each product casts
+        # its matrix: this takes hardly longer there, and the gradients of matrices are never rounded to bfloat16.
+        variables = parts.together(trained, fixed)
+        variables = variables if on_cpu() else computing(variables, config.dtype)
         sums = task.loss(model, variables, batch, smoothing, {"dropout": key})
         return sums["loss"], sums
 

@@ -103,6 +103,20 @@ def test_gradients_and_optimiser_state_are_float32(chosen):
     assert {each.dtype for each in carried} == {FLOAT32}
 
 
+@pytest.mark.parametrize(("platform", "rounds"), [("cpu", False), ("gpu", True)])
+def test_on_a_cpu_no_gradient_of_a_matrix_is_rounded_to_bfloat16(monkeypatch, platform, rounds):
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    found = [each for each, _ in equations(training(config(weights="dense"), micro_batches=1)[0].jaxpr)]
+    of_matrices = {
+        each.outvars[0]
+        for each in found
+        if each.primitive.name == "dot_general" and each.outvars[0].aval.shape in KERNELS
+    }
+    assert of_matrices
+    casts = [each for each in found if each.primitive.name == "convert_element_type"]
+    assert any(each.invars[0] in of_matrices for each in casts if each.params["new_dtype"] == jnp.bfloat16) == rounds
+
+
 def searching(chosen: ModelConfig, variables: Any) -> Any:
     options = {"beam": BEAM, "max_length": 9, "length_penalty": 1.0}
     return jax.make_jaxpr(lambda *inputs: search(chosen, *inputs, **options))(variables, tokens())
