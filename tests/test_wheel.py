@@ -57,6 +57,8 @@ def test_an_installed_package_translates_and_knows_its_configs(installed, tmp_pa
     assert "--config.model.weights=dense\n    dense: fully weighted" in keys
     command = "-m", "one_layer", "--mode=translate", f"--ticket={TICKET}"
     assert run(installed, tmp_path, *command, lines="two dogs run .\n").startswith("zwei hunde")
+    run(installed, tmp_path, "-m", "one_layer", "--mode=page", f"--ticket={TICKET}", "--output=page.html")
+    assert (tmp_path / "page.html").stat().st_size > TICKET.stat().st_size
 
 
 def test_an_installed_package_has_the_commands_of_launch(installed, tmp_path):

@@ -1,0 +1,26 @@
+"""The shipped tickets say in the page what they say in the program; `tests/page/real_lines.py` compares whole test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import ROOT
+from tests.page.real_lines import compare, labels, read
+
+pytestmark = pytest.mark.slow
+
+LINES = 24
+
+
+@pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-en-de-best"])
+def test_captions_have_the_same_translations(name, shared):
+    lines = read(shared / "data" / "multi30k" / "test2016.en.gz")
+    found = compare(ROOT / "tickets" / f"{name}.safetensors", lines[:: len(lines) // LINES])
+    assert not found.beyond_a_tie and found.same >= LINES - 1, found
+
+
+def test_phrases_have_the_same_labels(shared):
+    lines = [line.split("\t")[0] for line in read(shared / "data" / "single_cls" / "sst2_dev.tsv.gz")[1:201]]
+    ours, theirs = labels(ROOT / "tickets" / "sst2.safetensors", lines)
+    assert [each[0] for each in ours] == [each[0] for each in theirs]
+    assert max(abs(one[1] - other[1]) for one, other in zip(ours, theirs, strict=True)) < 1e-5
