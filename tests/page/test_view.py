@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from one_layer.data.config import DataConfig
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.models import ModelConfig
 from one_layer.page.document import html, of_ticket
+from one_layer.tasks import TASKS
 from one_layer.tickets import load
 from tests import ROOT
 from tests.page.browser import END, LEFT, RIGHT, TAB, Browser, needs_driver
+from tests.page.test_engine import BYTES, ENCODERS, LANGUAGE_MODELS, WITH_MASK, saved
 
 pytestmark = [needs_driver, pytest.mark.slow]
 
@@ -141,6 +148,41 @@ def test_a_classifier_shows_its_labels(browser, tmp_path):
     browser.wait(READY)
     text = browser.run('return document.getElementById("answer").textContent')
     assert re.fullmatch(r"positive\d+\.\d %negative\d+\.\d %", text)
+    assert browser.run(UNNAMED) == [] and browser.console() == []
+
+
+def made(task: str, config: ModelConfig, vocabulary: Vocabulary, folder: Path) -> Path:
+    assets = TextAssets(vocabulary, vocabulary, Preprocessing("text"), Preprocessing("text"))
+    data = DataConfig(source="plain", directory="x", block=256)
+    saved(config, folder / task, assets, task=TASKS[task], data=data)
+    return written(folder / task, folder)
+
+
+def test_a_language_model_writes_on_and_stops(browser, tmp_path):
+    browser.open(made("causal_lm", LANGUAGE_MODELS["post-norm"], BYTES, tmp_path))
+    browser.wait('document.querySelector(".written")?.textContent && !document.getElementById("generate").hidden')
+    given = 'return [...document.querySelectorAll("#answer > span")].map((each) => each.textContent)'
+    first = browser.run(given)
+    assert first[0] == "Once upon a time" and len(first[1]) > 50
+    browser.run('document.getElementById("sample-seed").value = 2; document.getElementById("generate").click()')
+    browser.run('document.getElementById("stop").click()')
+    stopped = browser.run(given)
+    assert len(stopped[1]) < len(first[1]) and browser.run(given) == stopped
+    assert browser.run(UNNAMED) == [] and browser.console() == []
+
+
+def test_a_masked_model_fills_each_mask_and_says_that_one_is_wanted(browser, tmp_path):
+    types = len(WITH_MASK.tokens)
+    config = ENCODERS["plain"].replace(source_vocab=types, target_vocab=types, family="masked_lm")
+    browser.open(made("masked_lm", config, WITH_MASK, tmp_path))
+    browser.wait('document.querySelectorAll("#answer li").length === 5')
+    browser.run('document.getElementById("add-mask").click()')
+    browser.wait('document.querySelectorAll("#answer ol").length === 2')
+    write = (
+        'const field = document.getElementById("line"); field.value = "none"; field.dispatchEvent(new Event("input"))'
+    )
+    browser.run(write)
+    browser.wait('document.getElementById("answer").textContent.includes("put one where a token is wanted")')
     assert browser.run(UNNAMED) == [] and browser.console() == []
 
 

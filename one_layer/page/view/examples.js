@@ -18,7 +18,8 @@ const LINES = {
   masked_lm: { en: ["The cat <mask> on the mat.", "Paris is the <mask> of France."] },
 };
 
-/** The examples for a model; none where there are none in its language. A tab is between two texts. */
+/** The examples for a model; none where there are none in its language. A tab is between two texts. Plain text has no language of its own. */
 export function examplesFor({ task, texts, source }) {
-  return LINES[texts === 2 ? "pairs" : task]?.[source.toLowerCase().split(/[-_]/)[0]] ?? [];
+  const known = LINES[texts === 2 ? "pairs" : task];
+  return source === "text" ? known.en : known[source.toLowerCase().split(/[-_]/)[0]] ?? [];
 }

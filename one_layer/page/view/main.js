@@ -41,7 +41,7 @@ function show(model) {
     field.hidden = field.previousElementSibling.hidden = false;
     field.oninput = () => line.set(fields.map(({ value }) => value.replaceAll("\t", " ")).join("\t"));
   }
-  const chip = (text) => el("button", { type: "button", lang: model.source, onclick: () => (write(text), fields[0].focus()) }, text.replace("\t", " | ") || "(nothing)");
+  const chip = (text) => el("button", { type: "button", lang: codeOf(model.source) || null, onclick: () => (write(text), fields[0].focus()) }, text.replace("\t", " | ") || "(nothing)");
   byId("examples").replaceChildren(...examples.map(chip));
   const answer = new Value(null);
   USES[model.task](model, line, answer);
@@ -74,6 +74,9 @@ const TITLES = {
 };
 const FIELDS = { translation: ["source", "target"], classification: ["Text", "Label"], causal_lm: ["The beginning of a text", "The model writes on"], masked_lm: ["A text with <mask>", "What may stand there"] };
 
+/** The code of a language for screen readers; empty for plain text and labels, which have none. */
+const codeOf = (language) => (["text", "label"].includes(language) ? "" : language.replaceAll("_", "-"));
+
 function describe(model) {
   const title = TITLES[model.task](model);
   byId("title").textContent = title;
@@ -93,8 +96,8 @@ function describe(model) {
   const [from, to] = FIELDS[model.task].map((name) => (name in model ? languageName(model[name]) : name));
   byId("line-label").textContent = from;
   byId("answer-label").textContent = to;
-  byId("line").lang = model.source;
-  byId("answer").lang = model.target === "label" ? "" : model.target;
+  byId("line").lang = codeOf(model.source);
+  byId("answer").lang = codeOf(model.target);
   byId("notes").replaceChildren(...model.notes.map((note) => el("li", {}, note)));
   byId("sampling").hidden = model.task !== "causal_lm";
   byId("masking").hidden = model.task !== "masked_lm";
