@@ -97,6 +97,15 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), *sizes_of, ticket.checkpoint)
 
 
+def masks(inspection: Inspection) -> list[dict[str, Any]]:
+    """Of each matrix with masks, as plain values: its role, the share that each depth keeps, and how far the depths overlap."""
+    return [
+        {"role": matrix.role, "kept": list(matrix.density), "overlap": vars(matrix.overlap) if matrix.overlap else {}}
+        for matrix in inspection.matrices
+        if matrix.density
+    ]
+
+
 def describe(inspection: Inspection) -> str:
     """A table for people: one row per matrix, the sums, and an explanation of both. A dense model has the sums alone."""
     config, masked = inspection.config, any(matrix.density for matrix in inspection.matrices)

@@ -26,6 +26,8 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
+from one_layer.tasks.model import TrainedModel
+from one_layer.tickets import inspection
 from one_layer.training import processes
 from one_layer.training.metrics import read_metrics
 from one_layer.training.progress import Progress
@@ -64,11 +66,8 @@ def write(
         best = dataclasses.replace(best, variables=fetch(best.variables))
     frozen = freezing.frozen(run.optim.freeze, run.optim.freeze_scores)
     counted = account(best.config.replace(freeze=frozen), best.variables)
-    if any(path[0] == "random" for path in shapes(best.config)):
-        try:
-            counted["bytes"]["ticket_file"] = tickets.export(best, folder.ticket_file)
-        except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
-            log.warning("no ticket was written: %s", error)
+    size, masks = _ticket(best, folder)
+    counted["bytes"] |= size
     select = selected_by(curve, run.train.select)
     if lost := unrecorded(curve, select, progress.evaluated):
         log.warning(
@@ -94,6 +93,7 @@ def write(
         "convergence": {} if lost else summary(curve, select),
         "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else None,
         **counted,
+        "masks": masks,
         "peak_memory_bytes": peak_memory_bytes(),
         "device": progress.device or jax.devices()[0].device_kind,
         "devices": progress.devices[-1][1][1] if progress.devices else jax.device_count(),
@@ -104,6 +104,18 @@ def write(
     }
     folder.write_result(result)
     return result
+
+
+def _ticket(best: TrainedModel, folder: RunFolder) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Writes the ticket of a model with random weights. Returns: its size, under the name `ticket_file`, and what its masks are like."""
+    if all(path[0] != "random" for path in shapes(best.config)):
+        return {}, []
+    try:
+        size = tickets.export(best, folder.ticket_file)
+    except UserError as error:  # some settings do not fit into a ticket; the finished run still gets its result
+        log.warning("no ticket was written: %s", error)
+        return {}, []
+    return {"ticket_file": size}, inspection.masks(inspection.inspect(folder.ticket_file))
 
 
 def _examples(split: Split, hypotheses: list[str], count: int = 3) -> list[dict[str, str]]:

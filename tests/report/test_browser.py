@@ -44,6 +44,7 @@ function use(frame) {
   there.querySelector("dialog form button").click();
   showRun(5); widths(frame, "run");
   made.run = texts(there.querySelectorAll("#run h3"));
+  made.masks = texts(there.querySelectorAll("#run section th[scope=row]"));
   made.differences = differences("the old cat", "the cat sat").map((parts) => parts.map((part) => part.outerHTML ?? part).join("").trim());
   return made;
 }
@@ -106,6 +107,7 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
             assert used["filtered"] == [f"dense 128, seed {seed}" for seed in (3, 2, 1)]
             assert used["hidden"] < used["marks"] == used["shown"] and used["on"] == [used["name"]]
             assert used["dialog"] == used["name"] and used["run"] == ["Masks", "Examples"]
+            assert used["masks"] == ["encoder/ffn/in", "target_embedding"]
             assert used["differences"] == ["the cat <ins>sat</ins>", "the <del>old</del> cat"]
 
 

@@ -53,6 +53,7 @@ def test_every_run_has_its_curve_its_settings_and_its_examples(runs, data):
                 run["curve"]["step"] == [25, 50, 75, 100]
                 and len(run["curve"]["nll"]) == len(run["curve"]["flips"]) == 4
             )
+            assert run["masks"] == record.result["masks"]
             ((place, hypothesis),) = run["examples"]["test"]
             line = dict(zip(("source", "reference"), data["lines"][place], strict=True))
             assert [line | {"hypothesis": hypothesis}] == record.result["examples"]["test"] and run["best"] == 100

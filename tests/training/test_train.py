@@ -20,6 +20,7 @@ from one_layer.data import corpus as corpora
 from one_layer.models import initialize
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.validation import TranslationValidator
@@ -94,6 +95,11 @@ def test_what_a_run_leaves(workdir):
     assert 0 < found["parameters"]["kept"] < found["parameters"]["trained"]
     assert 0 < found["bytes"]["ticket"] < found["bytes"]["ticket_with_weights"] < found["bytes"]["dense_float32"]
     assert min(found[name] for name in ("epochs", "train_seconds", "tokens_per_second", "peak_memory_bytes")) > 0
+    masks = {each["role"]: each for each in found["masks"]}
+    assert set(masks) == set(restore_run(workdir).masks)
+    for each in masks.values():
+        assert each["kept"] == pytest.approx([each["kept"][0]] * len(each["kept"]))
+        assert not each["overlap"] or each["kept"][0] <= each["overlap"]["used"] <= 1
     assert found["jax"] == jax.__version__ and found["started"] and found["device"]
     assert len((workdir / "hypotheses-test.txt").read_text("utf-8").split("\n")) == tiny.CHANGES["data.toy_test"] + 1
     assert (workdir / "config.json").exists() and list((workdir / "tensorboard").iterdir())

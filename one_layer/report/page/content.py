@@ -176,6 +176,7 @@ def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) ->
         "command": record.command,
         "config": {name: value for name, value in record.config.items() if name not in known},
         "parameters": result.get("parameters") or {},
+        "masks": result.get("masks") or [],
         "examples": {
             test: [[places[line["source"], line["reference"]], line["hypothesis"]] for line in its]
             for test, its in result.get("examples", {}).items()

@@ -64,7 +64,20 @@ function runMasks(run) {
   const percent = (share) => `${(100 * share).toFixed(2)} %`;
   return element("section", {}, element("h3", {}, "Masks"), facts([
     ["random weights", random.toLocaleString("en")], ["trained scores and weights", trained.toLocaleString("en")], ["kept by all masks together", kept.toLocaleString("en")],
-    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]));
+    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]), ...masksByDepth(run.masks));
+}
+
+// Each matrix: the share that each depth keeps, and how much two depths have in common, beside what independent masks have.
+function masksByDepth(masks) {
+  if (!masks.length) return [];
+  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const cells = (overlap) => (overlap.used ? [overlap.jaccard, overlap.independent_jaccard, overlap.used, overlap.independent_used].map(percent) : ["", "", "", ""]);
+  const heads = ["matrix", "kept by depth", "two depths share", "if independent", "used by any depth", "if independent"];
+  const row = ({ role, kept, overlap }) => element("tr", {}, element("th", { scope: "row" }, role),
+    element("td", {}, (new Set(kept.map(percent)).size > 1 ? kept : kept.slice(0, 1)).map(percent).join(", ")), ...cells(overlap).map((cell) => element("td", {}, cell)));
+  return [element("p", { class: "caption" }, "Two depths share: of the weights that either of two depths keeps, the part that both keep; the mean over all pairs."),
+    element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
+      element("tbody", {}, ...masks.map(row))))];
 }
 
 function runExamples(run) {
