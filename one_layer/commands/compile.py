@@ -4,14 +4,18 @@
 
 It prints, and with --output writes as JSON: whether the program fits, its memory on each device, its products by type, the bytes between
 devices, kernels and loops, and a predicted time. Nothing is run, so the time is a prediction, from makers' data. --target takes several
-targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --sweep tries every mesh,
-and smaller and larger batches. --config.a.b=VALUE changes a key.
+targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --sweep tries every mesh of
+the devices, takes the one over which the least is sent, and there doubles data.max_tokens as long as the program fits.
+--config.a.b=VALUE changes a key.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,9 @@ from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
+
+_MOST_TOKENS = 2**24
+Mesh = tuple[int, int]  # data x model
 
 
 def main(argv: list[str]) -> None:
@@ -57,7 +64,7 @@ def main(argv: list[str]) -> None:
         help="padded tokens of a text; of a stream, data.block counts (default 32)",
     )
     parser.add_argument(
-        "--sweep", action="store_true", help="try every mesh, and half and twice the tokens of an update"
+        "--sweep", action="store_true", help="find the best mesh, and there the largest update that fits"
     )
     parser.add_argument("--output", type=Path, help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
@@ -67,18 +74,30 @@ def main(argv: list[str]) -> None:
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length
     names = PROGRAMS if arguments.program == "all" else (arguments.program,)
-    found = [
-        _compiled(name, run, config, target, length, mesh)
-        for target in targets
-        for name in names
-        for mesh in (meshes(target, config) if arguments.sweep else [_mesh(run, target)])
-    ]
+    found = []
+    for target in targets:
+        for name in names:
+            program = partial(_compiled, name, config=config, target=target, length=length)
+            found += (
+                _swept(program, run, meshes(target, config)) if arguments.sweep else [program(run, _mesh(run, target))]
+            )
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
     _print(found)
+    for each in found:
+        if not each["fits"]:
+            print(_too_much(each))
     if arguments.output:
         write_atomically(arguments.output, json.dumps(found, indent=1) + "\n")
+
+
+def _too_much(found: dict[str, Any]) -> str:
+    more = _mb(found["peak_bytes"] - found["chip_bytes"])
+    return (
+        f"{found['target']}, mesh {found['mesh']}, {found['max_tokens']:,} tokens: {more} too much; lower data.max_tokens, raise "
+        "optim.accumulate or mesh.model, set model.remat, or give more devices"
+    )
 
 
 def _run(config: str, words: list[str]) -> RunConfig:
@@ -95,13 +114,32 @@ def _sizes(text: str) -> tuple[int, int]:
     return int(sizes[0]), int(sizes[1])
 
 
-def _mesh(run: RunConfig, target: Target) -> tuple[int, int]:
+def _mesh(run: RunConfig, target: Target) -> Mesh:
     data, model = run.mesh.data, run.mesh.model
     return (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
 
 
+def _swept(
+    program: Callable[[RunConfig, Mesh], dict[str, Any]], run: RunConfig, tried: Sequence[Mesh]
+) -> list[dict[str, Any]]:
+    """The program on every mesh; then, on the one with the least bytes to send, with more and more tokens, up to one that does not fit."""
+    each = {mesh: program(run, mesh) for mesh in tried}
+    fitting = [mesh for mesh in each if each[mesh]["fits"]]
+    found = list(each.values())
+    if fitting:
+        best = min(fitting, key=lambda mesh: each[mesh]["sent_bytes"])
+        while found[-1]["fits"] and run.data.max_tokens < _MOST_TOKENS:
+            run = replace(run, data=replace(run.data, max_tokens=2 * run.data.max_tokens))
+            try:
+                found.append(program(run, best))
+            except UserError as error:  # XLA itself says for a TPU that it does not fit
+                log.info("%s", error)
+                break
+    return found
+
+
 def _compiled(
-    name: str, run: RunConfig, config: ModelConfig, target: Target, length: int, mesh: tuple[int, int]
+    name: str, run: RunConfig, mesh: Mesh, *, config: ModelConfig, target: Target, length: int
 ) -> dict[str, Any]:
     """What is known of one program, as plain values."""
     program = compiled(name, run, config, target, length, mesh)
@@ -110,6 +148,7 @@ def _compiled(
         "target": target.name,
         "program": name,
         "mesh": f"{mesh[0]}x{mesh[1]}",
+        "max_tokens": run.data.max_tokens,
         "rows": program.rows,
         "fits": program.peak < target.chip.memory,
         "argument_bytes": program.arguments,
@@ -137,6 +176,7 @@ def _print(found: list[dict[str, Any]]) -> None:
         table.add_column(f"{each['target']} {each['program']}", justify="right")
     rows = {
         "mesh (data x model)": lambda each: each["mesh"],
+        "tokens of an update": lambda each: f"{each['max_tokens']:,}",
         "rows of a micro-batch": lambda each: f"{each['rows']:,}",
         "fits": lambda each: "yes" if each["fits"] else "no",
         "a device: arguments": lambda each: _mb(each["argument_bytes"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,22 @@ def test_the_table_and_the_file_say_the_same(tmp_path, monkeypatch, capsys):
     assert terms["update"] == pytest.approx(
         max(terms["products"], terms["memory"]) + terms["wire"] + terms["launches"] + terms["host"]
     )
+
+
+def test_a_sweep_ends_at_the_first_update_that_does_not_fit(tmp_path, monkeypatch, capsys):
+    words = [CONFIG, "--target=here", *SMALL, f"--output={tmp_path / 'found.json'}"]
+    monkeypatch.setattr(Target, "of", lambda name: HERE)
+    command.main(words)
+    (alone,) = json.loads((tmp_path / "found.json").read_text())
+    small = replace(HERE, chip=replace(HERE.chip, memory=1.5 * alone["peak_bytes"]))
+    monkeypatch.setattr(Target, "of", lambda name: small)
+    command.main([*words, "--sweep"])
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [each["fits"] for each in found] == [*[True] * (len(found) - 1), False] and found[0]["peak_bytes"] == alone[
+        "peak_bytes"
+    ]
+    assert [each["max_tokens"] for each in found] == [alone["max_tokens"] * 2**power for power in range(len(found))]
+    assert "too much; lower data.max_tokens" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
