@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import argparse
 import logging
 import os
@@ -45,7 +44,8 @@ def _unraisable(problem: sys.UnraisableHookArgs) -> None:
     because Python ignores what this function raises too.
     """
     if issubclass(problem.exc_type, KeyboardInterrupt):
-        again = threading.Timer(0.05, _thread.interrupt_main)
+        # A signal, and not _thread.interrupt_main, which would wait until a sleep or another system call is over.
+        again = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
         again.daemon = True
         again.start()
         return

@@ -142,7 +142,7 @@ def test_every_kind_of_control_of_the_toy_language_trains_and_is_scored(tmp_path
         values = toy.get_config(overrides["config"])
         own = {key: value for key, value in overrides.items() if key != "config"}
         if "train.updates" not in own:
-            own |= {"train.updates": values.optim.warmup, "train.epochs": 0, "train.evaluate_every": 0}
+            own |= {"train.updates": 5, "optim.warmup": 5, "train.epochs": 0, "train.evaluate_every": 0}
         values.update_from_flattened_dict(small | own)
         train(resolve(values.to_dict()), tmp_path / str(place), [])
         result = json.loads((tmp_path / str(place) / "result.json").read_text("utf-8"))
