@@ -20,6 +20,7 @@ def test_they_are_small():
     assert all(len(file.read_text("utf-8").splitlines()) <= 100 for file in files)
 
 
+@pytest.mark.slow
 def test_the_masks_of_the_paper_learn():
     losses, _ = paper.main(updates=40)
     assert len(losses) == 40 and losses[-1] < 0.85 * losses[0]

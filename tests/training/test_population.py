@@ -157,6 +157,7 @@ def compared():
     return on_devices(4, "compare", 4, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", ["2", "4"])
 def test_members_are_the_same_on_many_devices(compared, devices):
     assert max(compared[devices]["apart"].values()) <= CLOSE

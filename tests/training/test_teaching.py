@@ -101,6 +101,7 @@ def test_translations_that_another_process_has_just_finished_are_taken(teacher, 
     assert file.read_text() == "theirs\n" and [*tmp_path.iterdir()] == [file]
 
 
+@pytest.mark.slow
 def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, monkeypatch):
     """The teacher is a ticket here, and its text has tokens already: so have its translations."""
     text = tmp_path / "text"
@@ -125,6 +126,7 @@ def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, mon
     assert text_of(second) == text_of(first)
 
 
+@pytest.mark.slow
 def test_a_run_with_a_teacher_trains_and_goes_on(teacher, tmp_path):
     train(student(teacher), tmp_path, [])
     train(student(teacher, {"train.updates": 3}), tmp_path, [])
