@@ -156,8 +156,9 @@ def _data() -> ConfigDict:
     data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
     data.min_count = 1  # rarer tokens of the training text become unk
     data.max_length = 175  # tokens; training pairs with a longer side are left out and counted; labelled texts are cut
-    # Distillation by sentences: a run's folder or a ticket translates the source side of the training text once, with teacher_beam, and
-    # the run learns from these translations in the place of the references, or, with teacher_mix=both, from both. docs/distillation.md
+    # Distillation: a run's folder or a ticket. By sentences, it translates the source side of the training text once, with teacher_beam,
+    # and the run learns from these translations in the place of the references; with teacher_mix=both from both. With
+    # teacher_mix=references it translates nothing. By words, in all tasks: train.distil. docs/distillation.md
     data.teacher = ""
     data.teacher_beam = 5
     data.teacher_mix = "translations"
@@ -222,6 +223,11 @@ def _train() -> ConfigDict:
     # The folder of a run whose best checkpoint this run begins with, as far as it fits; optim.train_only says what is trained then. The
     # text is read in that run's vocabularies. docs/fine-tuning.md
     train.init_from = ""
+    # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1. Both
+    # distributions have the temperature. Of each target, the teacher's top_k largest probabilities count. docs/distillation.md
+    train.distil = 0.0
+    train.distil_temperature = 1.0
+    train.distil_top_k = 16
     # An update whose loss or gradient is not finite is never applied; so many of them in a row end the run.
     train.max_nonfinite = 10
     # A checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations

@@ -16,12 +16,13 @@ from jax.sharding import PartitionSpec as P
 
 from one_layer.ahead.chips import Target
 from one_layer.layers import products
-from one_layer.models import ModelConfig, abstract
+from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import DATA, Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks import model as trained
+from one_layer.tasks.losses import Distil
 from one_layer.training.backskipping import with_policy
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.optimizer import optimizer
@@ -90,16 +91,31 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
     params = fixed.pop("params")
     moments = jax.eval_shape(lambda params: adam.init(TrainedParts.of(config).pick(params)), params)
     fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
-    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, run.optim.warmup or 0, devices)
+    distil = Distil.of(run.train)
+    step = train_step(
+        run.task, config, adam, run.optim.label_smoothing, run.seed, run.optim.warmup or 0, devices, distil
+    )
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {
         each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)
         for each, positions in run.task.arrays(run.data, length).items()
     }
+    if distil is not None:
+        batch |= _of_a_teacher(run, config, batch, distil.top_k)
     number = jax.ShapeDtypeStruct((), jnp.int32, sharding=NamedSharding(devices.mesh, P()))
     stored, computing = devices.stored_tree, devices.computing_tree
     given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number)
     return step.lower(*given)  # type: ignore[attr-defined]
+
+
+def _of_a_teacher(run: RunConfig, config: ModelConfig, batch: dict[str, Any], k: int) -> dict[str, Any]:
+    """The arrays that a teacher adds to a batch (`one_layer.data.probabilities`)."""
+    one = {name: jax.ShapeDtypeStruct(each.shape[1:], each.dtype) for name, each in batch.items()}
+    logits = jax.eval_shape(lambda given, rows: run.task.logits(build(config), given, rows, {}), abstract(config), one)
+    shape = (run.optim.accumulate, *logits.shape[:-1], min(k, logits.shape[-1]))
+    kinds = {"teacher_ids": jnp.int32, "teacher_p": jnp.float32}
+    by_rows = batch["source"].sharding
+    return {name: jax.ShapeDtypeStruct(shape, kind, sharding=by_rows) for name, kind in kinds.items()}
 
 
 def _search(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:

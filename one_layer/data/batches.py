@@ -173,11 +173,14 @@ class TrainingBatches(Updates):
             f"; padding {padding}" if padding else ""
         )
 
-    def __getitem__(self, number: int) -> Batch:
+    def pairs(self, number: int) -> tuple[Int[np.ndarray, "rows"], int]:
+        """The pairs of an update (-1: an empty row), one micro-batch after the other, and the width to which they are padded."""
         epoch, place = divmod(int(number), self.batches_per_epoch)
         bucket, pairs = self._order(epoch)[place]
-        pairs = self._share(pairs)
-        width = self.widths[bucket]
+        return self._share(pairs), self.widths[bucket]
+
+    def __getitem__(self, number: int) -> Batch:
+        pairs, width = self.pairs(number)
         shape = self._accumulate, -1, width
         target = self._target.padded(pairs, width)
         return {

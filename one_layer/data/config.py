@@ -13,7 +13,7 @@ SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_t
 STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
 NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
-TEACHER_MIXES = ("translations", "both")
+TEACHER_MIXES = ("translations", "both", "references")
 HELD_OUT = ("valid", "test")  # the parts that `held_out` may take out of the training text
 
 _MOST_TOY_PAIRS = 10_000_000
@@ -144,8 +144,8 @@ class DataConfig:
         if self.teacher_mix not in TEACHER_MIXES:
             raise UserError(f"data.teacher_mix={self.teacher_mix!r:.200} is unknown: give {listed(TEACHER_MIXES)}")
         given = [name for name in ("teacher", "translations") if getattr(self, name)]
-        if not given:
-            return
+        if not given or (given == ["teacher"] and (self.labels or self.streamed or self.teacher_mix == "references")):
+            return  # such a teacher writes no text
         if len(given) == 2:
             raise UserError("data.translations has what a data.teacher would write: leave one of them out")
         if self.labels or self.source not in ("toy", "text", "tsv", "tfds"):

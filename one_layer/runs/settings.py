@@ -15,6 +15,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS, task_named
+from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
@@ -88,8 +89,12 @@ class TrainConfig:
     max_nonfinite: int = 10
     check_memory: bool = True
     init_from: str = ""
+    distil: float = 0.0
+    distil_temperature: float = 1.0
+    distil_top_k: int = 16
 
     def __post_init__(self) -> None:
+        Distil.of(self)
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
@@ -104,7 +109,7 @@ class TrainConfig:
 # The keys of `optim` and `train` that decide the arrays of a checkpoint, but for places of files.
 OF_TRAINING = {
     "optim": {each.name for each in dataclasses.fields(OptimConfig)},
-    "train": {"updates", "epochs", "backskip", "select"},
+    "train": {"updates", "epochs", "backskip", "select", "distil", "distil_temperature", "distil_top_k"},
 }
 
 

@@ -1,6 +1,9 @@
-"""The training objective: label-smoothed cross entropy, summed over target tokens (without pads) or over texts."""
+"""The training objective: label-smoothed cross entropy, summed over target tokens (without pads) or over texts; and what a teacher adds."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.data.special_tokens import PAD, UNK
+from one_layer.system.errors import UserError
 
 AnyArray = Array | np.ndarray
 Smoothing = float | Float[Array, ""]  # in [0, 1); traced where one program trains several runs
@@ -45,3 +49,62 @@ def _summed(
     smooth = normaliser - logits.mean(axis=-1)
     loss = (1.0 - smoothing) * nll + smoothing * smooth
     return jnp.sum(loss * weight), jnp.sum(nll * weight), jnp.sum(weight)
+
+
+@dataclass(frozen=True)
+class Distil:
+    """Distillation by words: the share `weight` (w) of the loss is a teacher's, whose `top_k` largest probabilities a batch has.
+
+    loss = (1 - w)·label loss + w·T²·Σ_v -q_v log softmax(z/T)_v, with q the teacher's distribution at the temperature T. This is Hinton et
+    al. 2015 (arXiv 1503.02531), section 2; for words, Kim and Rush 2016 (arXiv 1606.07947), section 3.1. T² keeps the gradients as large as
+    at T = 1.
+    """
+
+    weight: float
+    temperature: float
+    top_k: int
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.weight <= 1.0:
+            raise UserError(
+                f"train.distil is {self.weight}, the teacher's share of the loss; give a number from 0 to 1"
+            )
+        if not 0.0 < self.temperature < float("inf"):
+            raise UserError(f"train.distil_temperature is {self.temperature}; give a number above 0, for instance 2")
+        if self.top_k < 1:
+            raise UserError(
+                f"train.distil_top_k is {self.top_k}; give the number of probabilities of each target, at least 1"
+            )
+
+    @classmethod
+    def of(cls, train: Any) -> Distil | None:
+        """What the config's section `train` says; None if the teacher has no share. Raises: UserError for a value out of range."""
+        found = cls(train.distil, train.distil_temperature, train.distil_top_k)
+        return found if found.weight else None
+
+    def mixed(
+        self,
+        label_loss: Float[Array, ""],
+        logits: Float[Array, "rows *places classes"],
+        ids: Int[AnyArray, "rows *places k"],
+        p: Float[AnyArray, "rows *places k"],
+    ) -> Float[Array, ""]:
+        """The loss. `p`: the teacher's probabilities of the classes `ids`, at the temperature; their sum is 1, or 0 without a target."""
+        logits = logits.astype(jnp.float32) / self.temperature
+        wanted = _spread(jnp.asarray(ids), jnp.asarray(p), logits.shape[-1])
+        normaliser = jax.nn.logsumexp(logits, axis=-1)
+        cross = jnp.sum(normaliser * p.sum(axis=-1)) - jnp.sum(wanted * logits)
+        return (1.0 - self.weight) * label_loss + self.weight * self.temperature**2 * cross
+
+
+def _spread(
+    ids: Int[Array, "*places k"], p: Float[Array, "*places k"], classes: int
+) -> Float[Array, "*places classes"]:
+    """`p` at the places `ids` of all classes, and 0 elsewhere."""
+
+    def spread(ids: Int[Array, " k"], p: Float[Array, " k"]) -> Float[Array, " classes"]:
+        return jnp.zeros(classes, p.dtype).at[ids].add(p)
+
+    for _ in range(ids.ndim - 1):
+        spread = jax.vmap(spread)  # so that devices scatter their own rows
+    return spread(ids, p)

@@ -15,7 +15,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.losses import Smoothing
+from one_layer.tasks.losses import Distil, Smoothing
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.paired import Paired
 from one_layer.tasks.work import Work, encoder_work
@@ -89,10 +89,30 @@ class Task(ABC):
         )
 
     @abstractmethod
-    def loss(
-        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
-    ) -> Sums:
+    def logits(
+        self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]
+    ) -> Float[Array, "rows *places classes"]:
+        """The logits of a micro-batch, for each position of its `target`, or one for each row. Without `rngs`, nothing is dropped."""
+
+    @abstractmethod
+    def sums(self, logits: Float[Array, "rows *places classes"], batch: Batch, smoothing: Smoothing) -> Sums:
         """Sums over a micro-batch: `loss` and `nll` in nats, `targets` (the divisor of gradients), and `tokens` (to measure the speed)."""
+
+    def loss(
+        self,
+        network: Any,
+        variables: Variables,
+        batch: Batch,
+        smoothing: Smoothing,
+        rngs: dict[str, Array],
+        distil: Distil | None = None,
+    ) -> Sums:
+        """`sums` of the network's `logits`. With `distil`, the loss has the teacher's share, and `batch` what the teacher says."""
+        logits = self.logits(network, variables, batch, rngs)
+        sums = self.sums(logits, batch, smoothing)
+        if distil is None:
+            return sums
+        return {**sums, "loss": distil.mixed(sums["loss"], logits, batch["teacher_ids"], batch["teacher_p"])}
 
     @abstractmethod
     def validator(self, model: ModelConfig, data: DataConfig, settings: Any, corpus: Corpus) -> Validator:

@@ -19,14 +19,17 @@ from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, everywhere_alike, of_training
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
+from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training import continuing, processes
+from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
 from one_layer.training.precision import describe_precision
+from one_layer.training.teacher import check_keys, teacher_of
 from one_layer.training.teaching import taught
 
 log = logging.getLogger(__name__)
@@ -42,6 +45,7 @@ class Ready(NamedTuple):
     corpus: Corpus
     folder: RunFolder
     devices: Devices
+    lessons: Lessons | None = None  # what a teacher says of the training text
 
 
 @contextmanager
@@ -57,6 +61,7 @@ def opened(
     `devices` are by default those of the run's mesh. `members` runs take memory at the same time. `known` is what another run with the
     same text has read; it is taken if a run that goes on has the same vocabularies and preprocessing. Raises: UserError for bad input.
     """
+    check_keys(run)
     folder = RunFolder(workdir, writes=processes.leads())
     processes.agree({"code": processes.code(), **everywhere_alike(run)})
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
@@ -67,10 +72,10 @@ def opened(
         if not resumed and run.model_config(_FEWEST, _FEWEST).masked:
             _check_ticket(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
-        source = None if resumed else source_of(run)
+        source, teacher = None if resumed else source_of(run), teacher_of(run, folder)
         with processes.leader_first("text"):  # it may store the text
             if known is None or (resumed and not _made_with(known, folder.assets())):
-                known = read_corpus(taught(run, folder), folder, resumed, source)
+                known = read_corpus(taught(run, folder, teacher), folder, resumed, source, teacher)
             corpus = known
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
@@ -85,15 +90,21 @@ def opened(
         ):
             log.info(line)
         check_memory(run, model, corpus, members)
+        lessons, teacher = lessons_of(run, corpus, folder, teacher), None  # its arrays are not needed any more
         if model.masked:
             _warn_of_work(run, model)
         if resumed and (began := folder.began()):
             continuing.check(began, folder, corpus, run.data)  # before config.json is written with what may change
+            if lessons is not None and began.get("teacher", lessons.key) != lessons.key:
+                raise UserError(
+                    f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new "
+                    "--workdir"
+                )
         with processes.leader_first("folder"):
             if not resumed:
-                begin(run, model, corpus, folder, source, batches.batches_per_epoch)
+                begin(run, model, corpus, folder, source, batches.batches_per_epoch, lessons)
             folder.write_config(run)
-        yield Ready(run, model, corpus, folder, devices)
+        yield Ready(run, model, corpus, folder, devices, lessons)
 
 
 def _check_ticket(run: RunConfig) -> None:
@@ -120,11 +131,16 @@ def _made_with(corpus: Corpus, assets: TextAssets) -> bool:
     return all(getattr(corpus, name) == value for name, value in vars(assets).items())
 
 
-def read_corpus(run: RunConfig, folder: RunFolder, resumed: bool, source: TrainedModel | None) -> Corpus:
-    """The text in the vocabularies of the resumed run, of the `source` of fine-tuning, or in vocabularies of its own."""
+def read_corpus(
+    run: RunConfig, folder: RunFolder, resumed: bool, source: TrainedModel | None, teacher: TrainedModel | None
+) -> Corpus:
+    """The text in the vocabularies of the resumed run, of the `source` of fine-tuning, of a `teacher` by words, or of its own."""
     if source is not None:
         return run.task.corpus_in_vocabularies_of(source, run.data)
-    return run.task.corpus(run.data, folder.assets() if resumed else None)
+    if resumed:
+        return run.task.corpus(run.data, folder.assets())
+    by_words = teacher is not None and Distil.of(run.train) is not None
+    return run.task.corpus(run.data, teacher.assets if teacher is not None and by_words else None)
 
 
 def begin(
@@ -134,6 +150,7 @@ def begin(
     folder: RunFolder,
     source: TrainedModel | None,
     epoch_updates: int,
+    lessons: Lessons | None,
 ) -> None:
     """Writes the files of a new run but config.json.
 
@@ -149,6 +166,7 @@ def begin(
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
     # Now, because the folders of the sources may be gone, or their runs may have gone on, when this one ends.
     more = {"epoch_updates": epoch_updates, "sources": sources(flatten(run.raw))}
+    more |= {} if lessons is None else {"teacher": lessons.key}
     folder.begin(corpus, fixed, corpus.fingerprints(), None if begun is None else begun.params, more)
 
 

@@ -16,6 +16,7 @@ from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OptimConfig, RunConfig
+from one_layer.tasks.losses import Distil
 from one_layer.training.course import Request
 from one_layer.training.optimizer import optimizer
 from one_layer.training.places import Places
@@ -105,6 +106,7 @@ def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any
             optim.label_smoothing,
             given["seed"],
             devices,
+            Distil.of(run.train),
         )
         return step(*rest, active=active)
 

@@ -20,6 +20,7 @@ from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.supermask import Supermask
+from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy
 from one_layer.training.frozen_masks import with_frozen_masks
@@ -37,6 +38,7 @@ def train_step(
     seed: int,
     warmup: int = 0,
     devices: Devices | None = None,
+    distil: Distil | None = None,
 ) -> Step:
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
@@ -46,10 +48,10 @@ def train_step(
     and the micro-batch.
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
-    `devices` share out the work; by default there is one.
+    `devices` share out the work; by default there is one. With `distil`, batches also have what a teacher says of their targets.
     """
     devices, parts = devices or Devices.holding(()), TrainedParts.of(config)
-    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices)
+    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil)
     fixed = abstract(config)
     params = fixed.pop("params")
     fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
@@ -67,6 +69,7 @@ def update(
     smoothing: Number,
     seed: Number,
     devices: Devices,
+    distil: Distil | None = None,
 ) -> Callable[..., Any]:
     """The function that `train_step` compiles. `supermask`, `smoothing`, `seed` and what `optimizer` was made from may be traced.
 
@@ -80,7 +83,7 @@ def update(
         # its matrix: this takes hardly longer there, and the gradients of matrices are never rounded to bfloat16.
         variables = parts.together(trained, fixed)
         variables = variables if on_cpu() else computing(variables, config.dtype)
-        sums = task.loss(model, variables, batch, smoothing, {"dropout": key})
+        sums = task.loss(model, variables, batch, smoothing, {"dropout": key}, distil)
         return sums["loss"], sums
 
     def gradient(*given: Any) -> tuple[Tree, dict[str, Array]]:

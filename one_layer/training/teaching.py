@@ -17,43 +17,35 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-import one_layer
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.reader import ParallelReader
-from one_layer.data.text.languages import code
 from one_layer.data.training_text import codes_of
 from one_layer.models.sharding import fetch
 from one_layer.runs.digests import digest
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.system.files import lock, sync
 from one_layer.tasks.model import TrainedModel
-from one_layer.training import processes
+from one_layer.training.teacher import continued, translates
 
 log = logging.getLogger(__name__)
 
 _LINES = 2048  # of the training text that are translated before the next part of the file is written
 
 
-def taught(run: RunConfig, folder: RunFolder) -> RunConfig:
-    """`run` with the file of its teacher's translations as `data.translations`; `run` itself where it has no `data.teacher`.
+def taught(run: RunConfig, folder: RunFolder, teacher: TrainedModel | None) -> RunConfig:
+    """`run` with the file of its teacher's translations as `data.translations`; `run` itself where no teacher translates for it.
 
     The file lies in `data.store`, or else in the run's folder. Its name is a digest of the teacher, its beam and the text, so runs of
     one store share it. It is written part by part: after an interruption, the next call goes on behind the last part.
 
-    Raises: UserError for a teacher that cannot be used or does not fit, and if another process is writing the file.
+    Raises: UserError for text that the teacher cannot read, and if another process is writing the file.
     """
     data = run.data
-    if not data.teacher:
+    if teacher is None or not translates(run):
         return run
-    if not processes.alone():
-        raise UserError(
-            "data.teacher translates in one process: train there for one update, and give the file that it writes as data.translations"
-        )
-    if folder.path.resolve() == Path(data.teacher).resolve():
-        raise UserError(f"data.teacher={data.teacher} is the run's own folder; give another run, or a ticket")
-    teacher = _teacher(run)
+    _check_prepared(run, teacher)
+    teacher = dataclasses.replace(teacher, settings=dataclasses.replace(teacher.settings, beam=data.teacher_beam))
     lines = ParallelReader().open(data).lines(data.train)[0]
     place = Path(data.store) if data.store else folder.path
     file = place / f"teacher-{_key(teacher, lines)}.{data.target_language}"
@@ -65,28 +57,14 @@ def taught(run: RunConfig, folder: RunFolder) -> RunConfig:
     return dataclasses.replace(run, data=dataclasses.replace(data, teacher="", translations=str(file)))
 
 
-def _teacher(run: RunConfig) -> TrainedModel:
-    """The model of `data.teacher`, with its beam. Raises: UserError if it cannot translate the training text of `run`."""
+def _check_prepared(run: RunConfig, teacher: TrainedModel) -> None:
     data = run.data
-    try:
-        model = one_layer.load(data.teacher)
-    except UserError as error:
-        raise UserError(f"data.teacher cannot be used: {error}") from None
-    if model.task != run.task.name:
-        raise UserError(f"data.teacher={data.teacher} is a {model.task} model; give a {run.task.name} model")
-    theirs = model.assets.languages
-    if [*map(code, theirs)] != [*map(code, data.languages)]:
-        raise UserError(
-            f"data.teacher={data.teacher} translates {' to '.join(theirs)}, but the text is {' to '.join(data.languages)}; give a teacher "
-            "of the same languages"
-        )
     steps = ParallelReader().preprocessing(data, codes_of(data, None))
-    if data.is_prepared and steps != (model.assets.source_preprocessing, model.assets.target_preprocessing):
+    if data.is_prepared and steps != (teacher.assets.source_preprocessing, teacher.assets.target_preprocessing):
         raise UserError(
             f"data.prepared says that the text has its tokens already, but data.teacher={data.teacher} was trained on text that was "
             "prepared in another way; give a teacher of the same text, or raw text, which each of the two prepares for itself"
         )
-    return dataclasses.replace(model, settings=dataclasses.replace(model.settings, beam=data.teacher_beam))
 
 
 def _key(teacher: TrainedModel, lines: Iterable[str]) -> str:
@@ -106,18 +84,11 @@ def _key(teacher: TrainedModel, lines: Iterable[str]) -> str:
 
 def _translate(teacher: TrainedModel, lines: Iterable[str], file: Path, prepared: bool) -> None:
     """Writes the translations of `lines` to `file`, which gets its name when it is complete."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     translate = teacher.lines_of_tokens if prepared else teacher.lines
-    unfinished = file.with_name(f"{file.name}.part")
-    with unfinished.open("a+b") as out:
-        if not lock(out.fileno()):
-            raise UserError(
-                f"another process is writing the teacher's translations to {unfinished}; wait until it is done"
-            )
-        if file.exists():  # another process has finished it since this one looked
-            unfinished.unlink(missing_ok=True)
+    with continued(file, "translations") as out:
+        if out is None:
             return
-        done, size = _whole_parts(unfinished)
+        done, size = _whole_parts(Path(out.name))
         out.truncate(size)
         total = sum(1 for _ in lines)
         with tqdm(total=total, initial=done, desc="teacher", unit="sentence", disable=None) as bar:
@@ -128,8 +99,6 @@ def _translate(teacher: TrainedModel, lines: Iterable[str], file: Path, prepared
                 done += len(part)
                 bar.update(len(part))
                 log.info("teacher: %s of %s lines are translated", f"{done:,}", f"{total:,}")
-        os.replace(unfinished, file)
-    sync(file.parent)
 
 
 def _whole_parts(unfinished: Path) -> tuple[int, int]:

@@ -14,9 +14,11 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.commit import commit
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
+from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
 from one_layer.training import continuing, processes, results
 from one_layer.training.backskipping import with_policy
+from one_layer.training.distilling import Lessons
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
@@ -30,12 +32,19 @@ class Trainer:
     """A run between two updates. `one_layer.training.course.course` says what it does next, and evaluates and saves it on the way."""
 
     def __init__(
-        self, run: RunConfig, model: ModelConfig, corpus: Corpus, folder: RunFolder, devices: Devices | None = None
+        self,
+        run: RunConfig,
+        model: ModelConfig,
+        corpus: Corpus,
+        folder: RunFolder,
+        devices: Devices | None = None,
+        lessons: Lessons | None = None,
     ) -> None:
         devices = devices or Devices.holding(())
         self.run, self.model, self.corpus, self.folder, self.devices = run, model, corpus, folder, devices
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
         self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed).shared(*devices.shares())
+        self.batches = self.batches if lessons is None else lessons.beside(self.batches)
         self.epoch_updates = self.batches.batches_per_epoch
         self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
@@ -46,7 +55,9 @@ class Trainer:
         self.fixed = variables
         parts, smoothing, warmup = TrainedParts.of(model), run.optim.label_smoothing, run.optim.warmup or 0
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
-        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices)
+        self.step = train_step(
+            run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, Distil.of(run.train)
+        )
         self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()

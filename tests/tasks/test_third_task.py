@@ -138,8 +138,10 @@ class Reversal(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return self.corpus(data, saved)
 
-    def loss(self, network, variables, batch, smoothing, rngs):
-        logits = network.apply(variables, batch["source"], rngs=rngs)
+    def logits(self, network, variables, batch, rngs):
+        return network.apply(variables, batch["source"], rngs=rngs)
+
+    def sums(self, logits, batch, smoothing):
         loss, nll, letters = label_smoothed_nll(logits, batch["target"], smoothing)
         return {"loss": loss, "nll": nll, "targets": letters, "tokens": letters}
 

@@ -13,7 +13,9 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
+from one_layer.training import teacher as teachers
 from one_layer.training import teaching
+from one_layer.training.teacher import teacher_of
 from one_layer.training.train import train
 from tests import tiny
 
@@ -36,6 +38,10 @@ def student(teacher: Path, changes: dict | None = None) -> RunConfig:
     )
 
 
+def taught(run: RunConfig, folder: RunFolder) -> RunConfig:
+    return teaching.taught(run, folder, teacher_of(run, folder))
+
+
 def text_of(run: RunConfig) -> tuple[list[str], list[str]]:
     """The training pairs that the run sees, as lines of tokens."""
     corpus = run.task.corpus(run.data)
@@ -49,12 +55,12 @@ def test_a_student_learns_from_the_translations_in_the_place_of_the_references_o
     expected = [line for first in range(0, 60, PART) for line in model.translate(german[first : first + PART])]
     assert any(expected)
 
-    run = teaching.taught(student(teacher), RunFolder(tmp_path))
+    run = taught(student(teacher), RunFolder(tmp_path))
     assert read_lines(run.data.translations) == expected
     full = [place for place, line in enumerate(expected) if line]
     assert text_of(run) == ([german[place] for place in full], [expected[place] for place in full])
 
-    both = teaching.taught(student(teacher, {"data.teacher_mix": "both"}), RunFolder(tmp_path))
+    both = taught(student(teacher, {"data.teacher_mix": "both"}), RunFolder(tmp_path))
     assert both.data.translations == run.data.translations, "the mix does not change the translations"
     source, target = text_of(both)
     assert (source, target) == (
@@ -64,7 +70,7 @@ def test_a_student_learns_from_the_translations_in_the_place_of_the_references_o
 
 
 def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, monkeypatch):
-    whole = Path(teaching.taught(student(teacher), RunFolder(tmp_path / "whole")).data.translations)
+    whole = Path(taught(student(teacher), RunFolder(tmp_path / "whole")).data.translations)
     given: list[int] = []
 
     def two_parts(model: TranslationModel, lines: list[str]) -> list[str]:
@@ -76,12 +82,12 @@ def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, 
     monkeypatch.setattr(TranslationModel, "lines", two_parts)
     folder = RunFolder(tmp_path / "interrupted")
     with pytest.raises(KeyboardInterrupt):
-        teaching.taught(student(teacher), folder)
+        taught(student(teacher), folder)
     (unfinished,) = folder.path.iterdir()
     with unfinished.open("a") as file:
         file.write("the line that a kill cut")
     given.clear()
-    resumed = Path(teaching.taught(student(teacher), folder).data.translations)
+    resumed = Path(taught(student(teacher), folder).data.translations)
     assert given == [PART, 60 - 3 * PART], "two parts of four were there"
     assert resumed.name == whole.name and resumed.read_bytes() == whole.read_bytes()
     assert [path.name for path in folder.path.iterdir()] == [resumed.name]
@@ -96,7 +102,7 @@ def test_translations_that_another_process_has_just_finished_are_taken(teacher, 
         part.rename(file)
         return True
 
-    monkeypatch.setattr(teaching, "lock", late)
+    monkeypatch.setattr(teachers, "lock", late)
     teaching._translate(one_layer.load(teacher), ["ours"], file, prepared=False)
     assert file.read_text() == "theirs\n" and [*tmp_path.iterdir()] == [file]
 
@@ -113,7 +119,7 @@ def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, mon
     train(tiny.run({**changes, "train.updates": 8}), tmp_path / "teacher", [])
     ticket = tmp_path / "teacher" / "ticket.safetensors"
     changes |= {"data.store": str(tmp_path / "store")}
-    first = teaching.taught(student(ticket, changes), RunFolder(tmp_path / "first"))
+    first = taught(student(ticket, changes), RunFolder(tmp_path / "first"))
     translations = Path(first.data.translations)
     assert translations.parent == tmp_path / "store"
     pieces = {token for line in read_lines(text / "train.en") for token in line.split()}
@@ -121,18 +127,9 @@ def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, mon
     assert any(lines) and all(token in pieces for line in lines for token in line.split())
 
     monkeypatch.setattr(teaching, "_translate", None)  # nothing is translated again
-    second = teaching.taught(student(ticket, {**changes, "seed": 2}), RunFolder(tmp_path / "second"))
+    second = taught(student(ticket, {**changes, "seed": 2}), RunFolder(tmp_path / "second"))
     assert second.data.translations == str(translations)
     assert text_of(second) == text_of(first)
-
-
-@pytest.mark.slow
-def test_a_run_with_a_teacher_trains_and_goes_on(teacher, tmp_path):
-    train(student(teacher), tmp_path, [])
-    train(student(teacher, {"train.updates": 3}), tmp_path, [])
-    assert one_layer.load(tmp_path, "last").step == 3
-    with pytest.raises(UserError, match=r"data\.teacher: .* there, '' here"):
-        train(tiny.run({"optim.warmup": 1, "train.updates": 4}), tmp_path, [])
 
 
 @pytest.mark.parametrize(
@@ -147,7 +144,7 @@ def test_a_run_with_a_teacher_trains_and_goes_on(teacher, tmp_path):
 )
 def test_a_teacher_that_does_not_fit_is_refused_in_a_sentence(teacher, tmp_path, changes, words):
     with pytest.raises(UserError) as error:
-        teaching.taught(student(teacher, changes), RunFolder(tmp_path))
+        taught(student(teacher, changes), RunFolder(tmp_path))
     assert all(word in str(error.value) for word in words), error.value
     assert not [*tmp_path.iterdir()]
 
@@ -158,7 +155,7 @@ def test_a_teacher_is_for_pairs_of_lines_and_not_the_run_itself(teacher, tmp_pat
     with pytest.raises(UserError, match=r"data\.teacher is for pairs of lines.*data\.prepared"):
         resolve(values)
     with pytest.raises(UserError, match="own folder"):
-        teaching.taught(student(teacher), RunFolder(teacher))
+        taught(student(teacher), RunFolder(teacher))
 
 
 def test_translations_of_another_text_are_refused(tmp_path):

@@ -45,7 +45,7 @@ export function readData(task, given, config, evaluation) {
   checkKnown("data.source", data.source, SOURCES);
   checkKnown("data.unit", data.unit, ["bytes", "characters", "bpe"]);
   checkKnown("data.bpe_kind", data.bpe_kind, ["subword-nmt", "byte-level", "metaspace"]);
-  checkKnown("data.teacher_mix", data.teacher_mix, ["translations", "both"]);
+  checkKnown("data.teacher_mix", data.teacher_mix, ["translations", "both", "references"]);
   const pairs = [1, 10 ** 6];
   checkBounds("data", data, {
     toy_train: pairs, toy_valid: pairs, toy_test: pairs, bpe_merges: [0, MOST], min_count: [1, MOST], max_length: [2, MOST], teacher_beam: [1, MOST],

@@ -64,11 +64,11 @@ class CausalLM(Task):
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": length}
 
-    def loss(
-        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
-    ) -> Sums:
+    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
+        return network.apply(variables, batch["source"], rngs=rngs)
+
+    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over tokens."""
-        logits = network.apply(variables, batch["source"], rngs=rngs)
         loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
         return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
 

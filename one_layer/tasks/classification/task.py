@@ -99,11 +99,11 @@ class Classification(Task):
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": 2}  # the label and eos
 
-    def loss(
-        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
-    ) -> Sums:
+    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
+        return network.apply(variables, batch["source"], rngs=rngs)
+
+    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad as its label."""
-        logits = network.apply(variables, batch["source"], rngs=rngs)
         loss, nll, texts = label_nll(logits, batch["target"], smoothing)
         tokens = jnp.sum((batch["source"] != PAD) & (batch["target"][:, :1] != PAD), dtype=jnp.float32)
         return {"loss": loss, "nll": nll, "targets": texts, "tokens": tokens}

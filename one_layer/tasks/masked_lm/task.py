@@ -66,11 +66,11 @@ class MaskedLM(Task):
         places = Masking(data.mask_share, 0, 0).places(length - 1)
         return {"source": length, "places": places, "target": places}
 
-    def loss(
-        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
-    ) -> Sums:
+    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
+        return network.apply(variables, batch["source"], batch["places"], rngs=rngs)
+
+    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over the predicted tokens."""
-        logits = network.apply(variables, batch["source"], batch["places"], rngs=rngs)
         loss, nll, targets = label_smoothed_nll(logits, batch["target"], smoothing)
         tokens = (batch["target"][:, :1] != PAD).sum() * float(batch["source"].shape[1])
         return {"loss": loss, "nll": nll, "targets": targets, "tokens": tokens}

@@ -63,11 +63,11 @@ class Translation(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, steps=saved.steps)
 
-    def loss(
-        self, network: Any, variables: Variables, batch: Batch, smoothing: Smoothing, rngs: dict[str, Array]
-    ) -> Sums:
+    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
+        return network.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
+
+    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over target tokens."""
-        logits = network.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
         loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
         return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
 

@@ -1,0 +1,98 @@
+"""What a teacher says of training text: for each target, its k largest probabilities. In a file for pairs, and as arrays of batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Int, Int32, Integer, Shaped
+
+from one_layer.data.batches import Batch, TrainingBatches, Updates
+from one_layer.data.special_tokens import PAD
+from one_layer.data.tokens import fitting_type
+from one_layer.system.errors import UserError
+
+
+def record(k: int, classes: int) -> np.dtype:
+    """What the file has of a target: the k largest of `classes` log-probabilities in 16 bits, and the ids of these classes."""
+    return np.dtype([("log_p", np.float16, (k,)), ("ids", fitting_type(classes), (k,))])
+
+
+def shortest_first(source: Int[np.ndarray, "pairs"], target: Int[np.ndarray, "pairs"]) -> Int[np.ndarray, "pairs"]:
+    """The pairs in the order of the file, which is that of `evaluation_batches`, from the lengths of their sides."""
+    return np.argsort(np.maximum(source, target), kind="stable")
+
+
+class Probabilities:
+    """The file: a record for each target of the training pairs, memory-mapped. Pairs are in the order `order`."""
+
+    def __init__(
+        self, path: Path, kind: np.dtype, counts: Int[np.ndarray, "pairs"], order: Int[np.ndarray, "pairs"]
+    ) -> None:
+        """`counts`: the targets of each pair. Raises: UserError for a file of another size."""
+        size, expected = path.stat().st_size, int(counts.sum()) * kind.itemsize
+        if size != expected:
+            raise UserError(
+                f"{path} has {size:,} bytes, but the teacher's probabilities take {expected:,}; delete it, then run again to recreate it"
+            )
+        self._records = np.memmap(path, kind, "r")
+        self._counts, self._starts = counts, np.empty(len(counts), np.int64)
+        self._starts[order] = np.cumsum(counts[order]) - counts[order]
+
+    def of(self, pairs: Int[np.ndarray, "rows"], width: int) -> Shaped[np.ndarray, "rows width"]:
+        """The records of the first `width` targets of these pairs. Where no target is, it is any record."""
+        places = np.arange(width)
+        real = places < np.where(pairs < 0, 0, self._counts[pairs])[:, None]
+        return self._records[np.where(real, self._starts[pairs][:, None] + places, 0)]
+
+
+def with_probabilities(
+    batch: Batch, ids: Integer[np.ndarray, "*rows k"], log_p: Shaped[np.ndarray, "*rows k"], temperature: float
+) -> Batch:
+    """`batch` with `teacher_ids`, and with `teacher_p`, the probabilities of these classes at `temperature`.
+
+    They are divided by their sum, so that the classes that the teacher thinks less probable than these k have none. Where no target is,
+    all are 0. `ids` has an axis for the positions of `target`, or none where a row has one target.
+    """
+    target = batch["target"] if ids.ndim > batch["target"].ndim else batch["target"][..., 0]
+    p = _softmax(log_p.astype(np.float32) / np.float32(temperature))
+    p = np.where((target != PAD)[..., None], p, np.float32(0))
+    return {**batch, "teacher_ids": ids.astype(np.int32), "teacher_p": p}
+
+
+def _softmax(logits: Float32[np.ndarray, "*rows k"]) -> Float32[np.ndarray, "*rows k"]:
+    grown = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return grown / grown.sum(axis=-1, keepdims=True)
+
+
+class TaughtBatches(Updates):
+    """Batches of pairs, with what the file says of their targets."""
+
+    def __init__(
+        self, batches: TrainingBatches, probabilities: Probabilities, temperature: float, of_rows: bool
+    ) -> None:
+        """`of_rows`: a row has one target, as in classification."""
+        self._batches, self._probabilities = batches, probabilities
+        self._temperature, self._of_rows = temperature, of_rows
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self._batches.batches_per_epoch
+
+    def describe(self) -> str:
+        return self._batches.describe()
+
+    def __getitem__(self, number: int) -> Batch:
+        batch = self._batches[number]
+        pairs, width = self._batches.pairs(number)
+        found = self._probabilities.of(pairs, 1 if self._of_rows else width)
+        shape = batch["target"].shape[:2] if self._of_rows else batch["target"].shape
+        ids, log_p = (found[name].reshape(*shape, -1) for name in ("ids", "log_p"))
+        return with_probabilities(batch, ids, log_p, self._temperature)
+
+
+def appended(ids: Int32[np.ndarray, "targets k"], log_p: Shaped[np.ndarray, "targets k"], kind: np.dtype) -> bytes:
+    """The bytes of the records of these targets, in order."""
+    records = np.empty(len(ids), kind)
+    records["ids"], records["log_p"] = ids, log_p
+    return records.tobytes()

@@ -1,0 +1,188 @@
+"""Distillation by words: a teacher's probabilities of each target are a part of the loss (`one_layer.tasks.losses.Distil`).
+
+Hinton et al. 2015 (arXiv 1503.02531); for words, Kim and Rush 2016 (arXiv 1606.07947), section 3.1. A pair has the same targets in every
+epoch. So the teacher reads each pair once, and its k largest probabilities are kept in a file. A language model has other blocks, and
+other masks, in every epoch: there the teacher reads each batch before the student does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+from jaxtyping import Array
+from tqdm import tqdm
+
+from one_layer.data.batches import Batch, TrainingBatches, Updates, evaluation_batches
+from one_layer.data.corpus import Corpus
+from one_layer.data.probabilities import (
+    Probabilities,
+    TaughtBatches,
+    appended,
+    record,
+    shortest_first,
+    with_probabilities,
+)
+from one_layer.data.special_tokens import PAD
+from one_layer.models import build
+from one_layer.models.sharding import Devices, fetch
+from one_layer.runs.digests import digest
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
+from one_layer.tasks.losses import Distil
+from one_layer.tasks.model import TrainedModel
+from one_layer.training.teacher import check_vocabularies, continued
+
+log = logging.getLogger(__name__)
+
+
+class Lessons(ABC):
+    """What a teacher says of the training text. `key` is a digest of all that decides it."""
+
+    key: str
+
+    @abstractmethod
+    def beside(self, batches: Updates) -> Updates:
+        """`batches` with `teacher_ids` and `teacher_p` (`one_layer.data.probabilities.with_probabilities`)."""
+
+
+def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: TrainedModel | None) -> Lessons | None:
+    """What `teacher` says of the training text of `corpus`; None where `train.distil` is 0.
+
+    The file of a text of pairs is in `data.store`, or else in the run's folder, and runs of one store share it. After an interruption, the
+    next call goes on behind the last batch. Raises: UserError for a teacher of other pieces, a damaged file, and if another process is
+    writing the file.
+    """
+    distil = Distil.of(run.train)
+    if distil is None or teacher is None:
+        return None
+    check_vocabularies(run, corpus, teacher)
+    reader = _Reader(run, teacher, distil.top_k)
+    key = _key(teacher, distil, corpus)
+    if run.data.streamed:
+        log.info("teacher: %s (%s, update %d) reads each batch", run.data.teacher, teacher.source, teacher.step)
+        return _ByBatch(key, reader, distil)
+    file = (Path(run.data.store) if run.data.store else folder.path) / f"teacher-{key}.probabilities"
+    found = _OfPairs(key, reader, run, distil, corpus, file)
+    log.info("teacher: %s (%s, update %d): %s", run.data.teacher, teacher.source, teacher.step, file)
+    return found
+
+
+def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
+    found = hashlib.blake2b(digest(fetch(teacher.variables)).encode(), digest_size=8)
+    for each in (teacher.config, distil.top_k, corpus.fingerprints()["train"]):
+        found.update(repr(each).encode())
+    return found.hexdigest()
+
+
+class _Reader:
+    """A teacher that reads batches, their rows on all devices of this process."""
+
+    def __init__(self, run: RunConfig, teacher: TrainedModel, k: int) -> None:
+        task, network = run.task, build(teacher.config)
+        self._devices = Devices.arranged(devices=jax.local_devices())
+        # Every device has the whole teacher. So the program sends nothing between devices, and may run beside the student's update.
+        self._variables = jax.device_put(fetch(teacher.prepared), NamedSharding(self._devices.mesh, P()))
+
+        def largest(variables: Any, batch: dict[str, Array]) -> tuple[Array, Array]:
+            logits = task.logits(network, variables, batch, {}).astype(jnp.float32)
+            log_p, ids = jax.lax.top_k(jax.nn.log_softmax(logits), min(k, logits.shape[-1]))
+            return ids, log_p.astype(jnp.float16)
+
+        self._largest = jax.jit(largest)
+        batch = {name: jax.ShapeDtypeStruct((1, n), jnp.int32) for name, n in task.arrays(run.data, 2).items()}
+        ids, _ = jax.eval_shape(largest, self._variables, batch)
+        self.k, self.of_rows = ids.shape[-1], ids.ndim == 2  # whether a row has one target
+
+    def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities.
+
+        Raises: UserError if these are not finite.
+        """
+        names = batch.keys() - {"index"}
+        placed = {name: self._devices.rows(batch[name], PAD if name == "target" else None) for name in names}
+        ids, log_p = (np.asarray(each)[: len(batch["source"])] for each in self._largest(self._variables, placed))
+        if np.isnan(log_p).any():
+            raise UserError("the logits of data.teacher are not finite: it cannot teach; give another model")
+        return ids, log_p
+
+
+class _OfPairs(Lessons):
+    def __init__(self, key: str, reader: _Reader, run: RunConfig, distil: Distil, corpus: Corpus, file: Path) -> None:
+        self.key, self._temperature, self._of_rows = key, distil.temperature, reader.of_rows
+        source, target = corpus.train.source, corpus.train.target
+        counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
+        kind = record(reader.k, len(corpus.target_vocabulary))
+        if not file.exists():
+            _write(reader, run, corpus, counts, kind, file)
+        self._probabilities = Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
+
+    def beside(self, batches: Updates) -> Updates:
+        assert isinstance(batches, TrainingBatches)
+        return TaughtBatches(batches, self._probabilities, self._temperature, self._of_rows)
+
+
+def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, kind: np.dtype, file: Path) -> None:
+    """Writes the records of all pairs to `file`, in the order of `shortest_first`. It gets its name when it is complete."""
+    settings = run.evaluation
+    train, buckets = corpus.train, getattr(settings, "buckets", 1)
+    with (
+        continued(file, "probabilities") as out,
+        tqdm(total=len(counts), desc="teacher", unit="text", disable=None) as bar,
+    ):
+        if out is None:  # another process has written it
+            return
+        size, done = out.seek(0, os.SEEK_END), 0
+        for batch in evaluation_batches(train.source, train.target, settings.max_tokens, buckets):
+            pairs = batch["index"][batch["index"] >= 0]
+            done += int(counts[pairs].sum()) * kind.itemsize
+            bar.update(len(pairs))
+            if done <= size:  # an earlier process has written them
+                continue
+            ids, log_p = (each[: len(pairs)].reshape(len(pairs), -1, reader.k) for each in reader(batch))
+            real = np.arange(ids.shape[1]) < counts[pairs][:, None]
+            records = appended(ids[real], log_p[real], kind)
+            out.truncate(done - len(records))  # where that process was killed
+            out.write(records)
+            out.flush()
+            os.fsync(out.fileno())
+
+
+class _ByBatch(Lessons):
+    def __init__(self, key: str, reader: _Reader, distil: Distil) -> None:
+        self.key, self._reader, self._temperature = key, reader, distil.temperature
+
+    def beside(self, batches: Updates) -> Updates:
+        return _ReadBatches(batches, self._reader, self._temperature)
+
+
+class _ReadBatches(Updates):
+    """Batches that the teacher reads when they are made, which is in the threads that read ahead."""
+
+    def __init__(self, batches: Updates, reader: _Reader, temperature: float) -> None:
+        self._batches, self._reader, self._temperature = batches, reader, temperature
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self._batches.batches_per_epoch
+
+    def describe(self) -> str:
+        return self._batches.describe()
+
+    def __getitem__(self, number: int) -> Batch:
+        batch = self._batches[number]
+        parts = [
+            self._reader({name: array[part] for name, array in batch.items()}) for part in range(len(batch["source"]))
+        ]
+        ids, log_p = map(np.stack, zip(*parts, strict=True))
+        return with_probabilities(batch, ids, log_p, self._temperature)

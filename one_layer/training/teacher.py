@@ -1,0 +1,142 @@
+"""The teacher of a run (`data.teacher`): a trained model, by whose translations or probabilities the run learns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import one_layer
+from one_layer.data.corpus import Corpus
+from one_layer.data.text.languages import code
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import RunConfig
+from one_layer.system.errors import UserError
+from one_layer.system.files import lock, sync
+from one_layer.tasks.losses import Distil
+from one_layer.tasks.model import TrainedModel
+from one_layer.training import processes
+
+_PIECES = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind", "joined_vocabulary", "min_count", "unit")
+
+
+def translates(run: RunConfig) -> bool:
+    """Whether a teacher of `run` writes training text for it."""
+    return run.task.name == "translation" and run.data.teacher_mix != "references"
+
+
+def check_keys(run: RunConfig) -> None:
+    """Checks that the keys about a teacher fit each other and the task. Raises: UserError if not."""
+    data, by_words = run.data, Distil.of(run.train) is not None
+    if by_words and not data.teacher:
+        raise UserError(
+            f"train.distil is {run.train.distil}, but there is no teacher; give the folder of a run, or a ticket, as data.teacher, or "
+            "leave train.distil out"
+        )
+    if not data.teacher:
+        return
+    if not by_words and not translates(run):
+        why = "data.teacher_mix=references" if run.task.name == "translation" else f"task={run.task.name}"
+        raise UserError(
+            f"data.teacher has no effect with {why} and train.distil=0; give the teacher's share of the loss as train.distil, for "
+            "instance 0.5, or leave data.teacher out"
+        )
+    if run.task.name != "translation" and data.teacher_mix == "both":
+        raise UserError(
+            f"data.teacher_mix=both is for translations, and task is {run.task.name}; leave data.teacher_mix out"
+        )
+
+
+def teacher_of(run: RunConfig, folder: RunFolder) -> TrainedModel | None:
+    """The model of `data.teacher`; None without one. Raises: UserError for a teacher that cannot be used or does not fit."""
+    check_keys(run)
+    data = run.data
+    if not data.teacher:
+        return None
+    if not processes.alone():
+        raise UserError(
+            "data.teacher teaches in one process, and this run has several"
+            + (
+                ": train there for one update, and give the file of translations that it writes as data.translations"
+                if translates(run)
+                else "; train it in one"
+            )
+        )
+    if folder.path.resolve() == Path(data.teacher).resolve():
+        raise UserError(f"data.teacher={data.teacher} is the run's own folder; give another run, or a ticket")
+    try:
+        model = one_layer.load(data.teacher)
+    except UserError as error:
+        raise UserError(f"data.teacher cannot be used: {error}") from None
+    if model.task != run.task.name:
+        raise UserError(f"data.teacher={data.teacher} is a {model.task} model; give a {run.task.name} model")
+    _check_languages(run, model)
+    if Distil.of(run.train):
+        _check_pieces(run, model)
+    return model
+
+
+def _check_languages(run: RunConfig, model: TrainedModel) -> None:
+    read = 1 if run.data.labels else 2  # labels have no language
+    theirs, ours = model.assets.languages[:read], run.data.languages[:read]
+    if [*map(code, theirs)] != [*map(code, ours)]:
+        verb = "translates" if run.task.name == "translation" else "reads"
+        raise UserError(
+            f"data.teacher={run.data.teacher} {verb} {' to '.join(theirs)}, but the text is {' to '.join(ours)}; give a teacher of the "
+            "same languages"
+        )
+
+
+def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
+    """Raises: UserError if the teacher's probabilities would be those of other pieces, or of a longer text than it was trained on."""
+    now, then = run.data, model.data
+    keys = [*_PIECES, *([] if now.bpe_codes else ["bpe_merges"])]  # codes are compared when they are read
+    different = [
+        (key, getattr(now, key), getattr(then, key)) for key in keys if getattr(now, key) != getattr(then, key)
+    ]
+    if different:
+        listed = ", ".join(f"data.{key} is {here!r}, but it is {there!r} there" for key, here, there in different)
+        mended = " ".join(f"--config.data.{key}={there}" for key, _, there in different)
+        raise UserError(
+            f"train.distil needs a teacher with the same pieces, and those of data.teacher={now.teacher} are others: {listed}; give "
+            f"{mended}"
+        )
+    longest = "block" if now.streamed else "max_length"
+    rows = model.config.max_positions if model.config.position_rows else getattr(now, longest)
+    most = min(rows, then.block) if now.streamed else rows
+    if getattr(now, longest) > most:
+        raise UserError(
+            f"data.{longest} is {getattr(now, longest)}, but data.teacher={now.teacher} reads at most {most} tokens; give at most "
+            f"data.{longest}={most}"
+        )
+
+
+def check_vocabularies(run: RunConfig, corpus: Corpus, model: TrainedModel) -> None:
+    """Raises: UserError if the ids of the text are not those of the teacher, whose probabilities would be those of other pieces."""
+    if corpus.vocabularies != model.assets.vocabularies:
+        raise UserError(
+            f"train.distil needs a teacher with the same pieces, but the vocabularies of data.teacher={run.data.teacher} are not those "
+            "of this run; give a teacher that was trained on the same text with the same data keys"
+        )
+
+
+@contextmanager
+def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
+    """Yields what an earlier process has written of `file`, to write on at its end; None if the file is there.
+
+    The file gets its name when the context ends without an error. Raises: UserError if another process is writing it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.part")
+    with unfinished.open("a+b") as out:
+        if not lock(out.fileno()):
+            raise UserError(f"another process is writing the teacher's {what} to {unfinished}; wait until it is done")
+        if file.exists():  # another process has finished it since this one looked
+            unfinished.unlink(missing_ok=True)
+            yield None
+            return
+        yield out
+        os.replace(unfinished, file)
+    sync(file.parent)
