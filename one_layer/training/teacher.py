@@ -11,6 +11,7 @@ from typing import BinaryIO
 import one_layer
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.languages import code
+from one_layer.data.training_text import codes_of
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
@@ -19,7 +20,17 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.training import processes
 
-_PIECES = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind", "joined_vocabulary", "min_count", "unit")
+_PIECES = (
+    "tokenize",
+    "normalize",
+    "split_hyphens",
+    "lowercase",
+    "bpe_kind",
+    "joined_vocabulary",
+    "min_count",
+    "unit",
+    "labels",
+)
 
 
 def translates(run: RunConfig) -> bool:
@@ -92,7 +103,7 @@ def _check_languages(run: RunConfig, model: TrainedModel) -> None:
 def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
     """Raises: UserError if the teacher's probabilities would be those of other pieces, or of a longer text than it was trained on."""
     now, then = run.data, model.data
-    keys = [*_PIECES, *([] if now.bpe_codes else ["bpe_merges"])]  # codes are compared when they are read
+    keys = [*_PIECES, *([] if now.bpe_codes else ["bpe_merges"])]
     different = [
         (key, getattr(now, key), getattr(then, key)) for key in keys if getattr(now, key) != getattr(then, key)
     ]
@@ -100,8 +111,13 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
         listed = ", ".join(f"data.{key} is {here!r}, but it is {there!r} there" for key, here, there in different)
         mended = " ".join(f"--config.data.{key}={there}" for key, _, there in different)
         raise UserError(
-            f"train.distil needs a teacher with the same pieces, and those of data.teacher={now.teacher} are others: {listed}; give "
+            f"train.distil needs a teacher with the same pieces and labels, and data.teacher={now.teacher} has others: {listed}; give "
             f"{mended}"
+        )
+    if now.bpe_codes and codes_of(now, None, "byte-level" if now.streamed else "") != model.assets.codes:
+        raise UserError(
+            f"train.distil needs a teacher with the same pieces, and data.bpe_codes={now.bpe_codes} are not the merges of "
+            f"data.teacher={now.teacher}; give those, or another teacher"
         )
     longest = "block" if now.streamed else "max_length"
     rows = model.config.max_positions if model.config.position_rows else getattr(now, longest)

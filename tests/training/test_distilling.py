@@ -175,6 +175,15 @@ def test_a_teacher_whose_vocabulary_is_another_is_refused_before_it_reads(teache
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_teacher_of_other_merges_is_refused(teacher, tmp_path):
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.2\ne n</w>\n")
+    with pytest.raises(
+        UserError, match=r"the same pieces, and data\.bpe_codes=.*codes are not the merges of data\.teacher"
+    ):
+        teacher_of(student(teacher, {"data.bpe_codes": str(codes)}), RunFolder(tmp_path))
+
+
 def test_a_teacher_of_another_task_is_refused(teacher, tmp_path):
     labels = {"task": "classification", "model.decoder_layers": 0, "data.source": "labelled", "data.labels": "sst2"}
     run = student(teacher, {**labels, "data.teacher_mix": "translations", "data.directory": str(tmp_path)})
