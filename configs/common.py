@@ -73,6 +73,9 @@ def _model() -> ConfigDict:
     # For the computation; bfloat16 for accelerators, and for CPUs with instructions for it, where an update takes about half the time (the
     # log says whether this one has them). Scores, softmax and loss stay float32.
     model.dtype = "float32"
+    # float32, bfloat16, int8 or int4 (these two with a scale for each row): how a ticket holds the trained and fixed matrices (tables and
+    # heads; of dense models all), and training sees them so already. The gradient passes straight through the rounding. Masks have a bit.
+    model.trained_precision = "float32"
     # Recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
     model.remat = False
     # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,

@@ -44,7 +44,7 @@ def _for_engine(format: str) -> None:
     folder = None if options.TICKET.value else options.run_folder()
     if not options.OUTPUT.value:
         raise UserError(f"--output is missing; give a new folder for --format={format}")
-    output, precision = Path(options.OUTPUT.value), options.PRECISION.value
+    output, precision = Path(options.OUTPUT.value), options.PRECISION.value or "float32"
     engines.check(format, output, precision)
     model = restore_ticket(options.TICKET.value) if folder is None else restore_run(folder, options.CHECKPOINT.value)
     engines.export(_kept_layers(model), format, output, precision)

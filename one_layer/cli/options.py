@@ -49,9 +49,10 @@ TICKET_MODE = flags.DEFINE_enum(
 )
 PRECISION = flags.DEFINE_enum(
     "precision",
-    "float32",
+    None,
     ["float32", "bfloat16", "int8", "int4"],
-    "For export: the precision of a ticket's trained and fixed matrices (masks always have one bit), or of another engine's matrices.",
+    "For export: the precision of a ticket's trained and fixed matrices (masks always have one bit), by default model.trained_precision; "
+    "or of another engine's matrices, by default float32.",
 )
 FORMAT = flags.DEFINE_enum(
     "format",

@@ -27,6 +27,7 @@ from one_layer.importers.fairseq_options import read_supermask
 from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.matrix import materialize
+from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -111,7 +112,7 @@ def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
         collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
         for collection, tree in restored.variables.items()
     }
-    made = materialize(tables, restored.config.supermask, packed=True)
+    made = materialize(quantized(tables, restored.config.trained_precision), restored.config.supermask, packed=True)
     found = {name: np.asarray(module["kernel"]) for tree in made.values() for name, module in tree.items()}
     if restored.config.shared_embedding:
         return found["shared_embedding"], found["shared_embedding"]

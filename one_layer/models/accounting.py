@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.freezing import STACKS
+from one_layer.layers.quantization import is_stored_so, stored_bytes
 from one_layer.models.config import ModelConfig
 from one_layer.models.trained import count_trained
 from one_layer.models.weights import shapes
@@ -58,7 +59,8 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     - `shared`, `shared_used`: the fixed weights under several masks, and those of them that are used.
 
     `bytes` leaves out vocabularies and headers. It has:
-    - `ticket`: the packed masks (two bits per weight if they have signs), and all other arrays that no seed gives in float32.
+    - `ticket`: the packed masks (two bits per weight if they have signs), and all other arrays that no seed gives, in
+      the precision in which they are trained.
     - `ticket_with_weights`: the same and the random weights, for readers that cannot draw them from the seed.
     - `dense_float32`: the dense model.
 
@@ -90,13 +92,14 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
 
 
 def ticket_bytes(config: ModelConfig) -> int:
-    """The bytes of the packed masks, and of all other arrays that no seed gives in float32."""
+    """The bytes of the packed masks, and of all other arrays that no seed gives, in the precision in which they are trained."""
     bits, total = len(config.supermask.kinds), 0
     for path, shape in shapes(config).items():
         if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
             total += bits * math.prod(shape[:-2]) * -(-math.prod(shape[-2:]) // 8)
         elif path[0] in ("params", "frozen"):
-            total += 4 * math.prod(shape)
+            precision = config.trained_precision if is_stored_so(path, shape) else "float32"
+            total += stored_bytes(precision, shape)
     return total
 
 
@@ -104,7 +107,7 @@ def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
     """The fewest and the most bytes of a masked model's ticket, without vocabulary and headers; None if the scores decide.
 
     The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. The most:
-    a bit for each weight. Trained and fixed arrays are in float32 in both.
+    a bit for each weight. Trained and fixed arrays have no code in both, but the precision in which they are trained.
     """
     if not config.supermask.exact:
         return None

@@ -11,6 +11,7 @@ from one_layer.initializers import SCHEMES
 from one_layer.layers.blocks import ACTIVATIONS
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.matrix import NORMS
+from one_layer.layers.quantization import PRECISIONS
 from one_layer.layers.reservoirs import BLOCKS
 from one_layer.models.keys import SHARING, ModelKeys
 from one_layer.supermask import SELECTIONS
@@ -31,6 +32,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "reservoir_conv": ("lightweight", "dynamic"),
     "reservoir_direction": ("auto", "both", "past"),
     "dtype": ("float32", "bfloat16"),
+    "trained_precision": PRECISIONS,
     "init_preset": ("paper", "reference", "corrected"),
     "init_scheme": tuple(SCHEMES),
     "init_attention": ("scheme", "xavier"),

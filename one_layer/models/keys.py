@@ -80,6 +80,7 @@ class ModelKeys:
     activation_dropout: float = 0.0
     head_dropout: float = 0.0
     dtype: str = "float32"
+    trained_precision: str = "float32"
     remat: bool = False
     init_preset: str = "paper"
     init_scheme: str = "kaiming_uniform"

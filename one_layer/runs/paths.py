@@ -60,9 +60,12 @@ class RunPaths:
         """The ticket: the trained model in one file."""
         return self.path / "ticket.safetensors"
 
-    def ticket_in(self, precision: str, layers: Mapping[str, str] | None = None) -> Path:
-        """The ticket whose trained and fixed matrices have this precision. `layers`: those that stay, by stack, if some are left out."""
-        parts = [] if precision == "float32" else [precision]
+    def ticket_in(self, precision: str | None, layers: Mapping[str, str] | None = None) -> Path:
+        """The ticket whose trained and fixed matrices have this precision; None: the one in which they were trained.
+
+        `layers`: those that stay, by stack, if some are left out.
+        """
+        parts = [] if precision in (None, "float32") else [precision]
         parts += [f"{stack}-{numbers}" for stack, numbers in (layers or {}).items()]
         return self.path / f"{'-'.join(['ticket', *parts])}.safetensors"
 

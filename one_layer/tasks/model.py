@@ -17,6 +17,7 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.matrix import computing, materialize
+from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, by_role
 from one_layer.models.accounting import ticket_bytes
 from one_layer.models.sharding import Devices
@@ -145,15 +146,20 @@ class TrainedModel(ABC):
 
 
 def prepared(config: ModelConfig, variables: Variables) -> Variables:
-    """`variables` with all masks applied to their weights, in the type that the model computes in.
+    """`variables` with all masks applied to their weights, and trained matrices as a ticket of `model.trained_precision` holds them, in the
+    type that the model computes in.
 
-    Without masks, they are returned unchanged and not copied.
+    Without masks and in float32, they are returned unchanged and not copied.
     """
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
     masked = "packed" in variables or any(path[-1].key == "scores" for path, _ in leaves)
-    return _materialized(variables, config.supermask, config.dtype, Devices.holding(variables)) if masked else variables
+    precision = config.trained_precision
+    if not masked and precision == "float32":
+        return variables
+    return _materialized(variables, config.supermask, config.dtype, precision, Devices.holding(variables))
 
 
-@partial(jax.jit, static_argnames=("mask", "dtype", "devices"))
-def _materialized(variables: Variables, mask: Supermask, dtype: str, devices: Devices) -> Variables:
-    return devices.for_computing(computing(materialize(variables, mask, devices.selecting(mask), packed=True), dtype))
+@partial(jax.jit, static_argnames=("mask", "dtype", "precision", "devices"))
+def _materialized(variables: Variables, mask: Supermask, dtype: str, precision: str, devices: Devices) -> Variables:
+    made = materialize(quantized(variables, precision), mask, devices.selecting(mask), packed=True)
+    return devices.for_computing(computing(made, dtype))

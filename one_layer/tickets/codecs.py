@@ -11,8 +11,9 @@ import numpy as np
 import zstandard
 from jaxtyping import Float32, UInt8
 
+from one_layer.layers.quantization import stored_bytes
 from one_layer.system.errors import UserError
-from one_layer.tickets.precision import dequantize, quantize, size
+from one_layer.tickets.precision import dequantize, quantize
 
 CODECS = ("zstd", "zstd-ones", "zstd-zeros")
 
@@ -41,7 +42,7 @@ def encode_values(values: Float32[np.ndarray, "*rows columns"], precision: str) 
 
 def decode_values(precision: str, code: bytes, shape: tuple[int, ...]) -> Float32[np.ndarray, "*rows columns"]:
     """The values of `encode_values`. Raises: UserError for a damaged code, and for one of another size."""
-    length = size(precision, shape)
+    length = stored_bytes(precision, shape)
     return dequantize(precision, _decompress(code, length, length), shape)
 
 

@@ -26,6 +26,7 @@ from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
 from one_layer.tickets.limits import check_drawing, check_work
+from one_layer.tickets.precision import chosen
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
 
 Path = tuple[str, ...]
@@ -74,12 +75,13 @@ def checksum(weights: Float32[np.ndarray, "..."]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(weights, "<f4").data, digest_size=16).hexdigest()
 
 
-def to_bytes(ticket: Ticket, precision: str = "float32") -> tuple[bytes, dict[str, int]]:
+def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[str, int]]:
     """The content of the file, and the size in bytes of every tensor in it. Equal tickets give equal files.
 
-    Trained and fixed matrices are stored in `precision`: float32, or one of `one_layer.tickets.precision.QUANTIZED`.
+    Trained and fixed matrices are stored in `precision`: float32, or one of `one_layer.tickets.precision.QUANTIZED`; by default the one
+    in which they were trained.
 
-    Raises: UserError if `from_file` would refuse the file.
+    Raises: UserError if `from_file` would refuse the file, and for another precision than that of a model trained in few bits.
     """
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
@@ -88,7 +90,7 @@ def to_bytes(ticket: Ticket, precision: str = "float32") -> tuple[bytes, dict[st
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
-    stored, codecs = ticket_file.coded(tensors, levels, precision)
+    stored, codecs = ticket_file.coded(tensors, levels, chosen(ticket.config.trained_precision, precision))
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from one_layer.layers.quantization import is_stored_so
 from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets.precision import QUANTIZED
@@ -77,7 +78,7 @@ def damaged(problem: str) -> UserError:
 
 def has_precision(name: str, array: np.ndarray) -> bool:
     """Whether an array of numbers, by the last part of its name, is a matrix, which `precision` is about."""
-    return name.rsplit("/", 1)[-1] == "kernel" and array.ndim > 1
+    return is_stored_so(tuple(name.split("/")), array.shape)
 
 
 def coded(tensors: Tensors, levels: Mapping[str, int], precision: str = "float32") -> tuple[dict[str, np.ndarray], str]:

@@ -1,7 +1,7 @@
-"""Trained matrices in fewer bits, quantised after training: bfloat16, or int8 and int4 with one scale for each row.
+"""Trained matrices in fewer bits: bfloat16, or int8 and int4 with one scale for each row.
 
-A row is what one input (or one token) contributes: the last axis of a matrix. Its scale is its largest magnitude over 127 or 7, so that
-a value x becomes the whole number round(x / scale), and is read as that number times the scale.
+The numbers are those of `one_layer.layers.quantization`, with which a model can be trained (`model.trained_precision`), and where a scale
+is called a step. Otherwise they are quantised after training.
 """
 
 from __future__ import annotations
@@ -11,8 +11,23 @@ import math
 import numpy as np
 from jaxtyping import Float32
 
-QUANTIZED = ("bfloat16", "int8", "int4")  # names of codecs too; float32 is stored as it is, without a codec
-_LARGEST = {"int8": 127, "int4": 7}
+from one_layer.layers.quantization import LARGEST, LEAST_STEP, PRECISIONS
+from one_layer.system.errors import UserError
+
+QUANTIZED = PRECISIONS[1:]  # names of codecs too; float32 is stored as it is, without a codec
+
+
+def chosen(trained: str, asked: str | None) -> str:
+    """The precision of a ticket's matrices: what is `asked` for, or by default what they were `trained` in.
+
+    Raises: UserError for another precision than that of a model that was trained in few bits.
+    """
+    if asked not in (None, trained) and trained != "float32":
+        raise UserError(
+            f"the precision {asked} does not fit a model that was trained with model.trained_precision={trained}, because its matrices "
+            "would not be those that it was trained with; leave --precision out"
+        )
+    return asked or trained
 
 
 def quantize(values: Float32[np.ndarray, "*rows columns"], precision: str) -> bytes:
@@ -22,17 +37,18 @@ def quantize(values: Float32[np.ndarray, "*rows columns"], precision: str) -> by
     """
     flat = np.ascontiguousarray(values, "<f4").reshape(-1, values.shape[-1])
     if precision == "bfloat16":
-        bits = flat.view("<u4").astype(np.uint64)
-        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()  # to the nearest, ties to even
-    largest = _LARGEST[precision]
-    scales = (np.abs(flat).max(axis=1, keepdims=True, initial=0.0) / np.float32(largest)).astype("<f4")
+        return _upper_half(flat).tobytes()
+    largest = LARGEST[precision]
+    exact = np.abs(flat).max(axis=1, keepdims=True, initial=0.0) * np.float32(1 / largest)
+    scales = (_upper_half(exact).astype("<u4") << 16).view("<f4")
+    scales = np.where(scales < LEAST_STEP, np.float32(0.0), scales)
     divisors = np.where(scales > 0, scales, np.float32(1.0))
     numbers = np.clip(np.rint(flat / divisors), -largest, largest).astype(np.int8)
     return scales.tobytes() + (numbers.tobytes() if precision == "int8" else _halves(numbers))
 
 
 def dequantize(precision: str, code: bytes, shape: tuple[int, ...]) -> Float32[np.ndarray, "*rows columns"]:
-    """The values of a `code` of `size(precision, shape)` bytes."""
+    """The values of a `code` of `stored_bytes(precision, shape)` bytes."""
     count = math.prod(shape)
     if precision == "bfloat16":
         return (np.frombuffer(code, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
@@ -43,10 +59,10 @@ def dequantize(precision: str, code: bytes, shape: tuple[int, ...]) -> Float32[n
     return numbers.reshape(shape).astype(np.float32) * scales
 
 
-def size(precision: str, shape: tuple[int, ...]) -> int:
-    """The bytes of the code of an array of this shape."""
-    count, rows = math.prod(shape), math.prod(shape[:-1])
-    return {"bfloat16": 2 * count, "int8": 4 * rows + count, "int4": 4 * rows + -(-count // 2)}[precision]
+def _upper_half(values: Float32[np.ndarray, "..."]) -> np.ndarray:
+    """The upper 16 bits of the nearest bfloat16 numbers, ties to even."""
+    bits = values.view("<u4").astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
 
 
 def _halves(numbers: np.ndarray) -> bytes:

@@ -36,6 +36,7 @@ from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Drawn, Ticket, checksum
 from one_layer.tickets.file import TicketFile, has_precision
+from one_layer.tickets.precision import chosen
 from one_layer.tickets.settings import CHECKPOINT, trained_with
 
 __all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
@@ -65,12 +66,12 @@ def from_run(model: TrainedModel) -> Ticket:
     return make(*arguments, **settings, checkpoint=checkpoint, training=of_training(model.trained_with))
 
 
-def export(model: TrainedModel, path: Path, precision: str = "float32") -> int:
-    """Writes the ticket of a checkpoint, with its trained and fixed matrices in `precision`.
+def export(model: TrainedModel, path: Path, precision: str | None = None) -> int:
+    """Writes the ticket of a checkpoint, with its trained and fixed matrices in `precision`, by default as they were trained.
 
     Returns its size in bytes, and logs it with the checkpoint. Raises: UserError as `save` does.
     """
-    ticket = from_run(model)
+    ticket, precision = from_run(model), chosen(model.config.trained_precision, precision)
     sizes = save(path, ticket, precision)
     if precision != "float32" and not any(has_precision(path[-1], each) for path, each in ticket.arrays.items()):
         log.info(
@@ -164,12 +165,13 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
     return jax.jit(materialize, static_argnames=("mask", "packed"))(whole, mask=ticket.config.supermask, packed=True)
 
 
-def save(path: str | Path, ticket: Ticket, precision: str = "float32") -> dict[str, int]:
-    """Writes the ticket, with its trained and fixed matrices in `precision`.
+def save(path: str | Path, ticket: Ticket, precision: str | None = None) -> dict[str, int]:
+    """Writes the ticket, with its trained and fixed matrices in `precision`, by default as they were trained.
 
     Returns the size in bytes of every tensor in the file, and of the whole file as `total`.
 
-    Raises: UserError for a ticket that `load` would refuse, for instance if a vocabulary does not fit the model's table.
+    Raises: UserError for a ticket that `load` would refuse, for instance if a vocabulary does not fit the model's table, and for another
+    precision than that of a model trained in few bits.
     """
     content, sizes = ticket_content.to_bytes(ticket, precision)
     write_atomically(path, content)

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from one_layer.layers.matrix import computing, materialize
+from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
@@ -36,5 +37,6 @@ def with_frozen_masks(config: ModelConfig, params: Tree, fixed: dict[str, Tree],
 
 @partial(jax.jit, static_argnames=("config", "devices"))
 def _products(scores: Tree, weights: Tree, config: ModelConfig, devices: Devices) -> Tree:
-    variables = materialize({"params": scores, **weights}, config.supermask, devices.selecting(config.supermask))
+    seen = quantized({"params": scores, **weights}, config.trained_precision)
+    variables = materialize(seen, config.supermask, devices.selecting(config.supermask))
     return computing(devices.for_computing(variables), config.dtype)["materialized"]

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.layers.matrix import computing, materialize
 from one_layer.layers.products import on_cpu
+from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
@@ -105,11 +106,12 @@ def update(
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
-            variables = materialize(variables, supermask, devices.selecting(supermask))
+            seen = quantized(variables, config.trained_precision)
+            variables = materialize(seen, supermask, devices.selecting(supermask))
             return parts.apart(devices.for_computing(variables), fixed.keys() - {"materialized"})
 
-        # Every mask is selected once per update, before the scan over the layers. In the scan, each selection would wait for the
-        # previous layer, and the arrays that the backward pass needs would be copied.
+        # Every matrix is quantised and every mask selected once per update, before the scan over the layers. In the scan, each selection
+        # would wait for the previous layer, and the arrays that the backward pass needs would be copied.
         trained, pull_back, rest = jax.vjp(select, parts.pick(params), has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
         reservoirs = probes(config, moments, skips)
