@@ -45,6 +45,8 @@ from one_layer.training.teacher import check_vocabularies, continued
 
 log = logging.getLogger(__name__)
 
+_TEXTS = 8192  # that the teacher reads between two lines of the log
+
 
 class Lessons(ABC):
     """What a teacher says of the training text. `key` is a digest of all that decides it."""
@@ -142,10 +144,11 @@ def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, 
     ):
         if out is None:  # another process has written it
             return
-        size, done = out.seek(0, os.SEEK_END), 0
+        size, done, read = out.seek(0, os.SEEK_END), 0, 0
         for batch in evaluation_batches(train.source, train.target, settings.max_tokens, buckets):
             pairs = batch["index"][batch["index"] >= 0]
             done += int(counts[pairs].sum()) * kind.itemsize
+            before, read = read, read + len(pairs)
             bar.update(len(pairs))
             if done <= size:  # an earlier process has written them
                 continue
@@ -156,6 +159,8 @@ def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, 
             out.write(records)
             out.flush()
             os.fsync(out.fileno())
+            if read // _TEXTS > before // _TEXTS:
+                log.info("teacher: %s of %s texts are read", f"{read:,}", f"{len(counts):,}")
 
 
 class _ByBatch(Lessons):
