@@ -91,20 +91,7 @@ class Distil:
     ) -> Float[Array, ""]:
         """The loss. `p`: the teacher's probabilities of the classes `ids`, at the temperature; their sum is 1, or 0 without a target."""
         logits = logits.astype(jnp.float32) / self.temperature
-        wanted = _spread(jnp.asarray(ids), jnp.asarray(p), logits.shape[-1])
-        normaliser = jax.nn.logsumexp(logits, axis=-1)
-        cross = jnp.sum(normaliser * p.sum(axis=-1)) - jnp.sum(wanted * logits)
+        # Here take_along_axis: on a CPU, an update takes less time than with `p` spread over all classes.
+        minus_log_p = jax.nn.logsumexp(logits, axis=-1)[..., None] - jnp.take_along_axis(logits, ids, axis=-1)
+        cross = jnp.sum(p * minus_log_p)
         return (1.0 - self.weight) * label_loss + self.weight * self.temperature**2 * cross
-
-
-def _spread(
-    ids: Int[Array, "*places k"], p: Float[Array, "*places k"], classes: int
-) -> Float[Array, "*places classes"]:
-    """`p` at the places `ids` of all classes, and 0 elsewhere."""
-
-    def spread(ids: Int[Array, " k"], p: Float[Array, " k"]) -> Float[Array, " classes"]:
-        return jnp.zeros(classes, p.dtype).at[ids].add(p)
-
-    for _ in range(ids.ndim - 1):
-        spread = jax.vmap(spread)  # so that devices scatter their own rows
-    return spread(ids, p)
