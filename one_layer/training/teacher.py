@@ -20,17 +20,15 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.training import processes
 
-_PIECES = (
+_VOCABULARIES = ("joined_vocabulary", "min_count", "unit", "labels")
+_STEPS = (
     "tokenize",
     "normalize",
     "split_hyphens",
     "lowercase",
     "bpe_kind",
-    "joined_vocabulary",
-    "min_count",
-    "unit",
-    "labels",
-)
+    "bpe_merges",
+)  # that make pieces of raw text
 
 
 def translates(run: RunConfig) -> bool:
@@ -103,7 +101,8 @@ def _check_languages(run: RunConfig, model: TrainedModel) -> None:
 def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
     """Raises: UserError if the teacher's probabilities would be those of other pieces, or of a longer text than it was trained on."""
     now, then = run.data, model.data
-    keys = [*_PIECES, *([] if now.bpe_codes else ["bpe_merges"])]
+    keys = [*_VOCABULARIES, *(_STEPS if not (now.is_prepared and then.is_prepared) else ())]
+    keys = [key for key in keys if not (key == "bpe_merges" and now.bpe_codes)]  # codes are compared themselves
     different = [
         (key, getattr(now, key), getattr(then, key)) for key in keys if getattr(now, key) != getattr(then, key)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -182,6 +183,15 @@ def test_a_teacher_of_other_merges_is_refused(teacher, tmp_path):
         UserError, match=r"the same pieces, and data\.bpe_codes=.*codes are not the merges of data\.teacher"
     ):
         teacher_of(student(teacher, {"data.bpe_codes": str(codes)}), RunFolder(tmp_path))
+
+
+def test_keys_of_raw_text_do_not_matter_where_the_text_has_its_pieces_already(teacher, tmp_path, monkeypatch):
+    model = one_layer.load(teacher)
+    model = replace(model, data=replace(model.data, prepared=True))
+    monkeypatch.setattr(one_layer, "load", lambda _: model)
+    assert teacher_of(student(teacher, {"data.prepared": True, "data.lowercase": True}), RunFolder(tmp_path)) is model
+    with pytest.raises(UserError, match=r"data\.lowercase is True"):
+        teacher_of(student(teacher, {"data.lowercase": True}), RunFolder(tmp_path))
 
 
 def test_a_teacher_of_another_task_is_refused(teacher, tmp_path):
