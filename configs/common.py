@@ -50,6 +50,8 @@ def _model() -> ConfigDict:
     model.dynamic_scale = False  # multiply masks by √(size / kept)
     model.score_init = "uniform"  # ±1/√fan_in; or constant; or constant_noisy, which adds N(0, 1e-4)
     model.score_constant = 0.5
+    # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
+    model.gains = "none"
     model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
     # The kind of embedding_path: text (`N d`, then `token v1 ... vd`), run (a run folder), fairseq (.pt), roberta (safetensors).
     model.embedding_source = "text"

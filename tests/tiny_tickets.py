@@ -18,12 +18,13 @@ CASES = {
     "reference": {"init_preset": "reference", "shared_embedding": True, "source_vocab": 6},
     "signs": {"selection": "signed_threshold", "threshold": 0.1, "init_scheme": "kaiming_normal"},
     "signs alone": {"selection": "sign", "keep": 1.0, "init_scheme": "unsigned_constant"},
-    "scaled": {"dynamic_scale": True, "keep": 0.1, "init_scheme": "signed_constant"},
+    "scaled": {"dynamic_scale": True, "keep": 0.1, "init_scheme": "signed_constant", "gains": "both"},
     "one mask": {
         "weights": "multi_layer",
         "sharing": "masks",
         "selection": "sigmoid_threshold",
         "threshold": 0.5,
+        "gains": "rows",
         "keep": 1.0,  # ignored: a threshold leaves weights out nevertheless
     },
     "own weights": {"weights": "multi_layer", "selection": "score", "keep": 0.9, "init_scheme": "unsigned_constant"},

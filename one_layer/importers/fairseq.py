@@ -104,6 +104,8 @@ def check_translates(config: ModelConfig) -> None:
             f"this model has the layers {config.encoder_layers} and {config.decoder_layers}, with model.norm_position="
             f"{config.norm_position}; only post-LN models whose layers are alike can be converted from and to fairseq"
         )
+    if config.gains != "none":
+        raise UserError(f"this model has model.gains={config.gains}, which no model of fairseq has")
     norms = ("plain", "affine", "frozen") if config.masked else ("affine",)
     if config.norm not in norms or not (config.masked or config.bias):
         raise UserError(

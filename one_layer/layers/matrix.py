@@ -15,6 +15,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Int, Int8
 
 from one_layer.layers.freezing import STACKS
+from one_layer.layers.gains import GAINS, gained
 from one_layer.layers.products import product
 from one_layer.supermask import Supermask, unpack_mask
 
@@ -32,7 +33,8 @@ def matrix(
     - `trained`: `params/kernel`.
     - `fixed`: W, which is never trained. It is `frozen/kernel` if that exists (values from elsewhere), else `random/kernel`.
     - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3). If `materialized/kernel` exists, it holds this
-      product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use.
+      product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use. If `params` has gains
+      (`one_layer.layers.gains`), the product is multiplied by them.
 
     `axis` is the axis of the outputs, or of the tokens in an embedding. The values come from `one_layer.models.initialize`; the zeros
     here only tell Flax the shapes.
@@ -44,12 +46,15 @@ def matrix(
         return module.get_variable("materialized", "kernel")
     source = "frozen" if module.has_variable("frozen", "kernel") else "random"
     weights = module.variable(source, "kernel", jnp.zeros, shape).value
+    gains: dict[str, Array] = {
+        name: module.get_variable("params", name) for name in GAINS["both"] if module.has_variable("params", name)
+    }
     if trained_leaf(kind, mask) is None:
-        return jnp.asarray(weights)
+        return gained(jnp.asarray(weights), gains)
     if module.has_variable("packed", mask.kinds[0]):
         bits: dict[str, Array] = {kind: module.get_variable("packed", kind) for kind in mask.kinds}
-        return weights * mask.scaled(unpack_mask(bits, shape), axis)
-    return weights * mask(module.param("scores", zeros, shape), axis)
+        return gained(weights * mask.scaled(unpack_mask(bits, shape), axis), gains)
+    return gained(weights * mask(module.param("scores", zeros, shape), axis), gains)
 
 
 def trained_leaf(kind: str, mask: Supermask) -> str | None:
@@ -81,25 +86,38 @@ def materialize(
 
     In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
     the result, without selecting masks at every call. Training, evaluation and decoding use this. A product that `materialized` has
-    already is kept.
+    already is kept. Gains go into the products.
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
-    bits = flatten_dict(variables.get("packed", {})) if packed else {}
+    held = flatten_dict(variables.get("packed", {}))
+    bits = held if packed else {}
     products = flatten_dict(variables.get("materialized", {}))
     scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
+
+    def with_gains(kernel: Path, made: Array) -> Array:
+        own = {name: flat["params"].pop((*kernel[:-1], name), None) for name in GAINS["both"]}
+        return gained(made, {name: gain for name, gain in own.items() if gain is not None})
+
+    def weights_of(kernel: Path) -> Any:
+        return flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel, None)
+
     for kernel in products:
         scores.pop((*kernel[:-1], "scores"), None)
-        flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel, None)
+        weights_of(kernel)
+        products[kernel] = with_gains(kernel, products[kernel])
     entries = select(scores, mask, selecting)
     for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
         kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
-        weights = flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel)
+        weights = weights_of(kernel)
         if path in entries:
             chosen = mask.applied(entries[path], scores[path], axis)
         else:
             own = {kind: bits[*path[:-1], kind] for kind in mask.kinds}
             chosen = mask.scaled(unpack_mask(own, weights.shape[-2:]), axis)
-        products[kernel] = selecting.multiply(kernel, weights, chosen)
+        products[kernel] = with_gains(kernel, selecting.multiply(kernel, weights, chosen))
+    bare = {path[:-1] for path in flat["params"] if path[-1] in GAINS["both"]} - {path[:-1] for path in held}
+    for kernel in sorted((*module, "kernel") for module in bare):  # at keep 1 there are no masks
+        products[kernel] = with_gains(kernel, weights_of(kernel))
     made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
     kept = {name: tree for name, tree in variables.items() if not (packed and name == "packed")}
     return {**kept, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}

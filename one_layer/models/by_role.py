@@ -2,7 +2,7 @@
 
 The roles are those of `one_layer.models.roles`, for instance `encoder/ffn/in`. An array has a leading axis for the layers where it differs
 from layer to layer, so `masks[role] * random[role]` is the matrix, or the matrices, that the model multiplies by. (Under
-`model.dynamic_scale`, it multiplies them by √(size / kept) besides.)
+`model.dynamic_scale`, it multiplies them by √(size / kept) besides, and under `model.gains` by the gains.)
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from one_layer.data.special_tokens import UNK
 from one_layer.initializers import SCHEMES
 from one_layer.layers.blocks import ACTIVATIONS
 from one_layer.layers.freezing import STACKS
+from one_layer.layers.gains import GAINS
 from one_layer.layers.matrix import NORMS
 from one_layer.layers.quantization import PRECISIONS
 from one_layer.layers.reservoirs import BLOCKS
@@ -23,6 +24,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "block": ("paper", "modern"),
     "selection": SELECTIONS,
     "score_init": ("uniform", "constant", "constant_noisy"),
+    "gains": tuple(GAINS),
     "embedding": ("masked", "frozen", "trained"),
     "embedding_source": ("text", "run", "fairseq", "roberta"),
     "positions": ("sinusoidal", "learned", "frozen"),
@@ -128,6 +130,10 @@ def _check_masks(keys: ModelKeys) -> None:
         raise UserError(
             f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {keys.threshold}) and no "
             "model.dynamic_scale, which counts ones"
+        )
+    if keys.gains != "none" and not keys.masked:
+        raise UserError(
+            f"model.gains is {keys.gains!r}, but model.weights is dense, whose matrices are trained themselves; leave model.gains out"
         )
     if not (keys.init_qk_gain or 0.0) > 0.0:
         raise UserError(f"model.init_qk_gain is {keys.init_qk_gain}; it must be above 0 (1 changes nothing)")

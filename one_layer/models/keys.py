@@ -13,7 +13,15 @@ from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
 SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
-MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "score_constant")  # of masked models alone
+MASKS = (
+    "keep",
+    "selection",
+    "threshold",
+    "dynamic_scale",
+    "score_init",
+    "score_constant",
+    "gains",
+)  # of masked models alone
 
 
 def default_family(decoder_layers: int | str) -> str:
@@ -56,6 +64,7 @@ class ModelKeys:
     dynamic_scale: bool = False
     score_init: str = "uniform"
     score_constant: float = 0.5
+    gains: str = "none"
     embedding: str | None = None
     embedding_source: str = "text"
     embedding_path: str = ""

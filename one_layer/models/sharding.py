@@ -28,6 +28,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Shaped
 
+from one_layer.layers.gains import GAINS
 from one_layer.layers.matrix import Selecting
 from one_layer.models.config import ModelConfig
 from one_layer.selection.counting import BLOCK
@@ -37,8 +38,7 @@ from one_layer.system.errors import UserError
 DATA, MODEL = "data", "model"
 _COLUMNS = ("query", "key", "value", "ffn_in", "ffn_gate")  # projections whose outputs are shared out over `model`
 _ROWS = ("output", "ffn_out")  # projections that read such outputs
-
-_VECTORS = ("bias", "scale")
+_VECTORS = ("bias", "scale", *GAINS["both"])
 
 Path = tuple[str, ...]
 Tree = Any

@@ -15,6 +15,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.layers.freezing import STACKS, WORDS, means, names, words
+from one_layer.layers.gains import GAINS
 from one_layer.layers.groups import has_layer_axis
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
@@ -80,7 +81,7 @@ class TrainedParts:
         if self.everything:
             return depending, others
         flat = flatten_dict(depending)
-        held = {path: flat.pop(path) for path in list(flat) if self._source(path) not in self.rows}
+        held = {path: flat.pop(path) for path in list(flat) if not self.rows.keys() & self._sources(path)}
         return unflatten_dict(flat), {**others, **unflatten_dict(held)}
 
     def together(self, depending: Tree, others: Tree) -> Tree:
@@ -89,9 +90,9 @@ class TrainedParts:
             return {**depending, **others}
         return {"params": {}, **unflatten_dict(flatten_dict(depending) | flatten_dict(others))}
 
-    def _source(self, path: Path) -> Path:
-        """The path in `params` of the array that a variable is or was made of."""
-        return (*path[1:-1], "scores") if path[0] == "materialized" else path[1:]
+    def _sources(self, path: Path) -> set[Path]:
+        """The paths in `params` of the arrays that a variable is or was made of."""
+        return {(*path[1:-1], name) for name in ("scores", *GAINS["both"])} if path[0] == "materialized" else {path[1:]}
 
 
 def count_trained(config: ModelConfig) -> int:

@@ -18,6 +18,7 @@ from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
+from one_layer.layers.gains import GAINS
 from one_layer.layers.matrix import trained_leaf
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
@@ -101,6 +102,7 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
         shape = (config.position_rows, config.d_model)
         parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
     parts.update(_biases(config))
+    parts.update(_gains(config))
     parts.update(_norms(config))
     return parts
 
@@ -219,6 +221,17 @@ def _biases(config: ModelConfig) -> dict[Path, _Constant]:
             shared = part.group.shared_params and config.share_bias
             layers = () if shared else (part.per_layer(config),)
             found["params", *part.path, "bias"] = _Constant((*layers, part.shape[1]), 0.0)
+    return found
+
+
+def _gains(config: ModelConfig) -> dict[Path, _Constant]:
+    """The gains of the masked matrices of all layers, all 1, with the layer axis first."""
+    found: dict[Path, _Constant] = {}
+    for part in matrices(config):
+        if part.group.layer.kind == "masked":
+            sizes = dict(zip(GAINS["both"], part.shape, strict=True))
+            for name in GAINS[config.gains]:
+                found["params", *part.path, name] = _Constant((part.per_layer(config), sizes[name]), 1.0)
     return found
 
 

@@ -58,6 +58,10 @@ def test_the_network_has_from_its_ticket_what_it_had(case):
             axis = 0 if module[-1].endswith("embedding") else -1
             layers = [np.asarray(scale(jnp.asarray(m), axis)) for m in mask.reshape(-1, *mask.shape[-2:])]
             expected[f"materialized/{path}"] = weights * np.stack(layers).reshape(mask.shape)
+    for leaf, axis in (("row_gain", -1), ("column_gain", -2)):
+        for name in [each for each in expected if each.endswith(leaf)]:
+            product = f"materialized/{name.removeprefix('params/').removesuffix(leaf)}kernel"
+            expected[product] = expected[product] * np.expand_dims(expected.pop(name), axis)
     same_numbers(flat(tickets.variables(loaded)), expected)
 
 

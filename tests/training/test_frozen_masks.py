@@ -20,7 +20,7 @@ from tests.models.test_trained import model
 from tests.training.test_step import batch
 
 CASES = {
-    "the masks of a stack": {"weights": "one_layer", "freeze": "encoder"},
+    "the masks of a stack, under trained gains": {"weights": "one_layer", "freeze": "encoder.masks", "gains": "both"},
     "all masks, with signs": {
         **{"weights": "one_layer", "train_only": "embeddings", "embedding": "trained"},
         **{"selection": "signed_threshold", "init_scheme": "signed_constant"},

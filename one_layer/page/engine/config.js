@@ -10,7 +10,7 @@ const DRAWN = SCHEMES.filter((scheme) => scheme !== "orthogonal");
 const KNOWN = {
   weights: Object.keys(SHARING), norm_position: ["post", "pre"], block: ["paper", "modern"],
   selection: ["magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign"],
-  score_init: ["uniform", "constant", "constant_noisy"], embedding: ["masked", "frozen", "trained"],
+  score_init: ["uniform", "constant", "constant_noisy"], gains: ["none", "rows", "columns", "both"], embedding: ["masked", "frozen", "trained"],
   embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
   reservoir_conv: ["lightweight", "dynamic"], reservoir_direction: ["auto", "both", "past"], dtype: ["float32", "bfloat16"],
@@ -90,6 +90,7 @@ function checkModel(c) {
   refuseIf(c.selection === "sign" && !(c.keep === 1 && !c.dynamic_scale), "model.selection='sign' drops no weight: it needs model.keep=1 and no model.dynamic_scale");
   refuseIf(c.selection === "signed_threshold" && !(c.threshold >= 0 && !c.dynamic_scale), "model.selection='signed_threshold' needs a model.threshold of at least 0 and no model.dynamic_scale");
   refuseIf(c.weights === "dense" && c.embedding === "masked", "model.embedding is 'masked' in a dense model");
+  refuseIf(c.gains !== "none" && c.weights === "dense", `model.gains is ${c.gains}, but a dense model has none`);
   refuseIf(c.embedding_path && c.embedding === "trained", "model.embedding_path is given, but model.embedding is 'trained'; pre-trained tables stay fixed");
   refuseIf(c.embedding_source !== "text" && !c.embedding_path, `model.embedding_source is ${c.embedding_source}, but model.embedding_path is empty`);
   refuseIf(c.positions === "frozen" && c.embedding_source !== "roberta", "model.positions is 'frozen', which needs model.embedding_source=roberta");

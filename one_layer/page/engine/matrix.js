@@ -1,7 +1,7 @@
 /**
  * A matrix of the model: random numbers W that are kept once, and a mask of one bit a weight for each depth (paper A, section 3).
  *
- * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows.
+ * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows; times its gains, if it has any.
  */
 
 const get = (bits, at) => (bits[at >>> 3] >>> (at & 7)) & 1;
@@ -11,17 +11,18 @@ export class Matrix {
    * @param {string} role @param {number} rows fan_in, or the tokens of a table @param {number} columns
    * @param {Float32Array} values [rows, columns], or one such matrix for each of `layers` @param {number | null} layers
    * @param {import("./ticket.js").Mask | null} mask @param {boolean} rescaled `model.dynamic_scale` @param {boolean} drawn from the seed
+   * @param {(import("./ticket.js").Values | null)[]} gains [depths, rows] and [depths, columns], if the model has them
    */
-  constructor(role, rows, columns, values, layers, mask, rescaled, drawn) {
-    Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn });
+  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, gains = [null, null]) {
+    Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn, gains });
     this.isTable = /embedding$|^encoder\/position$/.test(role);
-    this.depths = Math.max(layers ?? 1, mask?.layers ?? 1);
+    this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...gains.map((each) => each?.shape[0] ?? 1));
     this.products = [];
   }
 
   /** The same with other numbers or another mask. */
   with({ values = this.values, mask = this.mask }) {
-    return new Matrix(this.role, this.rows, this.columns, values, this.layers, mask, this.rescaled, this.drawn);
+    return new Matrix(this.role, this.rows, this.columns, values, this.layers, mask, this.rescaled, this.drawn, this.gains);
   }
 
   /** W of a depth in C order [rows, columns]. @returns {Float32Array} */
@@ -46,20 +47,23 @@ export class Matrix {
 
   /** W ⊙ M of a depth, [outputs, inputs]: a table as it is, and other matrices transposed. @returns {Float32Array} */
   product(depth = 0) {
-    const place = this.mask?.layers != null || this.layers !== null ? depth : 0;
+    const place = this.depths > 1 ? depth : 0;
     return (this.products[place] ??= this.#multiplied(place));
   }
 
   #multiplied(depth) {
     const { rows, columns } = this, weights = this.weights(depth);
     if (this.mask === null && this.isTable) return weights;
+    const [ofRow, ofColumn] = this.gains;
     const found = new Float32Array(rows * columns), signs = this.mask?.sign ?? null, bits = this.mask?.mask && this.#packed("mask", depth);
     const factors = this.rescaled && bits ? this.#factors(bits) : null, sign = signs && this.#packed("sign", depth);
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k++) {
         if (bits && !get(bits, k)) continue;
         const value = sign && get(sign, k) ? -weights[k] : weights[k];
-        found[this.isTable ? k : column * rows + row] = factors ? value * factors[this.isTable ? column : row] : value;
+        const scaled = factors ? Math.fround(value * factors[this.isTable ? column : row]) : value;
+        const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
+        found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;
       }
     }
     return found;

@@ -1,7 +1,8 @@
 /** The arrays of a model by role: `one_layer.models.parts` and `.weights`. A ticket has a tensor, a mask or a recipe for each. */
 
 /**
- * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: "kernel" | "scores" | "bias" | "scale", shape: number[]}} Part
+ * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain"} Leaf
+ * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[]}} Part
  * @typedef {import("./config.js").Group} Group
  */
 
@@ -50,6 +51,10 @@ function layerParts(config, stack, group) {
     const role = `${prefix}/${name}`, layers = group.oneWeight ? [] : [count];
     found.push(part(layer.kind === "trained" ? "params" : "random", role, "kernel", [...layers, ...shape]));
     if (layer.kind === "masked" && !config.keepsAll) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
+    if (layer.kind === "masked") {
+      if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
+      if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));
+    }
     if (layer.bias) found.push(part("params", role, "bias", [...(group.sharedParams && config.share_bias ? [] : [count]), shape[1]]));
   }
   const shares = group.sharedParams && ["affine", "rms"].includes(layer.norm);

@@ -1,0 +1,50 @@
+"""A gain for each row or column: what the network multiplies by, wherever the mask comes from, and who trains it."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer.layers.gains import COLUMNS, GAINS, ROWS
+from one_layer.layers.matrix import Projection, materialize
+from one_layer.models import shapes
+from one_layer.models.accounting import ticket_bytes
+from one_layer.supermask import Supermask, topk_mask
+from one_layer.system.errors import UserError
+from tests.tiny_tickets import TINY
+
+DICE = np.random.default_rng(0)
+W, S = (jnp.asarray(DICE.normal(size=(3, 4)), jnp.float32) for _ in range(2))
+VECTORS = {name: jnp.asarray(DICE.normal(size=size), jnp.float32) for name, size in ((ROWS, 3), (COLUMNS, 4))}
+
+
+@pytest.mark.parametrize("keep", [0.5, 1.0], ids=["under a mask", "without a mask"])
+@pytest.mark.parametrize("gains", GAINS)
+def test_a_projection_multiplies_by_them(gains, keep):
+    own = {name: VECTORS[name] for name in GAINS[gains]}
+    scores = {"scores": S} if keep < 1 else {}
+    variables = {"params": {**scores, **own}, "random": {"kernel": W}}
+    rows, columns = (VECTORS[name] if name in own else jnp.ones_like(VECTORS[name]) for name in (ROWS, COLUMNS))
+    expected = W * (topk_mask(S, keep) if keep < 1 else 1) * rows[:, None] * columns
+    projection = Projection(4, "masked", Supermask(keep), False, "float32")
+    once = materialize(variables, Supermask(keep))
+    for each in (variables, once, materialize(once, Supermask(keep))):
+        np.testing.assert_allclose(projection.apply(each, jnp.eye(3)), expected, rtol=1e-6)
+    assert not own or not once["params"], "they are in the product"
+
+
+def test_each_depth_has_its_own_and_tables_have_none():
+    config = TINY.replace(gains="both", decoder_layers="SLS")
+    found = {path: shape for path, shape in shapes(config).items() if path[-1] in GAINS["both"]}
+    assert found["params", "encoder", "layers", "ffn_in", ROWS] == (2, 6)
+    assert found["params", "encoder", "layers", "ffn_in", COLUMNS] == (2, 12)
+    masked = {path[1:-1] for path in shapes(config) if path[-1] == "scores" and not path[-2].endswith("embedding")}
+    assert {path[1:-1] for path in found} == masked, "of trained layers beside masked ones neither"
+    more = 4 * sum(int(np.prod(shape)) for shape in found.values())
+    assert ticket_bytes(config) == ticket_bytes(config.replace(gains="none")) + more
+
+
+def test_a_dense_model_has_none():
+    with pytest.raises(UserError, match=r"model.gains is 'rows', but model.weights is dense"):
+        TINY.replace(weights="dense", gains="rows")
