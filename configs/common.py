@@ -78,6 +78,9 @@ def _model() -> ConfigDict:
     # float32, bfloat16, int8 or int4 (these two with a scale for each row): how a ticket holds the trained and fixed matrices (tables and
     # heads; of dense models all), and training sees them so already. The gradient passes straight through the rounding. Masks have a bit.
     model.trained_precision = "float32"
+    model.vector_precision = (
+        "float32"  # the same for vectors: biases, scales and shifts of norms, gains; with one scale for each
+    )
     # Recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
     model.remat = False
     # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,

@@ -112,7 +112,7 @@ def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:
         collection: {name: module for name, module in tree.items() if name.endswith("embedding")}
         for collection, tree in restored.variables.items()
     }
-    made = materialize(quantized(tables, restored.config.trained_precision), restored.config.supermask, packed=True)
+    made = materialize(quantized(tables, restored.config.precisions), restored.config.supermask, packed=True)
     found = {name: np.asarray(module["kernel"]) for tree in made.values() for name, module in tree.items()}
     if restored.config.shared_embedding:
         return found["shared_embedding"], found["shared_embedding"]

@@ -1,7 +1,7 @@
-"""Trained matrices as a ticket of few bits holds them, seen so already in training (Jacob et al. 2018, arXiv 1712.05877).
+"""Trained arrays as a ticket of few bits holds them, seen so already in training (Jacob et al. 2018, arXiv 1712.05877).
 
 The forward pass computes with the rounded values, and the gradient passes straight through the rounding to the float32 values (Bengio et
-al. 2013, arXiv 1308.3432). A row is what one input (or one token) contributes: the last axis of a matrix. In int8 and int4 a value x is a
+al. 2013, arXiv 1308.3432). A row is what one input (or one token) contributes: the last axis of an array. In int8 and int4 a value x is a
 whole number of steps: round(x / step) · step. The step of a row is its largest magnitude over 127 or 7, rounded to bfloat16. So no
 product of a whole number and a step is rounded, and rounding a second time changes nothing.
 
@@ -11,6 +11,7 @@ product of a whole number and a step is rounded, and rounding a second time chan
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,30 +22,46 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import lax
 from jaxtyping import Array, Float
 
+from one_layer.layers.gains import GAINS
+
 PRECISIONS = ("float32", "bfloat16", "int8", "int4")
+VECTORS = ("bias", "scale", *GAINS["both"])
 LARGEST = {"int8": 127, "int4": 7}
 LEAST_STEP = np.finfo(np.float32).tiny  # smaller steps are 0, because some processors take them for 0
 
 Variables = dict[str, Any]
 
 
-def quantized(variables: Variables, precision: str) -> Variables:
-    """`variables` with the trained and fixed matrices as a ticket of this `precision` holds them; float32 changes nothing.
+@dataclass(frozen=True)
+class Precisions:
+    """How a ticket holds what is trained or fixed: `matrices`, which are tables and heads too, and `vectors`: biases, norms and gains."""
 
-    Scores, random weights, biases and norms stay as they are. So do matrices in bfloat16: they were rounded before they were cast.
+    matrices: str = "float32"
+    vectors: str = "float32"
+
+    def of(self, leaf: str, shape: tuple[int, ...]) -> str:
+        """The precision of an array, by the last word of its path."""
+        return self.vectors if leaf in VECTORS else self.matrices if is_matrix(leaf, shape) else "float32"
+
+
+def is_matrix(leaf: str, shape: tuple[int, ...]) -> bool:
+    """Whether an array, by the last word of its path, is a matrix."""
+    return leaf == "kernel" and len(shape) > 1
+
+
+def quantized(variables: Variables, precisions: Precisions) -> Variables:
+    """`variables` with the trained and fixed arrays as a ticket of these `precisions` holds them; float32 changes nothing.
+
+    Scores and random weights stay as they are. So do arrays in bfloat16: they were rounded before they were cast.
     """
-    if precision == "float32":
+    if precisions == Precisions():
         return variables
     flat = flatten_dict(variables)
     for path, leaf in flat.items():
-        if path[0] in ("params", "frozen") and is_stored_so(path, leaf.shape) and leaf.dtype == jnp.float32:
+        precision = precisions.of(path[-1], leaf.shape) if path[0] in ("params", "frozen") else "float32"
+        if precision != "float32" and leaf.dtype == jnp.float32:
             flat[path] = rounded(precision, leaf)
     return {**{name: {} for name in variables}, **unflatten_dict(flat)}
-
-
-def is_stored_so(path: tuple[str, ...], shape: tuple[int, ...]) -> bool:
-    """Whether an array of a model, if a ticket holds its numbers, is a matrix: what the precision is about."""
-    return path[-1] == "kernel" and len(shape) > 1
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -70,7 +87,7 @@ def _to_bfloat16(values: Array) -> Array:
 
 
 def stored_bytes(precision: str, shape: tuple[int, ...]) -> int:
-    """The bytes of a matrix in this `precision`, with its steps in float32, before any compression."""
+    """The bytes of an array in this `precision`, with its steps in float32, before any compression."""
     count, rows = math.prod(shape), math.prod(shape[:-1])
     whole = {"float32": 4 * count, "bfloat16": 2 * count, "int8": 4 * rows + count, "int4": 4 * rows + -(-count // 2)}
     return whole[precision]

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.quantization import is_stored_so, stored_bytes
+from one_layer.layers.quantization import stored_bytes
 from one_layer.models.config import ModelConfig
 from one_layer.models.trained import count_trained
 from one_layer.models.weights import shapes
@@ -98,8 +98,7 @@ def ticket_bytes(config: ModelConfig) -> int:
         if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
             total += bits * math.prod(shape[:-2]) * -(-math.prod(shape[-2:]) // 8)
         elif path[0] in ("params", "frozen"):
-            precision = config.trained_precision if is_stored_so(path, shape) else "float32"
-            total += stored_bytes(precision, shape)
+            total += stored_bytes(config.precisions.of(path[-1], shape), shape)
     return total
 
 

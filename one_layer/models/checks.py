@@ -35,6 +35,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "reservoir_direction": ("auto", "both", "past"),
     "dtype": ("float32", "bfloat16"),
     "trained_precision": PRECISIONS,
+    "vector_precision": PRECISIONS,
     "init_preset": ("paper", "reference", "corrected"),
     "init_scheme": tuple(SCHEMES),
     "init_attention": ("scheme", "xavier"),

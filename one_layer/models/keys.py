@@ -9,6 +9,7 @@ from functools import cached_property
 from one_layer.data.special_tokens import PAD
 from one_layer.layers.freezing import STACKS, Freezing
 from one_layer.layers.pattern import expand
+from one_layer.layers.quantization import Precisions
 from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
@@ -90,6 +91,7 @@ class ModelKeys:
     head_dropout: float = 0.0
     dtype: str = "float32"
     trained_precision: str = "float32"
+    vector_precision: str = "float32"
     remat: bool = False
     init_preset: str = "paper"
     init_scheme: str = "kaiming_uniform"
@@ -140,6 +142,11 @@ class ModelKeys:
     def table_kind(self) -> str:
         """The kind of the embedding tables, in the terms of `one_layer.layers.matrix.matrix`."""
         return "fixed" if self.embedding == "frozen" else str(self.embedding)
+
+    @property
+    def precisions(self) -> Precisions:
+        """In which precisions training and tickets see the trained and fixed arrays."""
+        return Precisions(self.trained_precision, self.vector_precision)
 
     @property
     def freezing(self) -> Freezing:

@@ -28,8 +28,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Shaped
 
-from one_layer.layers.gains import GAINS
 from one_layer.layers.matrix import Selecting
+from one_layer.layers.quantization import VECTORS
 from one_layer.models.config import ModelConfig
 from one_layer.selection.counting import BLOCK
 from one_layer.supermask import Supermask
@@ -38,7 +38,6 @@ from one_layer.system.errors import UserError
 DATA, MODEL = "data", "model"
 _COLUMNS = ("query", "key", "value", "ffn_in", "ffn_gate")  # projections whose outputs are shared out over `model`
 _ROWS = ("output", "ffn_out")  # projections that read such outputs
-_VECTORS = ("bias", "scale", *GAINS["both"])
 
 Path = tuple[str, ...]
 Tree = Any
@@ -103,7 +102,7 @@ class Devices:
         Parts are columns, or rows over `model` and columns over `data` where the computation shares out rows. If all devices do not divide
         the matrix, fewer have a part of it. Vectors (biases, the scales of norms) are small, and so on every device.
         """
-        if len(shape) < 2 or path[-1] in _VECTORS:
+        if len(shape) < 2 or path[-1] in VECTORS:
             return self._sharding()
         leading, data, model = [None] * (len(shape) - 2), self.mesh.shape[DATA], self.mesh.shape[MODEL]
         if self._shares_rows(path, shape):
@@ -123,7 +122,7 @@ class Devices:
 
     def _shares_rows(self, path: Path, shape: tuple[int, ...]) -> bool:
         """Whether the rows of the matrix lie over `model`. The selection counts them in blocks, so every part must have whole blocks."""
-        matrix = _module(path) in _ROWS and path[-1] not in _VECTORS
+        matrix = _module(path) in _ROWS and path[-1] not in VECTORS
         return matrix and shape[-2] % (BLOCK * self.mesh.shape[MODEL]) == 0 and shape[-1] % self.mesh.shape[DATA] == 0
 
     def stored_tree(self, tree: Tree) -> Tree:

@@ -18,7 +18,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.gains import GAINS
 from one_layer.layers.matrix import computing, materialize
-from one_layer.layers.quantization import quantized
+from one_layer.layers.quantization import Precisions, quantized
 from one_layer.models import ModelConfig, by_role
 from one_layer.models.accounting import ticket_bytes
 from one_layer.models.sharding import Devices
@@ -147,20 +147,21 @@ class TrainedModel(ABC):
 
 
 def prepared(config: ModelConfig, variables: Variables) -> Variables:
-    """`variables` with all masks applied to their weights, and trained matrices as a ticket of `model.trained_precision` holds them, in the
-    type that the model computes in.
+    """`variables` with all masks applied to their weights, and all trained arrays as a ticket of the model's precisions holds them, in
+    the type that the model computes in.
 
     Without masks and in float32, they are returned unchanged and not copied.
     """
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
     masked = "packed" in variables or any(path[-1].key in ("scores", *GAINS["both"]) for path, _ in leaves)
-    precision = config.trained_precision
-    if not masked and precision == "float32":
+    if not masked and config.precisions == Precisions():
         return variables
-    return _materialized(variables, config.supermask, config.dtype, precision, Devices.holding(variables))
+    return _materialized(variables, config.supermask, config.dtype, config.precisions, Devices.holding(variables))
 
 
-@partial(jax.jit, static_argnames=("mask", "dtype", "precision", "devices"))
-def _materialized(variables: Variables, mask: Supermask, dtype: str, precision: str, devices: Devices) -> Variables:
-    made = materialize(quantized(variables, precision), mask, devices.selecting(mask), packed=True)
+@partial(jax.jit, static_argnames=("mask", "dtype", "precisions", "devices"))
+def _materialized(
+    variables: Variables, mask: Supermask, dtype: str, precisions: Precisions, devices: Devices
+) -> Variables:
+    made = materialize(quantized(variables, precisions), mask, devices.selecting(mask), packed=True)
     return devices.for_computing(computing(made, dtype))

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float32, UInt8
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import MASK, of_bytes
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
+from one_layer.layers.quantization import Precisions
 from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
@@ -90,7 +91,8 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
-    stored, codecs = ticket_file.coded(tensors, levels, chosen(ticket.config.trained_precision, precision))
+    matrices = chosen(ticket.config.trained_precision, precision)
+    stored, codecs = ticket_file.coded(tensors, levels, Precisions(matrices, ticket.config.vector_precision))
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})

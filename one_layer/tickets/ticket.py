@@ -23,6 +23,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
 from one_layer.initializers import Recipe
 from one_layer.layers.matrix import materialize
+from one_layer.layers.quantization import is_matrix
 from one_layer.models import by_role, recipes, shapes
 from one_layer.models.config import ModelConfig
 from one_layer.models.trees import flatten_dict
@@ -35,7 +36,7 @@ from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Drawn, Ticket, checksum
-from one_layer.tickets.file import TicketFile, has_precision
+from one_layer.tickets.file import TicketFile
 from one_layer.tickets.precision import chosen
 from one_layer.tickets.settings import CHECKPOINT, trained_with
 
@@ -73,7 +74,7 @@ def export(model: TrainedModel, path: Path, precision: str | None = None) -> int
     """
     ticket, precision = from_run(model), chosen(model.config.trained_precision, precision)
     sizes = save(path, ticket, precision)
-    if precision != "float32" and not any(has_precision(path[-1], each) for path, each in ticket.arrays.items()):
+    if precision != "float32" and not any(is_matrix(path[-1], each.shape) for path, each in ticket.arrays.items()):
         log.info(
             "nothing is stored in %s: the model has masks, which take a bit for each weight, and no other matrices",
             precision,

@@ -37,6 +37,6 @@ def with_frozen_masks(config: ModelConfig, params: Tree, fixed: dict[str, Tree],
 
 @partial(jax.jit, static_argnames=("config", "devices"))
 def _products(scores: Tree, weights: Tree, config: ModelConfig, devices: Devices) -> Tree:
-    seen = quantized({"params": scores, **weights}, config.trained_precision)
+    seen = quantized({"params": scores, **weights}, config.precisions)
     variables = materialize(seen, config.supermask, devices.selecting(config.supermask))
     return computing(devices.for_computing(variables), config.dtype)["materialized"]

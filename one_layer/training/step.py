@@ -106,7 +106,7 @@ def update(
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
-            seen = quantized(variables, config.trained_precision)
+            seen = quantized(variables, config.precisions)
             variables = materialize(seen, supermask, devices.selecting(supermask))
             return parts.apart(devices.for_computing(variables), fixed.keys() - {"materialized"})
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from one_layer import tickets
-from one_layer.layers.quantization import PRECISIONS, quantized, rounded
+from one_layer.layers.quantization import PRECISIONS, Precisions, is_matrix, quantized, rounded
 from one_layer.models import initialize
 from one_layer.models.accounting import ticket_bytes
 from one_layer.system.errors import UserError
@@ -47,7 +47,7 @@ def test_the_gradient_passes_unchanged(precision):
 @pytest.mark.parametrize("case", ["dense", "trained besides", "from elsewhere"])
 def test_a_ticket_computes_with_what_training_saw(tmp_path, case):
     """Whatever computes with a ticket: W ⊙ M made once, or masks that stay bits."""
-    config = TINY.replace(**CASES[case], trained_precision="int4")
+    config = TINY.replace(**CASES[case], trained_precision="int4", vector_precision="int8")
     variables = trained(config)
     tickets.save(tmp_path / "t", ticket_of(config, variables=variables))
     loaded = tickets.load(tmp_path / "t")
@@ -56,11 +56,12 @@ def test_a_ticket_computes_with_what_training_saw(tmp_path, case):
     same_numbers(flat(prepared(config, tickets.variables(loaded, packed=True))), seen)
     plain = flat(prepared(config.replace(trained_precision="float32"), variables))
     moved = [name for name, array in plain.items() if not np.array_equal(array, seen[name])]
-    assert moved and all(name.endswith("/kernel") for name in moved)
-    held = sum(array.nbytes for array in loaded.masks.values()) + 4 * sum(
-        array.size for path, array in loaded.arrays.items() if path[-1] != "kernel"
+    assert moved and all(name.endswith(("/kernel", "/bias", "/scale")) for name in moved)
+    held = sum(array.nbytes for array in loaded.masks.values())
+    held += sum(
+        len(quantize(array, "int4" if is_matrix(path[-1], array.shape) else "int8"))
+        for path, array in loaded.arrays.items()
     )
-    held += sum(len(quantize(array, "int4")) for path, array in loaded.arrays.items() if path[-1] == "kernel")
     assert ticket_bytes(config) == held
 
 
@@ -73,7 +74,7 @@ def test_an_update_has_the_gradient_at_the_rounded_values_and_moves_the_others()
     )
     variables = initialize(config, 3)
     params = variables.pop("params")
-    seen = quantized({"params": params}, "int4")["params"]
+    seen = quantized({"params": params}, Precisions("int4"))["params"]
     before = jax.tree.map(np.asarray, (params, seen))
     moments = DESCENT.init(params)
     new, _, sums = step(params, moments, variables, batch(micro_batches=2), 0)

@@ -7,6 +7,7 @@ import { Refused } from "./refused.js";
 export const STACKS = ["encoder", "decoder"];
 const SHARING = { dense: ["none"], one_layer: ["weights"], multi_layer: ["none", "masks"] };
 const DRAWN = SCHEMES.filter((scheme) => scheme !== "orthogonal");
+const PRECISIONS = ["float32", "bfloat16", "int8", "int4"];
 const KNOWN = {
   weights: Object.keys(SHARING), norm_position: ["post", "pre"], block: ["paper", "modern"],
   selection: ["magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign"],
@@ -14,7 +15,7 @@ const KNOWN = {
   embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
   reservoir_conv: ["lightweight", "dynamic"], reservoir_direction: ["auto", "both", "past"], dtype: ["float32", "bfloat16"],
-  trained_precision: ["float32", "bfloat16", "int8", "int4"],
+  trained_precision: PRECISIONS, vector_precision: PRECISIONS,
   init_preset: ["paper", "reference", "corrected"], init_scheme: DRAWN, init_attention: ["scheme", "xavier"], init_embedding: ["", ...DRAWN],
 };
 const BELOW_ONE = 1 - 2 ** -53, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;

@@ -20,8 +20,8 @@ export const KEYS = {
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), bias: follows("bool"), share_bias: flag(false),
     share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"), reservoir_conv: text("dynamic"),
     reservoir_width: whole(7), reservoir_direction: text("auto"), layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
-    activation_dropout: real(0), head_dropout: real(0), dtype: text("float32"), trained_precision: text("float32"), remat: flag(false),
-    init_preset: text("paper"), init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),
+    activation_dropout: real(0), head_dropout: real(0), dtype: text("float32"), trained_precision: text("float32"), vector_precision: text("float32"),
+    remat: flag(false), init_preset: text("paper"), init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),
     zero_pad_row: follows("bool"), init_qk_gain: follows("float"), block: text("paper"),
   },
   data: {
