@@ -29,7 +29,7 @@ from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
 from one_layer.training.precision import describe_precision
-from one_layer.training.teacher import check_keys, teacher_of
+from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,6 @@ def opened(
     `devices` are by default those of the run's mesh. `members` runs take memory at the same time. `known` is what another run with the
     same text has read; it is taken if a run that goes on has the same vocabularies and preprocessing. Raises: UserError for bad input.
     """
-    check_keys(run)
     folder = RunFolder(workdir, writes=processes.leads())
     processes.agree({"code": processes.code(), **everywhere_alike(run)})
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
