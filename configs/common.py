@@ -52,6 +52,9 @@ def _model() -> ConfigDict:
     model.score_constant = 0.5
     # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
     model.gains = "none"
+    model.adapter_rank = (
+        0  # beside each of these masks, a trained matrix of this rank is added; it is stored as trained_precision says
+    )
     model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
     # The kind of embedding_path: text (`N d`, then `token v1 ... vd`), run (a run folder), fairseq (.pt), roberta (safetensors).
     model.embedding_source = "text"

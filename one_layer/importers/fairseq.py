@@ -104,8 +104,10 @@ def check_translates(config: ModelConfig) -> None:
             f"this model has the layers {config.encoder_layers} and {config.decoder_layers}, with model.norm_position="
             f"{config.norm_position}; only post-LN models whose layers are alike can be converted from and to fairseq"
         )
-    if config.gains != "none":
-        raise UserError(f"this model has model.gains={config.gains}, which no model of fairseq has")
+    if config.gains != "none" or config.adapter_rank:
+        raise UserError(
+            f"this model has model.gains={config.gains} and model.adapter_rank={config.adapter_rank}, but models of fairseq have neither"
+        )
     norms = ("plain", "affine", "frozen") if config.masked else ("affine",)
     if config.norm not in norms or not (config.masked or config.bias):
         raise UserError(

@@ -14,8 +14,8 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Int, Int8
 
+from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.gains import GAINS, gained
 from one_layer.layers.products import product
 from one_layer.supermask import Supermask, unpack_mask
 
@@ -33,8 +33,8 @@ def matrix(
     - `trained`: `params/kernel`.
     - `fixed`: W, which is never trained. It is `frozen/kernel` if that exists (values from elsewhere), else `random/kernel`.
     - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3). If `materialized/kernel` exists, it holds this
-      product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use. If `params` has gains
-      (`one_layer.layers.gains`), the product is multiplied by them.
+      product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use. `params` may have
+      more that is trained beside the mask (`one_layer.layers.beside`).
 
     `axis` is the axis of the outputs, or of the tokens in an embedding. The values come from `one_layer.models.initialize`; the zeros
     here only tell Flax the shapes.
@@ -46,15 +46,15 @@ def matrix(
         return module.get_variable("materialized", "kernel")
     source = "frozen" if module.has_variable("frozen", "kernel") else "random"
     weights = module.variable(source, "kernel", jnp.zeros, shape).value
-    gains: dict[str, Array] = {
-        name: module.get_variable("params", name) for name in GAINS["both"] if module.has_variable("params", name)
+    beside: dict[str, Array] = {
+        name: module.get_variable("params", name) for name in BESIDE if module.has_variable("params", name)
     }
     if trained_leaf(kind, mask) is None:
-        return gained(jnp.asarray(weights), gains)
+        return with_beside(jnp.asarray(weights), beside)
     if module.has_variable("packed", mask.kinds[0]):
         bits: dict[str, Array] = {kind: module.get_variable("packed", kind) for kind in mask.kinds}
-        return gained(weights * mask.scaled(unpack_mask(bits, shape), axis), gains)
-    return gained(weights * mask(module.param("scores", zeros, shape), axis), gains)
+        return with_beside(weights * mask.scaled(unpack_mask(bits, shape), axis), beside)
+    return with_beside(weights * mask(module.param("scores", zeros, shape), axis), beside)
 
 
 def trained_leaf(kind: str, mask: Supermask) -> str | None:
@@ -86,7 +86,7 @@ def materialize(
 
     In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
     the result, without selecting masks at every call. Training, evaluation and decoding use this. A product that `materialized` has
-    already is kept. Gains go into the products.
+    already is kept. What is trained beside the masks goes into the products.
     """
     flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
     held = flatten_dict(variables.get("packed", {}))
@@ -94,9 +94,9 @@ def materialize(
     products = flatten_dict(variables.get("materialized", {}))
     scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
 
-    def with_gains(kernel: Path, made: Array) -> Array:
-        own = {name: flat["params"].pop((*kernel[:-1], name), None) for name in GAINS["both"]}
-        return gained(made, {name: gain for name, gain in own.items() if gain is not None})
+    def completed(kernel: Path, made: Array) -> Array:
+        own = {name: flat["params"].pop((*kernel[:-1], name), None) for name in BESIDE}
+        return with_beside(made, {name: array for name, array in own.items() if array is not None})
 
     def weights_of(kernel: Path) -> Any:
         return flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel, None)
@@ -104,7 +104,7 @@ def materialize(
     for kernel in products:
         scores.pop((*kernel[:-1], "scores"), None)
         weights_of(kernel)
-        products[kernel] = with_gains(kernel, products[kernel])
+        products[kernel] = completed(kernel, products[kernel])
     entries = select(scores, mask, selecting)
     for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
         kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
@@ -114,10 +114,10 @@ def materialize(
         else:
             own = {kind: bits[*path[:-1], kind] for kind in mask.kinds}
             chosen = mask.scaled(unpack_mask(own, weights.shape[-2:]), axis)
-        products[kernel] = with_gains(kernel, selecting.multiply(kernel, weights, chosen))
-    bare = {path[:-1] for path in flat["params"] if path[-1] in GAINS["both"]} - {path[:-1] for path in held}
+        products[kernel] = completed(kernel, selecting.multiply(kernel, weights, chosen))
+    bare = {path[:-1] for path in flat["params"] if path[-1] in BESIDE} - {path[:-1] for path in held}
     for kernel in sorted((*module, "kernel") for module in bare):  # at keep 1 there are no masks
-        products[kernel] = with_gains(kernel, weights_of(kernel))
+        products[kernel] = completed(kernel, weights_of(kernel))
     made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
     kept = {name: tree for name, tree in variables.items() if not (packed and name == "packed")}
     return {**kept, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}

@@ -22,7 +22,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import lax
 from jaxtyping import Array, Float
 
-from one_layer.layers.gains import GAINS
+from one_layer.layers.beside import ADAPTERS, GAINS
 
 PRECISIONS = ("float32", "bfloat16", "int8", "int4")
 VECTORS = ("bias", "scale", *GAINS["both"])
@@ -34,7 +34,7 @@ Variables = dict[str, Any]
 
 @dataclass(frozen=True)
 class Precisions:
-    """How a ticket holds what is trained or fixed: `matrices`, which are tables and heads too, and `vectors`: biases, norms and gains."""
+    """How a ticket holds what is trained or fixed: `matrices`, also tables, heads and adapters, and `vectors`: biases, norms and gains."""
 
     matrices: str = "float32"
     vectors: str = "float32"
@@ -45,8 +45,8 @@ class Precisions:
 
 
 def is_matrix(leaf: str, shape: tuple[int, ...]) -> bool:
-    """Whether an array, by the last word of its path, is a matrix."""
-    return leaf == "kernel" and len(shape) > 1
+    """Whether an array, by the last word of its path, is a matrix, but for scores."""
+    return leaf in ("kernel", *ADAPTERS) and len(shape) > 1
 
 
 def quantized(variables: Variables, precisions: Precisions) -> Variables:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from one_layer.data.special_tokens import UNK
 from one_layer.initializers import SCHEMES
+from one_layer.layers.beside import GAINS
 from one_layer.layers.blocks import ACTIVATIONS
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.gains import GAINS
 from one_layer.layers.matrix import NORMS
 from one_layer.layers.quantization import PRECISIONS
 from one_layer.layers.reservoirs import BLOCKS
@@ -132,10 +132,13 @@ def _check_masks(keys: ModelKeys) -> None:
             f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {keys.threshold}) and no "
             "model.dynamic_scale, which counts ones"
         )
-    if keys.gains != "none" and not keys.masked:
-        raise UserError(
-            f"model.gains is {keys.gains!r}, but model.weights is dense, whose matrices are trained themselves; leave model.gains out"
-        )
+    if not 0 <= keys.adapter_rank <= keys.d_model:
+        raise UserError(f"model.adapter_rank is {keys.adapter_rank}; it must lie in [0, model.d_model {keys.d_model}]")
+    for key, value, none in (("gains", keys.gains, "none"), ("adapter_rank", keys.adapter_rank, 0)):
+        if value != none and not keys.masked:
+            raise UserError(
+                f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} out"
+            )
     if not (keys.init_qk_gain or 0.0) > 0.0:
         raise UserError(f"model.init_qk_gain is {keys.init_qk_gain}; it must be above 0 (1 changes nothing)")
 

@@ -22,6 +22,7 @@ MASKS = (
     "score_init",
     "score_constant",
     "gains",
+    "adapter_rank",
 )  # of masked models alone
 
 
@@ -66,6 +67,7 @@ class ModelKeys:
     score_init: str = "uniform"
     score_constant: float = 0.5
     gains: str = "none"
+    adapter_rank: int = 0
     embedding: str | None = None
     embedding_source: str = "text"
     embedding_path: str = ""

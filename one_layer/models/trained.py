@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from one_layer.layers.beside import BESIDE
 from one_layer.layers.freezing import STACKS, WORDS, means, names, words
-from one_layer.layers.gains import GAINS
 from one_layer.layers.groups import has_layer_axis
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
@@ -92,7 +92,7 @@ class TrainedParts:
 
     def _sources(self, path: Path) -> set[Path]:
         """The paths in `params` of the arrays that a variable is or was made of."""
-        return {(*path[1:-1], name) for name in ("scores", *GAINS["both"])} if path[0] == "materialized" else {path[1:]}
+        return {(*path[1:-1], name) for name in ("scores", *BESIDE)} if path[0] == "materialized" else {path[1:]}
 
 
 def count_trained(config: ModelConfig) -> int:

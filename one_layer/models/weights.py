@@ -18,7 +18,7 @@ from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
-from one_layer.layers.gains import GAINS
+from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.matrix import trained_leaf
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
@@ -102,7 +102,7 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
         shape = (config.position_rows, config.d_model)
         parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
     parts.update(_biases(config))
-    parts.update(_gains(config))
+    parts.update(_beside(config))
     parts.update(_norms(config))
     return parts
 
@@ -224,14 +224,20 @@ def _biases(config: ModelConfig) -> dict[Path, _Constant]:
     return found
 
 
-def _gains(config: ModelConfig) -> dict[Path, _Constant]:
-    """The gains of the masked matrices of all layers, all 1, with the layer axis first."""
-    found: dict[Path, _Constant] = {}
+def _beside(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
+    """What is trained beside the masks of the layers, with the layer axis first: gains of 1, and adapters whose products are 0."""
+    found: dict[Path, Recipe | _Constant] = {}
     for part in matrices(config):
-        if part.group.layer.kind == "masked":
-            sizes = dict(zip(GAINS["both"], part.shape, strict=True))
-            for name in GAINS[config.gains]:
-                found["params", *part.path, name] = _Constant((part.per_layer(config), sizes[name]), 1.0)
+        if part.group.layer.kind != "masked":
+            continue
+        path, (rows, columns) = ("params", *part.path), part.shape
+        sizes = dict(zip(GAINS["both"], part.shape, strict=True))
+        for name in GAINS[config.gains]:
+            found[*path, name] = _Constant((part.per_layer(config), sizes[name]), 1.0)
+        if rank := config.adapter_rank:
+            layers = drawn_layers(part.numbers(config))
+            found[*path, ADAPTER_IN] = Recipe(f"{part.role}/adapter", (rank, rows), "normal", layers=layers)
+            found[*path, ADAPTER_OUT] = _Constant((part.per_layer(config), rank, columns), 0.0)
     return found
 
 

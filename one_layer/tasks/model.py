@@ -16,7 +16,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL
-from one_layer.layers.gains import GAINS
+from one_layer.layers.beside import BESIDE
 from one_layer.layers.matrix import computing, materialize
 from one_layer.layers.quantization import Precisions, quantized
 from one_layer.models import ModelConfig, by_role
@@ -153,7 +153,7 @@ def prepared(config: ModelConfig, variables: Variables) -> Variables:
     Without masks and in float32, they are returned unchanged and not copied.
     """
     leaves = jax.tree_util.tree_leaves_with_path(variables["params"])
-    masked = "packed" in variables or any(path[-1].key in ("scores", *GAINS["both"]) for path, _ in leaves)
+    masked = "packed" in variables or any(path[-1].key in ("scores", *BESIDE) for path, _ in leaves)
     if not masked and config.precisions == Precisions():
         return variables
     return _materialized(variables, config.supermask, config.dtype, config.precisions, Devices.holding(variables))

@@ -20,7 +20,9 @@ from tests.models.test_trained import model
 from tests.training.test_step import batch
 
 CASES = {
-    "the masks of a stack, under trained gains": {"weights": "one_layer", "freeze": "encoder.masks", "gains": "both"},
+    "the masks of a stack, beside trained gains and adapters": {
+        **{"weights": "one_layer", "freeze": "encoder.masks", "gains": "both", "adapter_rank": 2},
+    },
     "all masks, with signs": {
         **{"weights": "one_layer", "train_only": "embeddings", "embedding": "trained"},
         **{"selection": "signed_threshold", "init_scheme": "signed_constant"},

@@ -72,7 +72,7 @@ function checkModel(c) {
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
     heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
-    init_qk_gain: [Number.MIN_VALUE, INFINITE],
+    init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model],
   });
   if (c.modern) {
     for (const [key, value] of Object.entries({ norm_position: "pre", activation: "relu", positions: "sinusoidal", bias: false })) {
@@ -91,6 +91,7 @@ function checkModel(c) {
   refuseIf(c.selection === "sign" && !(c.keep === 1 && !c.dynamic_scale), "model.selection='sign' drops no weight: it needs model.keep=1 and no model.dynamic_scale");
   refuseIf(c.selection === "signed_threshold" && !(c.threshold >= 0 && !c.dynamic_scale), "model.selection='signed_threshold' needs a model.threshold of at least 0 and no model.dynamic_scale");
   refuseIf(c.weights === "dense" && c.embedding === "masked", "model.embedding is 'masked' in a dense model");
+  refuseIf(c.adapter_rank && c.weights === "dense", `model.adapter_rank is ${c.adapter_rank}, but a dense model has no adapters`);
   refuseIf(c.gains !== "none" && c.weights === "dense", `model.gains is ${c.gains}, but a dense model has none`);
   refuseIf(c.embedding_path && c.embedding === "trained", "model.embedding_path is given, but model.embedding is 'trained'; pre-trained tables stay fixed");
   refuseIf(c.embedding_source !== "text" && !c.embedding_path, `model.embedding_source is ${c.embedding_source}, but model.embedding_path is empty`);

@@ -15,7 +15,7 @@ export const KEYS = {
   model: {
     d_model: whole(512), ffn: whole(1024), heads: whole(4), encoder_layers: ["int or text", 6], decoder_layers: ["int or text", 6],
     weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), threshold: real(0), dynamic_scale: flag(false),
-    score_init: text("uniform"), score_constant: real(0.5), gains: text("none"), embedding: follows("text"), embedding_source: text("text"),
+    score_init: text("uniform"), score_constant: real(0.5), gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), bias: follows("bool"), share_bias: flag(false),
     share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"), reservoir_conv: text("dynamic"),
@@ -38,7 +38,10 @@ export const KEYS = {
     eps: real(1e-8), weight_decay: real(0), clip: real(0), label_smoothing: real(0.1), accumulate: whole(1), freeze_scores: flag(false),
     train_only: text(""), freeze: text(""),
   },
-  train: { updates: whole(0), epochs: whole(0), select: text("bleu"), backskip: text("off") },
+  train: {
+    updates: whole(0), epochs: whole(0), select: text("bleu"), backskip: text("off"), distil: real(0), distil_temperature: real(1),
+    distil_top_k: whole(16),
+  },
   translation: {
     beam: whole(5), valid_beam: whole(1), length_penalty: real(1), max_length_a: real(1.2), max_length_b: whole(10), max_tokens: whole(4096),
     buckets: whole(4), tokenize: text(""),

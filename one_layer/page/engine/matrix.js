@@ -1,7 +1,7 @@
 /**
  * A matrix of the model: random numbers W that are kept once, and a mask of one bit a weight for each depth (paper A, section 3).
  *
- * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows; times its gains, if it has any.
+ * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows, and with its gains and its adapter, if it has any.
  */
 
 const get = (bits, at) => (bits[at >>> 3] >>> (at & 7)) & 1;
@@ -11,18 +11,19 @@ export class Matrix {
    * @param {string} role @param {number} rows fan_in, or the tokens of a table @param {number} columns
    * @param {Float32Array} values [rows, columns], or one such matrix for each of `layers` @param {number | null} layers
    * @param {import("./ticket.js").Mask | null} mask @param {boolean} rescaled `model.dynamic_scale` @param {boolean} drawn from the seed
-   * @param {(import("./ticket.js").Values | null)[]} gains [depths, rows] and [depths, columns], if the model has them
+   * @param {(import("./ticket.js").Values | null)[]} beside gains [depths, rows] and [depths, columns], and an
+   *   adapter's two matrices [depths, rank, rows] and [depths, rank, columns], as far as the model has them
    */
-  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, gains = [null, null]) {
-    Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn, gains });
+  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, beside = [null, null, null, null]) {
+    Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn, beside });
     this.isTable = /embedding$|^encoder\/position$/.test(role);
-    this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...gains.map((each) => each?.shape[0] ?? 1));
+    this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...beside.map((each) => each?.shape[0] ?? 1));
     this.products = [];
   }
 
   /** The same with other numbers or another mask. */
   with({ values = this.values, mask = this.mask }) {
-    return new Matrix(this.role, this.rows, this.columns, values, this.layers, mask, this.rescaled, this.drawn, this.gains);
+    return new Matrix(this.role, this.rows, this.columns, values, this.layers, mask, this.rescaled, this.drawn, this.beside);
   }
 
   /** W of a depth in C order [rows, columns]. @returns {Float32Array} */
@@ -54,7 +55,7 @@ export class Matrix {
   #multiplied(depth) {
     const { rows, columns } = this, weights = this.weights(depth);
     if (this.mask === null && this.isTable) return weights;
-    const [ofRow, ofColumn] = this.gains;
+    const [ofRow, ofColumn, adapterIn, adapterOut] = this.beside;
     const found = new Float32Array(rows * columns), signs = this.mask?.sign ?? null, bits = this.mask?.mask && this.#packed("mask", depth);
     const factors = this.rescaled && bits ? this.#factors(bits) : null, sign = signs && this.#packed("sign", depth);
     for (let row = 0, k = 0; row < rows; row++) {
@@ -65,6 +66,10 @@ export class Matrix {
         const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
         found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;
       }
+    }
+    for (let r = 0, rank = adapterIn?.shape[1] ?? 0; r < rank; r++) {
+      const inputs = adapterIn.values.subarray((depth * rank + r) * rows), outputs = adapterOut.values.subarray((depth * rank + r) * columns);
+      for (let column = 0; column < columns; column++) for (let row = 0; row < rows; row++) found[column * rows + row] += inputs[row] * outputs[column];
     }
     return found;
   }

@@ -1,7 +1,7 @@
 /** The arrays of a model by role: `one_layer.models.parts` and `.weights`. A ticket has a tensor, a mask or a recipe for each. */
 
 /**
- * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain"} Leaf
+ * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
  * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[]}} Part
  * @typedef {import("./config.js").Group} Group
  */
@@ -54,6 +54,8 @@ function layerParts(config, stack, group) {
     if (layer.kind === "masked") {
       if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
       if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));
+      const rank = config.adapter_rank;
+      if (rank) found.push(part("params", role, "adapter_in", [count, rank, shape[0]]), part("params", role, "adapter_out", [count, rank, shape[1]]));
     }
     if (layer.bias) found.push(part("params", role, "bias", [...(group.sharedParams && config.share_bias ? [] : [count]), shape[1]]));
   }

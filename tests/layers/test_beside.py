@@ -1,4 +1,4 @@
-"""A gain for each row or column: what the network multiplies by, wherever the mask comes from, and who trains it."""
+"""What is trained beside masks: what the network multiplies by, wherever the mask comes from, and which matrices have it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.layers.gains import COLUMNS, GAINS, ROWS
+from one_layer.layers.beside import ADAPTERS, COLUMNS, GAINS, ROWS
 from one_layer.layers.matrix import Projection, materialize
-from one_layer.models import shapes
+from one_layer.models import initialize, shapes
 from one_layer.models.accounting import ticket_bytes
+from one_layer.models.trees import flatten_dict
 from one_layer.supermask import Supermask, topk_mask
 from one_layer.system.errors import UserError
 from tests.tiny_tickets import TINY
@@ -17,20 +18,22 @@ from tests.tiny_tickets import TINY
 DICE = np.random.default_rng(0)
 W, S = (jnp.asarray(DICE.normal(size=(3, 4)), jnp.float32) for _ in range(2))
 VECTORS = {name: jnp.asarray(DICE.normal(size=size), jnp.float32) for name, size in ((ROWS, 3), (COLUMNS, 4))}
+A, B = (jnp.asarray(DICE.normal(size=(2, size)), jnp.float32) for size in W.shape)
 
 
 @pytest.mark.parametrize("keep", [0.5, 1.0], ids=["under a mask", "without a mask"])
+@pytest.mark.parametrize("adapted", [False, True], ids=["", "with an adapter"])
 @pytest.mark.parametrize("gains", GAINS)
-def test_a_projection_multiplies_by_them(gains, keep):
-    own = {name: VECTORS[name] for name in GAINS[gains]}
+def test_a_projection_multiplies_by_all_of_it(gains, adapted, keep):
+    own = {name: VECTORS[name] for name in GAINS[gains]} | (dict(zip(ADAPTERS, (A, B), strict=True)) if adapted else {})
     scores = {"scores": S} if keep < 1 else {}
     variables = {"params": {**scores, **own}, "random": {"kernel": W}}
     rows, columns = (VECTORS[name] if name in own else jnp.ones_like(VECTORS[name]) for name in (ROWS, COLUMNS))
-    expected = W * (topk_mask(S, keep) if keep < 1 else 1) * rows[:, None] * columns
+    expected = W * (topk_mask(S, keep) if keep < 1 else 1) * rows[:, None] * columns + (A.T @ B if adapted else 0)
     projection = Projection(4, "masked", Supermask(keep), False, "float32")
     once = materialize(variables, Supermask(keep))
     for each in (variables, once, materialize(once, Supermask(keep))):
-        np.testing.assert_allclose(projection.apply(each, jnp.eye(3)), expected, rtol=1e-6)
+        np.testing.assert_allclose(projection.apply(each, jnp.eye(3)), expected, rtol=1e-5, atol=1e-6)
     assert not own or not once["params"], "they are in the product"
 
 
@@ -45,6 +48,21 @@ def test_each_depth_has_its_own_and_tables_have_none():
     assert ticket_bytes(config) == ticket_bytes(config.replace(gains="none")) + more
 
 
+def test_an_adapter_begins_as_no_change_and_is_stored_as_a_matrix():
+    config = TINY.replace(adapter_rank=2, trained_precision="int4", decoder_layers="SLS")
+    found = {path[1:]: leaf for path, leaf in flatten_dict(initialize(config, 1)).items() if path[-1] in ADAPTERS}
+    for (*module, name), leaf in found.items():
+        assert leaf.shape[:2] == (2, 2) and bool(jnp.any(leaf)) == (name == "adapter_in"), module
+    assert len(found) == 2 * sum(path[-1] == "scores" and "embedding" not in path[-2] for path in shapes(config))
+    plain = TINY.replace(decoder_layers="SLS", trained_precision="int4")
+    more = sum(leaf.size // 2 + 4 * leaf.size // leaf.shape[-1] for leaf in found.values())
+    assert ticket_bytes(config) == ticket_bytes(plain) + more
+
+
 def test_a_dense_model_has_none():
+    with pytest.raises(UserError, match=r"model.adapter_rank is 1, but model.weights is dense"):
+        TINY.replace(weights="dense", adapter_rank=1)
+    with pytest.raises(UserError, match=r"model.adapter_rank is 7; it must lie in \[0, model.d_model 6\]"):
+        TINY.replace(adapter_rank=7)
     with pytest.raises(UserError, match=r"model.gains is 'rows', but model.weights is dense"):
         TINY.replace(weights="dense", gains="rows")
