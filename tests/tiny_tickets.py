@@ -18,7 +18,13 @@ CASES = {
     "reference": {"init_preset": "reference", "shared_embedding": True, "source_vocab": 6},
     "signs": {"selection": "signed_threshold", "threshold": 0.1, "init_scheme": "kaiming_normal"},
     "signs alone": {"selection": "sign", "keep": 1.0, "init_scheme": "unsigned_constant"},
-    "scaled": {"dynamic_scale": True, "keep": 0.1, "init_scheme": "signed_constant", "gains": "both"},
+    "scaled": {
+        "dynamic_scale": True,
+        "keep": 0.1,
+        "init_scheme": "signed_constant",
+        "gains": "both",
+        "vector_precision": "int4",
+    },
     "one mask": {
         "weights": "multi_layer",
         "sharing": "masks",

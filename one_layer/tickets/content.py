@@ -20,20 +20,22 @@ from jaxtyping import Array, Float32, UInt8
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import MASK, of_bytes
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
-from one_layer.layers.quantization import Precisions
+from one_layer.layers.quantization import VECTORS, stored_bytes
 from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
 from one_layer.tickets.limits import check_drawing, check_work
-from one_layer.tickets.precision import chosen
+from one_layer.tickets.precision import chosen, dequantize, quantize
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
 
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
 METADATA = {*NAMES, "format", "version", "codecs", "text", "random", "training"}
+
+_VECTORS = "vectors"  # the tensor of all vectors in few bits: hundreds of bytes of the header for each would be more than its numbers
 
 _FEW = 2**27  # weights that even the smallest file may describe: 512 MiB
 _MOST = 2**33  # the most weights that any file may describe
@@ -91,8 +93,11 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
-    matrices = chosen(ticket.config.trained_precision, precision)
-    stored, codecs = ticket_file.coded(tensors, levels, Precisions(matrices, ticket.config.vector_precision))
+    matrices, few = chosen(ticket.config.trained_precision, precision), ticket.config.vector_precision
+    if vectors := [name for name in sorted(tensors) if few != "float32" and name.rsplit("/", 1)[-1] in VECTORS]:
+        tensors[_VECTORS] = np.frombuffer(b"".join(quantize(tensors.pop(name), few) for name in vectors), np.uint8)
+        levels[_VECTORS] = 19
+    stored, codecs = ticket_file.coded(tensors, levels, matrices)
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})
@@ -114,8 +119,11 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     assets, used = read_text(file, config)
     _check_unit(settings, assets)
     masks: dict[Path, np.ndarray] = {}
-    arrays: dict[Path, np.ndarray] = {}
+    arrays = _read_vectors(file, config, names)
+    used |= {_VECTORS} if arrays else set()
     for path, shape in known.items():
+        if path in arrays:
+            continue
         collection, *module, leaf = path
         role = names[tuple(module)]
         if leaf == "scores":
@@ -147,6 +155,21 @@ def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:
     weights = sum(math.prod(shape) for shape in known.values())
     if weights > _MOST or weights > max(_FEW, 8 * file.size * _WEIGHTS_A_BIT):
         raise UserError(f"its model has {weights:,} weights, too many for {file.size:,} bytes of data")
+
+
+def _read_vectors(file: TicketFile, config: ModelConfig, names: dict[Path, str]) -> dict[Path, np.ndarray]:
+    """The vectors of a model that has them in few bits: one after the other in one tensor, in the order of their names."""
+    precision = config.vector_precision
+    if precision == "float32":
+        return {}
+    known = {path: shape for path, shape in shapes(config).items() if path[-1] in VECTORS}
+    order = sorted(known, key=lambda path: f"{path[0]}/{names[path[1:-1]]}/{path[-1]}")
+    ends = list(itertools.accumulate(stored_bytes(precision, known[path]) for path in order))
+    if not order:
+        return {}
+    code = file.tensor(_VECTORS, "uint8", (ends[-1],)).tobytes()
+    places = zip(order, [0, *ends], ends, strict=False)
+    return {path: dequantize(precision, code[begin:end], known[path]) for path, begin, end in places}
 
 
 def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.layers.quantization import Precisions
+from one_layer.layers.quantization import is_matrix
 from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets.precision import QUANTIZED
@@ -31,8 +31,6 @@ _DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype("uint8"), "F32": np.dtype("<
 _NAMES = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 _LONGEST_NAME, _MOST_AXES, _MOST_ENTRIES, _LONGEST_HEADER = 100, 4, 2**40, 2**20
 _LARGEST = 2**32  # bytes of a file
-
-_EXACT = Precisions()
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -78,20 +76,17 @@ def damaged(problem: str) -> UserError:
     return UserError(f"{problem}; the file is damaged or not a ticket: copy it again, or export it again from its run")
 
 
-def coded(
-    tensors: Tensors, levels: Mapping[str, int], precisions: Precisions = _EXACT
-) -> tuple[dict[str, np.ndarray], str]:
+def coded(tensors: Tensors, levels: Mapping[str, int], precision: str = "float32") -> tuple[dict[str, np.ndarray], str]:
     """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
-    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1. Arrays of float32 are stored
-    in their precision of `precisions`.
+    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1. Matrices of float32 are stored
+    in `precision`.
     """
     stored, entries = {}, {}
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
         codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
-        precision = "float32" if tensor.dtype == np.uint8 else precisions.of(name.rsplit("/", 1)[-1], tensor.shape)
-        if precision != "float32":
+        if precision != "float32" and tensor.dtype != np.uint8 and is_matrix(name.rsplit("/", 1)[-1], tensor.shape):
             codec, code = precision, codecs.encode_values(stored[name], precision)
         if codec:
             stored[name] = np.frombuffer(code, np.uint8)

@@ -9,7 +9,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from one_layer.layers.quantization import Precisions
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize
@@ -35,7 +34,7 @@ BYTES = {
 
 
 def content_of(tensors, precision: str = "float32", **metadata: str) -> bytes:
-    stored, codecs = ticket_file.coded(tensors, {}, Precisions(precision))
+    stored, codecs = ticket_file.coded(tensors, {}, precision)
     return ticket_file.to_bytes({"codecs": codecs, **metadata}, stored)
 
 

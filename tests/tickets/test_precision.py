@@ -10,7 +10,7 @@ from absl import flags
 
 from one_layer import tickets
 from one_layer.cli import options  # noqa: F401  it defines the flags
-from one_layer.layers.quantization import Precisions, stored_bytes
+from one_layer.layers.quantization import stored_bytes
 from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets import file as ticket_file
@@ -48,7 +48,7 @@ def test_values_move_by_half_a_step_at_most(precision, shape):
 def test_another_program_reads_the_same_values(precision, shape):
     """Its reader was written from the page of the format alone."""
     reader = object.__new__(TicketReader)
-    reader._stored, entries = ticket_file.coded({"params/a/kernel": values(shape)}, {}, Precisions(precision))
+    reader._stored, entries = ticket_file.coded({"params/a/kernel": values(shape)}, {}, precision)
     reader._codecs = json.loads(entries)
     expected = dequantize(precision, quantize(values(shape), precision), shape)
     np.testing.assert_array_equal(reader._decoded("params/a/kernel"), expected)
@@ -110,7 +110,7 @@ def test_a_code_of_another_size_is_refused(precision):
 
 
 def test_a_mask_cannot_be_stored_as_values():
-    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, {}, Precisions("int8", "int8"))
+    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, {}, "int8")
     assert "int8" not in entries and tensors["mask/a"].dtype == np.uint8
     file = ticket_file.TicketFile(1, 1, {}, {"mask/a": np.zeros(4, np.uint8)}, {"mask/a": ("int8", (2, 9))})
     with pytest.raises(UserError, match="mask/a is float32"):

@@ -20,6 +20,7 @@ from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.layers.matrix import materialize
+from one_layer.layers.quantization import quantized
 from one_layer.models import build, initialize, recipes, weights
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
@@ -41,7 +42,7 @@ def case(request, tmp_path_factory):
     variables = trained(config)
     path = tmp_path_factory.mktemp("tickets") / "ticket.safetensors"
     tickets.save(path, ticket_of(config, variables=variables))
-    return config, variables, path
+    return config, quantized(variables, config.precisions), path
 
 
 def test_the_network_has_from_its_ticket_what_it_had(case):
@@ -89,7 +90,7 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     config, variables, path = case
     reader = TicketReader(path)
     roles = {module: recipe.role for module, recipe in recipes(config).items()}
-    drawn, masks = 0, 0
+    drawn, masks, vectors = 0, 0, {}
     for name, leaf in flat(variables).items():
         collection, *module, kind = name.split("/")
         role = roles.get(tuple(module)) or f"{module[0]}/{module[2].removesuffix('_norm')}/norm"
@@ -101,8 +102,12 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
         elif kind == "kernel" and collection != "params":
             np.testing.assert_array_equal(reader.weights[role], leaf)
             drawn += 1
+        elif kind != "kernel" and config.vector_precision != "float32":
+            vectors[f"{collection}/{role}/{kind}"] = leaf
         else:
             np.testing.assert_array_equal(reader.arrays[f"{collection}/{role}/{kind}"], leaf)
+    for name, array in reader.vectors({name: leaf.shape for name, leaf in vectors.items()}).items():
+        np.testing.assert_array_equal(array, vectors[name], err_msg=name)
     assert (len(reader.masks), len(reader.weights)) == (masks, drawn)
     assert bool(masks) == (config.masked and (config.keep < 1 or not config.supermask.exact))
     texts = assets(config)
@@ -156,7 +161,7 @@ def test_logits_are_the_checkpoint_s_bit_for_bit(name, tmp_path):
     tickets.save(tmp_path / "t", ticket_of(config, variables=variables))
     loaded = tickets.load(tmp_path / "t")
     prepare, apply = jit(partial(materialize, mask=config.supermask)), jit(build(config).apply)
-    logits = np.asarray(apply(prepare(variables), SOURCE, TARGET))
+    logits = np.asarray(apply(prepare(quantized(variables, config.precisions)), SOURCE, TARGET))
     for packed in (False, True):
         found = np.asarray(apply(tickets.variables(loaded, packed), SOURCE, TARGET))
         np.testing.assert_array_equal(found.view(np.uint32), logits.view(np.uint32))

@@ -33,9 +33,20 @@ function bytesOf(codec, code, length) {
 }
 
 function numbersOf(codec, code, shape) {
+  const size = codeSize(codec, shape);
+  return numbersIn(codec, decompress(code, size, size), shape);
+}
+
+/** The bytes of an array in a precision. @param {string} codec @param {number[]} shape */
+export function codeSize(codec, shape) {
   const columns = shape.at(-1) ?? 1, count = shape.reduce((a, b) => a * b, 1), rows = columns ? count / columns : 0;
-  const size = { bfloat16: 2 * count, int8: 4 * rows + count, int4: 4 * rows + Math.ceil(count / 2) }[codec];
-  const bytes = decompress(code, size, size), values = new Float32Array(count);
+  return { bfloat16: 2 * count, int8: 4 * rows + count, int4: 4 * rows + Math.ceil(count / 2) }[codec];
+}
+
+/** The numbers that bytes stand for in a precision. @param {string} codec @param {Uint8Array} bytes @param {number[]} shape @returns {Float32Array} */
+export function numbersIn(codec, bytes, shape) {
+  const columns = shape.at(-1) ?? 1, count = shape.reduce((a, b) => a * b, 1), rows = columns ? count / columns : 0;
+  const values = new Float32Array(count);
   if (codec === "bfloat16") {
     const halves = new Uint32Array(values.buffer), view = new DataView(bytes.buffer, bytes.byteOffset);
     for (let k = 0; k < count; k++) halves[k] = view.getUint16(2 * k, true) << 16;

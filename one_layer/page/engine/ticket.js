@@ -1,4 +1,5 @@
 /** A ticket: a whole trained model, read from a stranger's bytes as `one_layer.tickets.content.from_file` reads it. */
+import { codeSize, numbersIn } from "./codecs.js";
 import { checkDrawing, checkWork } from "./limits.js";
 import { FAMILIES, readModel, refuseIf } from "./config.js";
 import { Container, sizeOf, utf8 } from "./container.js";
@@ -38,8 +39,11 @@ export function openTicket(bytes) {
   checkDrawing([...recipes.values()]);
   const { assets, used } = readText(file, config, settings);
   const masks = new Map(), arrays = new Map();
+  const vectors = readVectors(file, config, parts);
+  if (vectors.size) used.add("vectors");
   for (const { role, collection, leaf, shape } of parts) {
-    if (leaf === "scores") {
+    if (vectors.has(`${role}/${leaf}`)) arrays.set(`${role}/${leaf}`, { shape, values: vectors.get(`${role}/${leaf}`) });
+    else if (leaf === "scores") {
       masks.set(role, readMask(file, role, shape, config));
       config.maskKinds.forEach((kind) => used.add(`${kind}/${role}`));
     } else if (collection !== "random" || !recipes.has(role)) {
@@ -54,6 +58,21 @@ export function openTicket(bytes) {
   for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawChecked(seed, recipe) });
   const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
   return { ...settings, assets, masks, drawn, arrays, bytes: file.total, sizes };
+}
+
+/** The vectors of a model that has them in few bits, by role and leaf: one after the other in one tensor, in the order of their names. */
+function readVectors(file, config, parts) {
+  const precision = config.vector_precision, found = new Map(), nameOf = (part) => `${part.collection}/${part.role}/${part.leaf}`;
+  const few = precision === "float32" ? [] : parts.filter(({ leaf }) => ["bias", "scale", "row_gain", "column_gain"].includes(leaf));
+  few.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const code = few.length ? file.bytes("vectors", [few.reduce((sum, { shape }) => sum + codeSize(precision, shape), 0)]) : new Uint8Array(0);
+  let begin = 0;
+  for (const { role, leaf, shape } of few) {
+    const end = begin + codeSize(precision, shape);
+    found.set(`${role}/${leaf}`, numbersIn(precision, code.subarray(begin, end), shape));
+    begin = end;
+  }
+  return found;
 }
 
 function readSettings(metadata) {
