@@ -14,6 +14,7 @@ import jax
 from one_layer import tickets
 from one_layer.data.corpus import Corpus, Split
 from one_layer.layers import freezing
+from one_layer.layers.quantization import Precisions
 from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.sharding import fetch
@@ -107,8 +108,11 @@ def write(
 
 
 def _ticket(best: TrainedModel, folder: RunFolder) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """Writes the ticket of a model with random weights. Returns: its size, under the name `ticket_file`, and what its masks are like."""
-    if all(path[0] != "random" for path in shapes(best.config)):
+    """Writes the ticket of a model with random weights, or that was trained in few bits, which no other file of the run shows.
+
+    Returns: its size, under the name `ticket_file`, and what its masks are like.
+    """
+    if best.config.precisions == Precisions() and all(path[0] != "random" for path in shapes(best.config)):
         return {}, []
     try:
         size = tickets.export(best, folder.ticket_file)

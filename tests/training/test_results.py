@@ -16,6 +16,7 @@ from one_layer.training.beginning import opened
 from one_layer.training.train import train
 from one_layer.training.trainer import Trainer
 from tests import tiny
+from tests.tiny_tickets import flat, same_numbers
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,16 @@ def test_there_are_no_areas_under_a_curve_of_which_a_part_was_removed(worsening,
     train(tiny.run(), worsening, [])
     assert result(worsening)["convergence"] == {}
     assert "metrics.jsonl lacks 1 of 3 evaluations, the first at update 8" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_dense_model_trained_in_few_bits_has_a_ticket_of_what_its_checkpoint_computes_with(tmp_path):
+    precisions = {"model.trained_precision": "int4", "model.vector_precision": "int8"}
+    train(tiny.run({"model.weights": "dense", "train.updates": tiny.EVERY, **precisions}), tmp_path, [])
+    best, ticket = restore_run(tmp_path), tickets.restore_ticket(tmp_path / "ticket.safetensors")
+    same_numbers(flat(ticket.prepared), flat(best.prepared))
+    same_numbers(flat(ticket.variables), flat(best.prepared))
+    assert result(tmp_path)["bytes"]["ticket_file"] == (tmp_path / "ticket.safetensors").stat().st_size
 
 
 def test_a_run_that_no_ticket_can_hold_still_has_its_result(workdir, tmp_path, monkeypatch):
