@@ -102,10 +102,9 @@ class TicketReader:
             numbers = halves[: math.prod(shape)].astype(np.int8) - 8
         return numbers.reshape(shape).astype(np.float32) * scales
 
-    def vectors(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-        """The arrays in the tensor `vectors`, by the names and shapes that the model's settings give."""
-        codec, found = self.model["vector_precision"], {}
-        content = self._decoded("vectors").tobytes() if shapes else b""
+    def joined(self, joint: str, codec: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+        """The arrays in the tensor `vectors` or `adapters`, by the names and shapes that the model's settings give."""
+        found, content = {}, self._decoded(joint).tobytes() if shapes else b""
         for name, shape in sorted(shapes.items()):
             rows, count = math.prod(shape[:-1]), math.prod(shape)
             size = {"bfloat16": 2 * count, "int8": 4 * rows + count, "int4": 4 * rows + (count + 1) // 2}[codec]

@@ -32,6 +32,7 @@ CASES = {
         "threshold": 0.5,
         "gains": "rows",
         "adapter_rank": 2,
+        "trained_precision": "int4",
         "keep": 1.0,  # ignored: a threshold leaves weights out nevertheless
     },
     "own weights": {"weights": "multi_layer", "selection": "score", "keep": 0.9, "init_scheme": "unsigned_constant"},

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float32, UInt8
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import MASK, of_bytes
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
+from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.quantization import VECTORS, stored_bytes
 from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.supermask import kept_count
@@ -34,8 +35,6 @@ Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
 METADATA = {*NAMES, "format", "version", "codecs", "text", "random", "training"}
-
-_VECTORS = "vectors"  # the tensor of all vectors in few bits: hundreds of bytes of the header for each would be more than its numbers
 
 _FEW = 2**27  # weights that even the smallest file may describe: 512 MiB
 _MOST = 2**33  # the most weights that any file may describe
@@ -93,10 +92,11 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
-    matrices, few = chosen(ticket.config.trained_precision, precision), ticket.config.vector_precision
-    if vectors := [name for name in sorted(tensors) if few != "float32" and name.rsplit("/", 1)[-1] in VECTORS]:
-        tensors[_VECTORS] = np.frombuffer(b"".join(quantize(tensors.pop(name), few) for name in vectors), np.uint8)
-        levels[_VECTORS] = 19
+    matrices = chosen(ticket.config.trained_precision, precision)
+    for joint, (leaves, few) in _joined(ticket.config).items():
+        if parts := [name for name in sorted(tensors) if name.rsplit("/", 1)[-1] in leaves]:
+            tensors[joint] = np.frombuffer(b"".join(quantize(tensors.pop(name), few) for name in parts), np.uint8)
+            levels[joint] = 19
     stored, codecs = ticket_file.coded(tensors, levels, matrices)
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
@@ -119,8 +119,11 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     assets, used = read_text(file, config)
     _check_unit(settings, assets)
     masks: dict[Path, np.ndarray] = {}
-    arrays = _read_vectors(file, config, names)
-    used |= {_VECTORS} if arrays else set()
+    arrays: dict[Path, np.ndarray] = {}
+    for joint, (leaves, few) in _joined(config).items():
+        if parts := _read_joined(file, joint, few, {path: known[path] for path in known if path[-1] in leaves}, names):
+            arrays |= parts
+            used.add(joint)
     for path, shape in known.items():
         if path in arrays:
             continue
@@ -157,17 +160,24 @@ def _check_size(known: dict[Path, Shape], file: TicketFile) -> None:
         raise UserError(f"its model has {weights:,} weights, too many for {file.size:,} bytes of data")
 
 
-def _read_vectors(file: TicketFile, config: ModelConfig, names: dict[Path, str]) -> dict[Path, np.ndarray]:
-    """The vectors of a model that has them in few bits: one after the other in one tensor, in the order of their names."""
-    precision = config.vector_precision
-    if precision == "float32":
+def _joined(config: ModelConfig) -> dict[str, tuple[tuple[str, ...], str]]:
+    """The tensors that hold many small arrays of a model in few bits: the leaves of these arrays, and their precision.
+
+    Each tensor of its own takes hundreds of bytes of the header, often more than its numbers.
+    """
+    known = {"vectors": (VECTORS, config.vector_precision), "adapters": (ADAPTERS, config.trained_precision)}
+    return {joint: (leaves, few) for joint, (leaves, few) in known.items() if few != "float32"}
+
+
+def _read_joined(
+    file: TicketFile, joint: str, precision: str, known: dict[Path, Shape], names: dict[Path, str]
+) -> dict[Path, np.ndarray]:
+    """The arrays of these shapes: one after the other in the tensor `joint`, in the order of their names."""
+    if not known:
         return {}
-    known = {path: shape for path, shape in shapes(config).items() if path[-1] in VECTORS}
     order = sorted(known, key=lambda path: f"{path[0]}/{names[path[1:-1]]}/{path[-1]}")
     ends = list(itertools.accumulate(stored_bytes(precision, known[path]) for path in order))
-    if not order:
-        return {}
-    code = file.tensor(_VECTORS, "uint8", (ends[-1],)).tobytes()
+    code = file.tensor(joint, "uint8", (ends[-1],)).tobytes()
     places = zip(order, [0, *ends], ends, strict=False)
     return {path: dequantize(precision, code[begin:end], known[path]) for path, begin, end in places}
 

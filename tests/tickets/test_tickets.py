@@ -8,6 +8,7 @@ import operator
 import os
 import subprocess
 import sys
+from dataclasses import astuple
 from functools import partial
 
 import jax
@@ -90,7 +91,7 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     config, variables, path = case
     reader = TicketReader(path)
     roles = {module: recipe.role for module, recipe in recipes(config).items()}
-    drawn, masks, vectors = 0, 0, {}
+    drawn, masks, joined = 0, 0, {"vectors": {}, "adapters": {}}
     for name, leaf in flat(variables).items():
         collection, *module, kind = name.split("/")
         role = roles.get(tuple(module)) or f"{module[0]}/{module[2].removesuffix('_norm')}/norm"
@@ -102,12 +103,13 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
         elif kind == "kernel" and collection != "params":
             np.testing.assert_array_equal(reader.weights[role], leaf)
             drawn += 1
-        elif kind != "kernel" and config.vector_precision != "float32":
-            vectors[f"{collection}/{role}/{kind}"] = leaf
+        elif kind != "kernel" and config.precisions.of(kind, leaf.shape) != "float32":
+            joined["adapters" if "adapter" in kind else "vectors"][f"{collection}/{role}/{kind}"] = leaf
         else:
             np.testing.assert_array_equal(reader.arrays[f"{collection}/{role}/{kind}"], leaf)
-    for name, array in reader.vectors({name: leaf.shape for name, leaf in vectors.items()}).items():
-        np.testing.assert_array_equal(array, vectors[name], err_msg=name)
+    for (joint, leaves), codec in zip(joined.items(), reversed(astuple(config.precisions)), strict=True):
+        for name, array in reader.joined(joint, codec, {name: leaf.shape for name, leaf in leaves.items()}).items():
+            np.testing.assert_array_equal(array, leaves[name], err_msg=name)
     assert (len(reader.masks), len(reader.weights)) == (masks, drawn)
     assert bool(masks) == (config.masked and (config.keep < 1 or not config.supermask.exact))
     texts = assets(config)

@@ -39,10 +39,12 @@ export function openTicket(bytes) {
   checkDrawing([...recipes.values()]);
   const { assets, used } = readText(file, config, settings);
   const masks = new Map(), arrays = new Map();
-  const vectors = readVectors(file, config, parts);
-  if (vectors.size) used.add("vectors");
+  const joined = new Map();
+  for (const [joint, [leaves, precision]] of Object.entries(joinedOf(config))) {
+    for (const [name, values] of readJoined(file, joint, precision, parts.filter(({ leaf }) => leaves.includes(leaf)))) joined.set(name, values), used.add(joint);
+  }
   for (const { role, collection, leaf, shape } of parts) {
-    if (vectors.has(`${role}/${leaf}`)) arrays.set(`${role}/${leaf}`, { shape, values: vectors.get(`${role}/${leaf}`) });
+    if (joined.has(`${role}/${leaf}`)) arrays.set(`${role}/${leaf}`, { shape, values: joined.get(`${role}/${leaf}`) });
     else if (leaf === "scores") {
       masks.set(role, readMask(file, role, shape, config));
       config.maskKinds.forEach((kind) => used.add(`${kind}/${role}`));
@@ -60,14 +62,19 @@ export function openTicket(bytes) {
   return { ...settings, assets, masks, drawn, arrays, bytes: file.total, sizes };
 }
 
-/** The vectors of a model that has them in few bits, by role and leaf: one after the other in one tensor, in the order of their names. */
-function readVectors(file, config, parts) {
-  const precision = config.vector_precision, found = new Map(), nameOf = (part) => `${part.collection}/${part.role}/${part.leaf}`;
-  const few = precision === "float32" ? [] : parts.filter(({ leaf }) => ["bias", "scale", "row_gain", "column_gain"].includes(leaf));
-  few.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-  const code = few.length ? file.bytes("vectors", [few.reduce((sum, { shape }) => sum + codeSize(precision, shape), 0)]) : new Uint8Array(0);
+/** The tensors that hold many small arrays in few bits: the leaves of these arrays, and their precision. */
+function joinedOf({ vector_precision: ofVectors, trained_precision: ofMatrices }) {
+  const known = { vectors: [["bias", "scale", "row_gain", "column_gain"], ofVectors], adapters: [["adapter_in", "adapter_out"], ofMatrices] };
+  return Object.fromEntries(Object.entries(known).filter(([, [, precision]]) => precision !== "float32"));
+}
+
+/** The arrays of a joint tensor by role and leaf: one after the other, in the order of their names. */
+function readJoined(file, joint, precision, parts) {
+  const found = new Map(), nameOf = (part) => `${part.collection}/${part.role}/${part.leaf}`;
+  parts.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const code = parts.length ? file.bytes(joint, [parts.reduce((sum, { shape }) => sum + codeSize(precision, shape), 0)]) : new Uint8Array(0);
   let begin = 0;
-  for (const { role, leaf, shape } of few) {
+  for (const { role, leaf, shape } of parts) {
     const end = begin + codeSize(precision, shape);
     found.set(`${role}/${leaf}`, numbersIn(precision, code.subarray(begin, end), shape));
     begin = end;
