@@ -235,7 +235,7 @@ def _train() -> ConfigDict:
     # text is read in that run's vocabularies. docs/fine-tuning.md
     train.init_from = ""
     # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1. Both
-    # distributions have the temperature. Of each target, the teacher's top_k largest probabilities count. docs/distillation.md
+    # distributions have the temperature. Of each target, the teacher's top_k largest probabilities are kept. docs/distillation.md
     train.distil = 0.0
     train.distil_temperature = 1.0
     train.distil_top_k = 16

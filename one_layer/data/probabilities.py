@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int, Int32, Integer, Shaped
+from jaxtyping import Int, Int32, Integer, Shaped
 
 from one_layer.data.batches import Batch, TrainingBatches, Updates
 from one_layer.data.special_tokens import PAD
@@ -47,33 +47,25 @@ class Probabilities:
 
 
 def with_probabilities(
-    batch: Batch, ids: Integer[np.ndarray, "*rows k"], log_p: Shaped[np.ndarray, "*rows k"], temperature: float
+    batch: Batch, ids: Integer[np.ndarray, "*rows k"], log_p: Shaped[np.ndarray, "*rows k"]
 ) -> Batch:
-    """`batch` with `teacher_ids`, and with `teacher_p`, the probabilities of these classes at `temperature`.
+    """`batch` with `teacher_ids`, and with `teacher_p`, the probabilities of these classes. Where no target is, all are 0.
 
-    They are divided by their sum, so that the classes that the teacher thinks less probable than these k have none. Where no target is,
-    all are 0. `ids` has an axis for the positions of `target`, or none where a row has one target.
+    `ids` has an axis for the positions of `target`, or none where a row has one target.
     """
     target = batch["target"] if ids.ndim > batch["target"].ndim else batch["target"][..., 0]
-    p = _softmax(log_p.astype(np.float32) / np.float32(temperature))
+    p = np.exp(log_p.astype(np.float32))
+    p /= np.maximum(p.sum(axis=-1, keepdims=True), 1)  # 16 bits may have rounded their sum up
     p = np.where((target != PAD)[..., None], p, np.float32(0))
     return {**batch, "teacher_ids": ids.astype(np.int32), "teacher_p": p}
-
-
-def _softmax(logits: Float32[np.ndarray, "*rows k"]) -> Float32[np.ndarray, "*rows k"]:
-    grown = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return grown / grown.sum(axis=-1, keepdims=True)
 
 
 class TaughtBatches(Updates):
     """Batches of pairs, with what the file says of their targets."""
 
-    def __init__(
-        self, batches: TrainingBatches, probabilities: Probabilities, temperature: float, of_rows: bool
-    ) -> None:
+    def __init__(self, batches: TrainingBatches, probabilities: Probabilities, of_rows: bool) -> None:
         """`of_rows`: a row has one target, as in classification."""
-        self._batches, self._probabilities = batches, probabilities
-        self._temperature, self._of_rows = temperature, of_rows
+        self._batches, self._probabilities, self._of_rows = batches, probabilities, of_rows
 
     @property
     def batches_per_epoch(self) -> int:
@@ -88,7 +80,7 @@ class TaughtBatches(Updates):
         found = self._probabilities.of(pairs, 1 if self._of_rows else width)
         shape = batch["target"].shape[:2] if self._of_rows else batch["target"].shape
         ids, log_p = (found[name].reshape(*shape, -1) for name in ("ids", "log_p"))
-        return with_probabilities(batch, ids, log_p, self._temperature)
+        return with_probabilities(batch, ids, log_p)
 
 
 def appended(ids: Int32[np.ndarray, "targets k"], log_p: Shaped[np.ndarray, "targets k"], kind: np.dtype) -> bytes:

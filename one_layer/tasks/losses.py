@@ -13,6 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.data.special_tokens import PAD, UNK
 from one_layer.system.errors import UserError
 
+_LEAST = 1e-6  # of the probability of all classes that a teacher's file leaves out: float32 has no more digits beside 1
+
 AnyArray = Array | np.ndarray
 Smoothing = float | Float[Array, ""]  # in [0, 1); traced where one program trains several runs
 
@@ -57,7 +59,7 @@ class Distil:
 
     loss = (1 - w)·label loss + w·T²·Σ_v -q_v log softmax(z/T)_v, with q the teacher's distribution at the temperature T. This is Hinton et
     al. 2015 (arXiv 1503.02531), section 2; for words, Kim and Rush 2016 (arXiv 1606.07947), section 3.1. T² keeps the gradients as large as
-    at T = 1.
+    at T = 1. All other classes than the `top_k` count as one, so that a student with the teacher's distribution has no gradient.
     """
 
     weight: float
@@ -89,9 +91,12 @@ class Distil:
         ids: Int[AnyArray, "rows *places k"],
         p: Float[AnyArray, "rows *places k"],
     ) -> Float[Array, ""]:
-        """The loss. `p`: the teacher's probabilities of the classes `ids`, at the temperature; their sum is 1, or 0 without a target."""
+        """The loss. `p`: the teacher's probabilities of the classes `ids`, at the temperature; all are 0 where no target is."""
         logits = logits.astype(jnp.float32) / self.temperature
         # Here take_along_axis: on a CPU, an update takes less time than with `p` spread over all classes.
-        minus_log_p = jax.nn.logsumexp(logits, axis=-1)[..., None] - jnp.take_along_axis(logits, ids, axis=-1)
-        cross = jnp.sum(p * minus_log_p)
+        log_p = jnp.take_along_axis(logits, ids, axis=-1) - jax.nn.logsumexp(logits, axis=-1)[..., None]
+        total = p.sum(axis=-1)
+        others = jnp.where(total > 0, jnp.maximum(1 - total, 0), 0)
+        own_others = jnp.maximum(1 - jnp.exp(log_p).sum(axis=-1), _LEAST)
+        cross = -jnp.sum(p * log_p) - jnp.sum(others * jnp.log(own_others))
         return (1.0 - self.weight) * label_loss + self.weight * self.temperature**2 * cross

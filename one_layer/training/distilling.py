@@ -69,20 +69,20 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     if distil is None or teacher is None:
         return None
     check_vocabularies(run, corpus, teacher)
-    reader = _Reader(run, teacher, distil.top_k)
+    reader = _Reader(run, teacher, distil)
     key = _key(teacher, distil, corpus)
     if run.data.streamed:
         log.info("teacher: %s (%s, update %d) reads each batch", run.data.teacher, teacher.source, teacher.step)
-        return _ByBatch(key, reader, distil)
+        return _ByBatch(key, reader)
     file = (Path(run.data.store) if run.data.store else folder.path) / f"teacher-{key}.probabilities"
-    found = _OfPairs(key, reader, run, distil, corpus, file)
+    found = _OfPairs(key, reader, run, corpus, file)
     log.info("teacher: %s (%s, update %d): %s", run.data.teacher, teacher.source, teacher.step, file)
     return found
 
 
 def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
     found = hashlib.blake2b(digest(fetch(teacher.variables)).encode(), digest_size=8)
-    for each in (teacher.config, distil.top_k, corpus.fingerprints()["train"]):
+    for each in (teacher.config, distil.top_k, distil.temperature, corpus.fingerprints()["train"]):
         found.update(repr(each).encode())
     return found.hexdigest()
 
@@ -90,7 +90,7 @@ def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
 class _Reader:
     """A teacher that reads batches, their rows on all devices of this process."""
 
-    def __init__(self, run: RunConfig, teacher: TrainedModel, k: int) -> None:
+    def __init__(self, run: RunConfig, teacher: TrainedModel, distil: Distil) -> None:
         task, network = run.task, build(teacher.config)
         self._devices = Devices.arranged(devices=jax.local_devices())
         # Every device has the whole teacher. So the program sends nothing between devices, and may run beside the student's update.
@@ -98,7 +98,8 @@ class _Reader:
 
         def largest(variables: Any, batch: dict[str, Array]) -> tuple[Array, Array]:
             logits = task.logits(network, variables, batch, {}).astype(jnp.float32)
-            log_p, ids = jax.lax.top_k(jax.nn.log_softmax(logits), min(k, logits.shape[-1]))
+            log_p = jax.nn.log_softmax(logits / distil.temperature)
+            log_p, ids = jax.lax.top_k(log_p, min(distil.top_k, logits.shape[-1]))
             return ids, log_p.astype(jnp.float16)
 
         self._largest = jax.jit(largest)
@@ -107,7 +108,7 @@ class _Reader:
         self.k, self.of_rows = ids.shape[-1], ids.ndim == 2  # whether a row has one target
 
     def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities.
+        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities at the temperature.
 
         Raises: UserError if these are not finite.
         """
@@ -120,8 +121,8 @@ class _Reader:
 
 
 class _OfPairs(Lessons):
-    def __init__(self, key: str, reader: _Reader, run: RunConfig, distil: Distil, corpus: Corpus, file: Path) -> None:
-        self.key, self._temperature, self._of_rows = key, distil.temperature, reader.of_rows
+    def __init__(self, key: str, reader: _Reader, run: RunConfig, corpus: Corpus, file: Path) -> None:
+        self.key, self._of_rows = key, reader.of_rows
         source, target = corpus.train.source, corpus.train.target
         counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
         kind = record(reader.k, len(corpus.target_vocabulary))
@@ -131,7 +132,7 @@ class _OfPairs(Lessons):
 
     def beside(self, batches: Updates) -> Updates:
         assert isinstance(batches, TrainingBatches)
-        return TaughtBatches(batches, self._probabilities, self._temperature, self._of_rows)
+        return TaughtBatches(batches, self._probabilities, self._of_rows)
 
 
 def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, kind: np.dtype, file: Path) -> None:
@@ -164,18 +165,18 @@ def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, 
 
 
 class _ByBatch(Lessons):
-    def __init__(self, key: str, reader: _Reader, distil: Distil) -> None:
-        self.key, self._reader, self._temperature = key, reader, distil.temperature
+    def __init__(self, key: str, reader: _Reader) -> None:
+        self.key, self._reader = key, reader
 
     def beside(self, batches: Updates) -> Updates:
-        return _ReadBatches(batches, self._reader, self._temperature)
+        return _ReadBatches(batches, self._reader)
 
 
 class _ReadBatches(Updates):
     """Batches that the teacher reads when they are made, which is in the threads that read ahead."""
 
-    def __init__(self, batches: Updates, reader: _Reader, temperature: float) -> None:
-        self._batches, self._reader, self._temperature = batches, reader, temperature
+    def __init__(self, batches: Updates, reader: _Reader) -> None:
+        self._batches, self._reader = batches, reader
 
     @property
     def batches_per_epoch(self) -> int:
@@ -190,4 +191,4 @@ class _ReadBatches(Updates):
             self._reader({name: array[part] for name, array in batch.items()}) for part in range(len(batch["source"]))
         ]
         ids, log_p = map(np.stack, zip(*parts, strict=True))
-        return with_probabilities(batch, ids, log_p, self._temperature)
+        return with_probabilities(batch, ids, log_p)

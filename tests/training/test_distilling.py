@@ -43,10 +43,9 @@ def student(teacher: Path, changes: dict | None = None) -> RunConfig:
 def largest(model: one_layer.TrainedModel, batch: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The ids and the probabilities that the teacher gives to the targets of a batch, by definition."""
     logits = build(model.config).apply(model.prepared, batch["source"], batch["target_in"])
-    log_p = np.asarray(jax.nn.log_softmax(logits), np.float64)
+    log_p = np.asarray(jax.nn.log_softmax(logits / TEMPERATURE), np.float64)
     ids = np.argsort(-log_p, axis=-1)[..., :K]
-    p = np.exp(np.take_along_axis(log_p, ids, axis=-1) / TEMPERATURE)
-    return ids, p / p.sum(axis=-1, keepdims=True) * (batch["target"] != PAD)[..., None]
+    return ids, np.exp(np.take_along_axis(log_p, ids, axis=-1)) * (batch["target"] != PAD)[..., None]
 
 
 def test_batches_have_the_teachers_largest_probabilities_of_their_targets(teacher, tmp_path):
