@@ -65,7 +65,7 @@ def _model() -> ConfigDict:
     model.positions = "sinusoidal"
     model.max_positions = 512  # the tokens for which that table has positions
     model.embedding_norm = False  # for the same models: LayerNorm of embedding plus position
-    model.activation = "relu"  # in feed-forward networks; or gelu
+    model.activation = "relu"  # in feed-forward networks; gelu, or gelu_tanh
     # plain, affine, frozen (affine, fixed), rms (RMSNorm) or rms_plain (without a scale); none: plain, or affine if dense
     model.norm = placeholder(str)
     model.bias = placeholder(bool)  # none: no biases, or biases if dense

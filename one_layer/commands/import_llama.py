@@ -1,11 +1,12 @@
-"""Converts a Llama in Hugging Face's format into a run folder: its weights are fixed, and masks over them are to be trained.
+"""Converts a Llama or a GPT-2 in Hugging Face's format into a run folder: its weights are fixed, and masks over them are to be trained.
 
     python -m one_layer import_llama --folder=SmolLM --workdir=runs/llama --config.model.keep=0.9
     echo "Once upon a time" | python main.py --mode=generate --workdir=runs/llama
 
-The folder has config.json, model.safetensors, vocab.json and merges.txt (byte-level BPE). The embedding must be the output projection, and
-the rotary positions plain. The masks begin as those that keep the largest weights. Another run trains them further with
---config.train.init_from=runs/llama, and with data.unit=bpe, data.bpe_kind=byte-level and data.bpe_codes=SmolLM/merges.txt.
+The folder has config.json, model.safetensors (or its parts with their index), vocab.json and merges.txt (byte-level BPE). The embedding
+must be the output projection, and a Llama's rotary positions plain. The masks begin as those that keep the largest weights. Another run
+trains them further with --config.train.init_from=runs/llama, and with data.unit=bpe, data.bpe_kind=byte-level and
+data.bpe_codes=SmolLM/merges.txt.
 
 Other keys of --config are allowed where config.json does not decide them: the text, model.keep, model.weights=dense, and model.embedding,
 which is frozen by default.
@@ -28,9 +29,9 @@ from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, check_codes
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_ids
-from one_layer.importers.llama_options import Options, read_options
-from one_layer.importers.llama_weights import EMBEDDING, convert
-from one_layer.importers.roberta import roberta_state
+from one_layer.importers import gpt2, llama_options, llama_weights
+from one_layer.importers.llama_options import Options
+from one_layer.importers.roberta import INDEX, sharded_state
 from one_layer.system.errors import UserError
 
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
@@ -39,27 +40,31 @@ log = logging.getLogger(__name__)
 
 
 def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> None:
-    """Turns `workdir` into the folder of a run whose weights are those of the Llama in `source`.
+    """Turns `workdir` into the folder of a run whose weights are those of the Llama or GPT-2 in `source`.
 
     `overrides` holds config values by dotted names. Everything is checked before anything is written.
     Raises: UserError for a folder or a value that cannot be imported.
     """
     folder = new_folder(workdir)
-    if missing := [name for name in FILES if not (source / name).is_file()]:
+    parts = (source / INDEX).is_file()
+    if missing := [name for name in FILES if not (source / name).is_file() and not (name == FILES[1] and parts)]:
         raise UserError(
-            f"{source} has no {' and no '.join(missing)}; give the folder of a Llama, which has {', '.join(FILES)}"
+            f"{source} has no {' and no '.join(missing)}; give the folder of a Llama or a GPT-2, which has {', '.join(FILES)}"
         )
-    options, state = read_options(source / "config.json"), roberta_state(source)
+    path = source / "config.json"
+    given = llama_options.read_config(path)
+    is_gpt2 = given.get("model_type") == "gpt2"
+    options = gpt2.read_options(path, given) if is_gpt2 else llama_options.read_options(path, given)
+    state = sharded_state(source)
     merges = "".join(f"{line}\n" for line in read_lines(source / "merges.txt"))
     check_codes(merges, str(source / "merges.txt"), "byte-level")
     tokens = (*SPECIALS, *byte_level.pieces(merges))
-    rows = _rows(source, options, tokens, len(state.get(EMBEDDING, ())))
+    table, named = (gpt2.EMBEDDING, gpt2.without_prefix(state)) if is_gpt2 else (llama_weights.EMBEDDING, state)
+    rows = _rows(source, options, tokens, table, len(named.get(table, ())))
     vocabulary = Vocabulary(tokens)
     stated: dict[str, Any] = {
         "task": "causal_lm",
-        "model.block": "modern",
         "model.norm_position": "pre",
-        "model.norm": "rms",
     }
     stated |= {"model.encoder_layers": 0, **{f"model.{name}": value for name, value in options.model.items()}}
     assumed = {"model.weights": "multi_layer", "model.embedding": "frozen", "model.keep": 0.9, "train.select": "nll"}
@@ -77,17 +82,21 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     run = run_of(stated, overrides, {**assumed, "evaluation.stride": min(256, options.context)})
     if run.model_config(len(tokens), len(tokens)).weights == "one_layer":
         raise UserError(
-            "model.weights is 'one_layer', but each layer of a Llama has weights of its own; give model.weights=multi_layer, or dense"
+            "model.weights is 'one_layer', but each layer of a Llama or a GPT-2 has weights of its own; give "
+            "model.weights=multi_layer, or dense"
         )
     steps = Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
-    variables = convert(state, run.model_config(len(tokens), len(tokens)), rows, options.key_heads)
+    config = run.model_config(len(tokens), len(tokens))
+    variables = (
+        gpt2.convert(state, config, rows) if is_gpt2 else llama_weights.convert(state, config, rows, options.key_heads)
+    )
     write_run(run, TextAssets(vocabulary, vocabulary, steps, steps), variables, folder)
     if absent := [token for token, row in zip(tokens, rows, strict=True) if row is None]:
         log.info("the rows of %s are zeros: the folder has no such tokens", ", ".join(absent))
-    log.info("%s holds the Llama of %s", workdir, source)
+    log.info("%s holds the %s of %s", workdir, "GPT-2" if is_gpt2 else "Llama", source)
 
 
-def _rows(source: Path, options: Options, tokens: tuple[str, ...], count: int) -> list[int | None]:
+def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, count: int) -> list[int | None]:
     """The row of the embedding for each token; None for special tokens that the folder lacks."""
     ids = read_ids(source / "vocab.json")
     found = {**{token: ids.get(token) for token in tokens}, SPECIALS[EOS]: options.eos}
@@ -97,7 +106,7 @@ def _rows(source: Path, options: Options, tokens: tuple[str, ...], count: int) -
         )
     if high := [row for row in found.values() if row is not None and row >= count]:
         raise UserError(
-            f"{source}: a token has the id {high[0]:,}, but {EMBEDDING} has {count:,} rows; give the tokenizer and the weights of one model"
+            f"{source}: a token has the id {high[0]:,}, but {table} has {count:,} rows; give the tokenizer and the weights of one model"
         )
     return [found[token] for token in tokens]
 
@@ -106,7 +115,7 @@ def main(argv: list[str]) -> None:
     """Runs the command line. Raises: UserError for options that are missing."""
     parser = parser_of(__doc__)
     parser.add_argument(
-        "--folder", type=Path, required=True, help="the folder of a Llama, as Hugging Face publishes it"
+        "--folder", type=Path, required=True, help="the folder of a Llama or a GPT-2, as Hugging Face publishes it"
     )
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
     arguments, rest = parser.parse_known_args(argv)

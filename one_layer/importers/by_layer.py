@@ -15,6 +15,9 @@ from one_layer.models.trees import flatten_dict
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 
+# The names that transformers has for `model.activation`.
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+
 Variables = dict[str, Any]
 Path = tuple[str, ...]
 

@@ -62,7 +62,9 @@ def write(model: TrainedModel, folder: Path, precision: str) -> None:
 def _settings(specs: Any, config: ModelConfig) -> dict[str, Any]:
     """What the specifications of encoder and decoder are made with. Activations in modern blocks are silu, which is SWISH there."""
     activations = specs.common_spec.Activation
-    activation = {"relu": activations.RELU, "gelu": activations.GELU}[config.activation]
+    activation = {"relu": activations.RELU, "gelu": activations.GELU, "gelu_tanh": activations.GELUTanh}[
+        config.activation
+    ]
     modern = {"ffn_glu": True, "rotary_dim": config.d_model // config.heads, "rotary_interleave": False}
     return {
         "num_heads": config.heads,

@@ -103,6 +103,10 @@ def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, 
             "model.dynamic_scale is True, which cannot be exported: the paper's code scales only the masks of tables; export a "
             "model with model.dynamic_scale=False"
         )
+    if config.activation not in _ONLY["activation_fn"]:
+        raise UserError(
+            f"model.activation is {config.activation!r}; only {' and '.join(_ONLY['activation_fn'])} can be exported"
+        )
     options: dict[str, Any] = {"task": "translation", "source_lang": languages[0], "target_lang": languages[1]}
     for stack in ("encoder", "decoder"):
         options[f"{stack}_embed_dim"] = config.d_model

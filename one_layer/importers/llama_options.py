@@ -21,7 +21,7 @@ _SIZES = {
 
 
 class Options(NamedTuple):
-    """Keys of `model`, the heads of keys and values, the longest text in tokens, and the id that ends a text."""
+    """Of a Llama or a GPT-2: keys of `model`, the heads of keys and values, the longest text in tokens, and the id that ends a text."""
 
     model: dict[str, Any]
     key_heads: int
@@ -29,12 +29,16 @@ class Options(NamedTuple):
     eos: int
 
 
-def read_options(path: Path) -> Options:
-    """Reads a config.json. Raises: UserError of one sentence for a file that is damaged, or a model that is computed in another way."""
+def read_config(path: Path) -> dict[str, Any]:
+    """Reads a config.json. Raises: UserError for a file that is damaged."""
     try:
-        options = json_object(path)
+        return json_object(path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); copy it again") from None
+
+
+def read_options(path: Path, options: dict[str, Any]) -> Options:
+    """The options of a config.json. Raises: UserError of one sentence for a model that is computed in another way."""
     rotary = options.get("rope_parameters") or options.get("rope_scaling") or {}
     model: dict[str, Any] = {key: options.get(name) for key, name in _SIZES.items()}
     key_heads = options.get("num_key_value_heads") or model["heads"]
@@ -60,6 +64,7 @@ def read_options(path: Path) -> Options:
     for name, (found, value) in needed.items():
         if found != value:
             raise UserError(f"{path}: {name} is {found!r:.60}, but this program computes a Llama with {value!r}")
+    model |= {"block": "modern", "norm": "rms"}
     return Options(model, key_heads, context, int(eos))  # type: ignore[arg-type]  # checked above
 
 

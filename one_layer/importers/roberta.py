@@ -14,6 +14,9 @@ from safetensors import SafetensorError, safe_open
 from one_layer.data.text.vocabulary_json import read_ids
 from one_layer.importers.text_embeddings import Table, check_vectors
 from one_layer.system.errors import UserError
+from one_layer.system.files import json_object
+
+INDEX = "model.safetensors.index.json"
 
 _FLOATS = ("F16", "BF16", "F32", "F64")
 
@@ -68,6 +71,31 @@ def roberta_state(folder: str | Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     for name, array in found.items():
         if not np.isfinite(np.asarray(array, np.float32)).all():
             raise UserError(f"{file}: {name} has a number that is not finite; give an undamaged file")
+    return found
+
+
+def sharded_state(folder: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """`roberta_state` of a folder whose tensors may be spread over several files, as `model.safetensors.index.json` says.
+
+    Raises: UserError that names a file that is missing or damaged, or a tensor that is not where the index has it.
+    """
+    index = folder / INDEX
+    if (folder / "model.safetensors").is_file() or not index.is_file():
+        return roberta_state(folder)
+    try:
+        places = dict(json_object(index)["weight_map"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{index} cannot be read ({error}); copy it again") from None
+    found: dict[str, Shaped[np.ndarray, "..."]] = {}
+    for name in sorted({str(name) for name in places.values()}):
+        if Path(name).name != name:
+            raise UserError(f"{index} names the file {name!r:.60}; it must lie in the same folder")
+        if not (folder / name).is_file():
+            raise UserError(f"{folder} has no {name}, which {INDEX} names; copy it too")
+    for name in sorted(set(places.values())):
+        found |= roberta_state(folder / name)
+    if lost := sorted(places.keys() - found.keys()):
+        raise UserError(f"{folder} has no tensor {lost[0]}, which {INDEX} names; give the files of one model")
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.data.text.lines import read_lines
+from one_layer.importers.by_layer import ACTIVATIONS
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
@@ -93,7 +94,7 @@ def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str
         "max_position_embeddings": config.position_rows,
         "vocab_size": config.source_vocab,
         "type_vocab_size": 1,
-        "hidden_act": config.activation,
+        "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
         "layer_norm_eps": _EPSILON,

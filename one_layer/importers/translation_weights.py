@@ -13,7 +13,17 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
-from one_layer.importers.by_layer import POSITIONS, Variables, check_blocks, exact, has_rms, layers, norm, outside
+from one_layer.importers.by_layer import (
+    ACTIVATIONS,
+    POSITIONS,
+    Variables,
+    check_blocks,
+    exact,
+    has_rms,
+    layers,
+    norm,
+    outside,
+)
 from one_layer.importers.fairseq import MODULES
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
@@ -72,7 +82,7 @@ def options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
         "architectures": [kind],
         "model_type": "m2m_100" if kind.startswith("M2M100") else "fsmt",
         "d_model": config.d_model,
-        "activation_function": config.activation,
+        "activation_function": ACTIVATIONS[config.activation],
         "max_position_embeddings": POSITIONS,
         "scale_embedding": True,
         "is_encoder_decoder": True,

@@ -21,10 +21,11 @@ from one_layer.supermask import Supermask
 
 Block = Callable[[Array], Array]
 
-# gelu in its exact form, with the error function.
+# gelu is exact, with the error function; gelu_tanh approximates it by tanh, as GPT-2 does.
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
 }
 
 

@@ -25,6 +25,8 @@ class CausalModel(nn.Module):
     def setup(self) -> None:
         c = self.config
         self.target_embedding = Embedding(c.target_vocab, c.d_model, c.table_kind, c.supermask)
+        if c.position_rows:
+            self.position_embedding = Embedding(c.position_rows, c.d_model, "trained", c.supermask)
         self.drop = Drop(c.dropout)
         self.decoder = Stack(DecoderLayer, c.stack("decoder"))
 
@@ -34,7 +36,7 @@ class CausalModel(nn.Module):
         Dropout is on if the random stream `dropout` is given: `apply(..., rngs={"dropout": key})`.
         """
         table, length = self.target_embedding(), tokens.shape[1]
-        x = embedded(table, tokens, positions(tokens), length, self.config.modern)
+        x = embedded(table, tokens, positions(tokens), length, self.config.modern, self.position_table())
         self.sow("intermediates", "input", x)
         past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(tokens)
         x = self.decoder(self.drop(x.astype(self.config.dtype)), None, past, None, None)
@@ -43,3 +45,7 @@ class CausalModel(nn.Module):
     def target_table(self) -> Float[Array, "vocab d"]:
         """The embedding, which is also the output projection."""
         return self.target_embedding()
+
+    def position_table(self) -> Float[Array, "positions d"] | None:
+        """The learned positions; None where positions are computed."""
+        return self.position_embedding() if self.config.position_rows else None

@@ -25,6 +25,7 @@ class CausalDecoder(Steps):
 
     def __init__(self, config: ModelConfig, variables: Variables) -> None:
         super().__init__(CausalModel(config), variables)
+        self._learned = self._network.apply(self._variables, method="position_table")
 
     def start(self, rows: int, length: int) -> Cache:
         """An empty cache for at most `length` tokens in each of `rows`."""
@@ -39,7 +40,7 @@ class CausalDecoder(Steps):
         A row at position 0 begins anew, whatever the cache holds of it. `length` is that of `start`.
         """
         table, projection = self.tables()
-        x = embedded(table, tokens[:, None], positions[:, None] + PAD + 1, length, self.config.modern)
+        x = embedded(table, tokens[:, None], positions[:, None] + PAD + 1, length, self.config.modern, self._learned)
         row = partial(self._row, blocks=-(-length // BLOCK))
         x, cache = jax.vmap(row)(x.astype(self.config.dtype), positions, cache)
         logits = jnp.einsum("rd,vd->rv", x[:, 0], projection, preferred_element_type=jnp.float32)

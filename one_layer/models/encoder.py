@@ -37,12 +37,9 @@ class TextEncoder(nn.Module):
     def _input(
         self, table: Float[Array, "vocab d"], source: Int[AnyArray, "batch length"]
     ) -> Float[Array, "batch length d"]:
-        """Embeddings plus positions. With a position table, embeddings are not scaled: RoBERTa trained the table that way."""
-        places = positions(source)
-        if self.config.position_rows:
-            x = table[source] + self.position_embedding()[places]
-        else:
-            x = embedded(table, source, places, source.shape[1], self.config.modern)
+        """Embeddings plus positions."""
+        learned = self.position_embedding() if self.config.position_rows else None
+        x = embedded(table, source, positions(source), source.shape[1], self.config.modern, learned)
         if self.config.embedding_norm:
             x = self.embedding_norm(x)
         self.sow("intermediates", "input", x)

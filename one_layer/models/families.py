@@ -135,11 +135,11 @@ def _check_decoder(config: ModelKeys) -> None:
         raise UserError(f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0")
     if not config.depth("decoder"):
         raise UserError(f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1")
-    if config.positions != "sinusoidal" or config.embedding_norm or config.shared_embedding:
+    if config.positions == "frozen" or config.embedding_norm or config.shared_embedding:
         raise UserError(
             f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
-            f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal positions, no norm of embeddings, "
-            "and one table"
+            f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal or learned positions, no norm of "
+            "embeddings, and one table"
         )
 
 

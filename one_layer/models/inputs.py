@@ -24,11 +24,15 @@ def embedded(
     places: Int[Array, "..."],
     longest: int,
     rotary: bool = False,
+    learned: Float[Array, "positions d"] | None = None,
 ) -> Float[Array, "batch length d"]:
     """Scaled embeddings plus sinusoids at `places` (see `positions`) of at most `longest` tokens; a pad's position is the zero vector.
 
-    With `rotary`, no positions are added, because attention has them.
+    With `rotary`, no positions are added, because attention has them. With the table `learned`, its rows are added, and embeddings are
+    not scaled: RoBERTa and GPT-2 trained their tables that way.
     """
+    if learned is not None:
+        return table[tokens] + learned[places]
     x = embed(table, tokens)
     if rotary:
         return x

@@ -136,7 +136,7 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
             found[path] = Recipe(role, shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
     if config.positions == "learned":
         shape = (config.position_rows, config.d_model)
-        found["position_embedding",] = Recipe("encoder/position", shape, "normal", zero_row=PAD)
+        found["position_embedding",] = Recipe(_position_role(config), shape, "normal", zero_row=PAD)
     return found
 
 
@@ -149,8 +149,13 @@ def roles(config: ModelConfig) -> dict[Path, str]:
         found |= {(head.name,): head.role, (f"{head.name}_norm", "layer_norm"): f"{head.role}/norm"}
     return found | {
         ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
-        ("position_embedding",): "encoder/position",
+        ("position_embedding",): _position_role(config),
     }
+
+
+def _position_role(config: ModelConfig) -> str:
+    """The role of the table of positions, which models of one stack have."""
+    return f"{config.network_family.stacks[0]}/position"
 
 
 def _kinds(config: ModelConfig) -> dict[Path, str]:

@@ -146,7 +146,7 @@ def test_files_that_do_not_fit_together(llama, tmp_path):
 
 def test_a_llama_has_no_one_layer(llama, tmp_path):
     with pytest.raises(
-        UserError, match=r"each layer of a Llama has weights of its own; give model\.weights=multi_layer"
+        UserError, match=r"each layer of a Llama or a GPT-2 has weights of its own; give model\.weights=multi_layer"
     ):
         imported(llama(), tmp_path, "--config.model.weights=one_layer")
     assert load_file(tmp_path / "llama" / "model.safetensors")

@@ -41,6 +41,10 @@ TRANSLATORS = {
 QUICK = ("signs", "scaled", "layers left out", "pre-norm", "modern")
 OF_BYTES = {"source_vocab": len(BYTES.tokens), "target_vocab": len(BYTES.tokens), "d_model": 8, "family": "decoder"}
 LANGUAGE_MODELS = {
+    "as GPT-2": TINY.replace(
+        **{**NO_TARGET, **OF_BYTES, "positions": "learned", "activation": "gelu_tanh", "norm_position": "pre"},
+        **{"norm": "affine", "bias": True, "weights": "multi_layer"},
+    ),
     "post-norm": TINY.replace(**NO_TARGET, **OF_BYTES),
     "modern": TINY.replace(**NO_TARGET, **OF_BYTES, block="modern", norm_position="pre"),
 }

@@ -151,6 +151,7 @@ def test_text_without_spaces_and_text_that_was_prepared_elsewhere():
         Preprocessing("en", inverse=each)
         for each in ("moses", "sentencepiece", "byte-level", "subword-nmt", "subword-nmt,moses")
     ]
+    lines += ["中 文 カ ナ", "한 국 어", "\uf900 \uf901 中"]  # hangul has spaces, which are meant
     assert_equal([translation(steps, vocabulary_of(steps, lines), lines) for steps in kinds])
     assert without_inner_spaces("中 文") == "中文"
 

@@ -58,8 +58,9 @@ zh zho chi cmn wuu lzh cn chinese mandarin
 _CODES = {spelling: line.split()[0] for line in _SPELLINGS.strip().split("\n") for spelling in line.split()}
 _CHINESE = ("zh", "yue")
 _CONTINUOUS = (*_CHINESE, "ja", "th", "lo", "km", "my", "bo", "dz")
-# Han, kana, their punctuation and full-width forms. Between two of them, no space is ever meant.
-_EAST_ASIAN = r"[⺀-〿぀-ヿㇰ-ㇿ㐀-䶿一-鿿豈-﫿＀-￯\U00020000-\U0003fffd]"
+# Han, kana, their punctuation and full-width forms, but no hangul. Between two of them, no space is ever meant.
+# Escapes, because U+F900 becomes U+8C48 where an editor normalises text.
+_EAST_ASIAN = r"[\u2e80-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003fffd]"
 _INNER_SPACE = re.compile(f"(?<={_EAST_ASIAN}) +(?={_EAST_ASIAN})")
 
 

@@ -12,7 +12,7 @@ const KNOWN = {
   weights: Object.keys(SHARING), norm_position: ["post", "pre"], block: ["paper", "modern"],
   selection: ["magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign"],
   score_init: ["uniform", "constant", "constant_noisy"], gains: ["none", "rows", "columns", "both"], embedding: ["masked", "frozen", "trained"],
-  embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu"],
+  embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu", "gelu_tanh"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
   reservoir_conv: ["lightweight", "dynamic"], reservoir_direction: ["auto", "both", "past"], dtype: ["float32", "bfloat16"],
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
@@ -169,5 +169,5 @@ function checkEncoderAlone(c, what) {
 function checkDecoder(c) {
   refuseIf(depth(c, "encoder"), `model.encoder_layers is ${c.encoder_layers}; a decoder alone has no encoder`);
   refuseIf(!depth(c, "decoder"), `model.decoder_layers is ${c.decoder_layers}; it must be at least 1`);
-  refuseIf(c.positions !== "sinusoidal" || c.embedding_norm || c.shared_embedding, "a decoder alone has sinusoidal positions, no model.embedding_norm and one table");
+  refuseIf(c.positions === "frozen" || c.embedding_norm || c.shared_embedding, "a decoder alone has sinusoidal or learned positions, no model.embedding_norm and one table");
 }

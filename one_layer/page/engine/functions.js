@@ -40,6 +40,7 @@ export function erf(x) {
 export const ACTIVATIONS = {
   relu: (x) => each(x, (value) => (value > 0 ? value : value < 0 ? 0 : value)),
   gelu: (x) => each(x, (value) => (value * (1 + erf(value / Math.SQRT2))) / 2),
+  gelu_tanh: (x) => each(x, (value) => (value * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3)))) / 2),
   silu: (x) => each(x, (value) => value / (1 + Math.exp(-value))),
   tanh: (x) => each(x, Math.tanh),
 };

@@ -16,7 +16,7 @@ export class Matrix {
    */
   constructor(role, rows, columns, values, layers, mask, rescaled, drawn, beside = [null, null, null, null]) {
     Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn, beside });
-    this.isTable = /embedding$|^encoder\/position$/.test(role);
+    this.isTable = /embedding$|^(encoder|decoder)\/position$/.test(role);
     this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...beside.map((each) => each?.shape[0] ?? 1));
     this.products = [];
   }

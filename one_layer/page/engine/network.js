@@ -7,7 +7,7 @@ import { Memory, attend, rotated } from "./attention.js";
 import { ACTIVATIONS, norm, sinusoid } from "./functions.js";
 import { linear } from "./linear.js";
 import { Matrix } from "./matrix.js";
-import { prefixOf } from "./parts.js";
+import { positionRole, prefixOf } from "./parts.js";
 import { Refused } from "./refused.js";
 
 const FIRST_PLACE = 2; // of a token: a pad has 1
@@ -64,7 +64,7 @@ export class Network {
   /** The inputs of the first layer. @param {string} role of the table @param {ArrayLike<number>} ids @param {(row: number) => number} place from 0 */
   embed(role, ids, place) {
     const { config } = this, d = config.d_model, table = this.matrix(role).product(), x = new Float32Array(ids.length * d);
-    const places = config.positionRows ? this.matrix("encoder/position").product() : null, scale = places ? 1 : Math.fround(Math.sqrt(d));
+    const places = config.positionRows ? this.matrix(positionRole(config)).product() : null, scale = places ? 1 : Math.fround(Math.sqrt(d));
     for (let row = 0; row < ids.length; row++) {
       const at = FIRST_PLACE + place(row);
       const added = places ? places.subarray(at * d, (at + 1) * d) : config.modern ? null : sinusoid(at, d);

@@ -14,6 +14,9 @@ export function partsOf(config) {
 /** The beginning of the roles of a group. @param {string} stack @param {Group} group */
 export const prefixOf = (stack, group) => (group.name === "layers" ? stack : `${stack}/${group.name}`);
 
+/** The role of the table of positions, which models of one stack have. @returns {string} */
+export const positionRole = (config) => `${config.family.stacks[0]}/position`;
+
 /** The tables: role, rows, and who reads them. @returns {{role: string, rows: number}[]} */
 export function tablesOf(config) {
   if (config.task === "translation" && config.shared_embedding) return [{ role: "shared/embedding", rows: config.target_vocab }];
@@ -29,7 +32,7 @@ function tables(config) {
     return config.embedding === "masked" && !config.keepsAll ? [kernel, part("params", role, "scores", shape)] : [kernel];
   });
   if (config.positionRows) {
-    found.push(part(config.positions === "learned" ? "params" : "frozen", "encoder/position", "kernel", [config.positionRows, config.d_model]));
+    found.push(part(config.positions === "learned" ? "params" : "frozen", positionRole(config), "kernel", [config.positionRows, config.d_model]));
   }
   return [...found, ...(config.embedding_norm ? norm("encoder/embedding/norm", config.norm, config.d_model, [], []) : [])];
 }

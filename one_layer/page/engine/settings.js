@@ -117,7 +117,10 @@ function checkFits(task, data, config, evaluation, streamed) {
     refuseIf(config.positionRows && data.max_length > config.max_positions, `data.max_length is ${data.max_length}, but model.max_positions is ${config.max_positions}`);
   }
   if (task === "causal_lm" || task === "masked_lm") refuseIf(!streamed, `task=${task} does not read data.source=${data.source}`);
-  if (task === "causal_lm") refuseIf(evaluation.stride > data.block, `evaluation.stride is ${evaluation.stride}, but data.block is ${data.block}`);
+  if (task === "causal_lm") {
+    refuseIf(config.positionRows && data.block > config.max_positions, `data.block is ${data.block}, but model.max_positions is ${config.max_positions}`);
+    refuseIf(evaluation.stride > data.block, `evaluation.stride is ${evaluation.stride}, but data.block is ${data.block}`);
+  }
   if (task === "masked_lm") {
     refuseIf(data.block < 3, `data.block is ${data.block}; a masked language model needs at least 3`);
     refuseIf(config.positionRows && data.block > config.max_positions, `data.block is ${data.block}, but model.max_positions is ${config.max_positions}`);

@@ -10,7 +10,7 @@ const SPLITTERS = { "subword-nmt": subwordNmt.splitter, "byte-level": byteLevel.
 const INVERSES = { "subword-nmt": subwordNmt.join, "byte-level": byteLevel.join, sentencepiece: metaspace.join };
 const INVERSE = /^(none|moses|(subword-nmt|byte-level|sentencepiece)(,moses)?)$/;
 // Han, kana, their punctuation and full-width forms. Between two of them, no space is ever meant.
-const EAST_ASIAN = "[\\u2e80-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3fffd}]";
+const EAST_ASIAN = "[\\u2e80-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3fffd}]";
 const INNER_SPACE = new RegExp(`(?<=${EAST_ASIAN}) +(?=${EAST_ASIAN})`, "gu");
 
 // The steps of one side. Its fields have the names of `Preprocessing` in Python, and their values where a ticket lacks them.

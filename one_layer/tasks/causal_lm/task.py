@@ -40,6 +40,11 @@ class CausalLM(Task):
             raise UserError(
                 f"task=causal_lm, but data.source={data.source!r:.200}; give data.source={listed(STREAMS, str)}, one text without sides"
             )
+        if model.position_rows and data.block > model.max_positions:
+            raise UserError(
+                f"data.block is {data.block}, but model.max_positions is {model.max_positions}; give a table with more positions, or a "
+                "smaller data.block"
+            )
         if settings.stride > data.block:
             raise UserError(
                 f"evaluation.stride is {settings.stride}, but data.block is {data.block}: tokens between two windows would not be scored; "

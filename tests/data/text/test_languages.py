@@ -46,6 +46,14 @@ def test_text_comes_back_as_it_was(language: str) -> None:
     assert Preprocessing.from_dict(step.to_dict()) == step and not step.spaced
 
 
+def test_spaces_between_hangul_are_meant() -> None:
+    assert (
+        without_inner_spaces("한 국 어") == "한 국 어"
+        and without_inner_spaces("\ua000 \ue000 \uf8ff") == "\ua000 \ue000 \uf8ff"
+    )
+    assert without_inner_spaces("\uf900 \uf901 カ \u4e00") == "\uf900\uf901カ\u4e00"
+
+
 def test_segmented_text_is_joined_without_spaces() -> None:
     assert preprocessing("zh").undo(["我 喜欢 iPhone 12 ， 也 喜欢 猫 。"]) == ["我喜欢 iPhone 12 ，也喜欢猫。"]
 

@@ -1,0 +1,146 @@
+"""A GPT-2 becomes a run with the same logits, whose weights are fixed and whose masks are trained."""
+
+from __future__ import annotations
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from one_layer.commands import import_llama
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.models import build
+from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.runs.restore import restore_run
+from one_layer.system.errors import UserError
+from one_layer.tasks.model import prepared
+from tests.commands.test_import_llama import END, MERGES, TOKENS
+
+D, LAYERS, CONTEXT = 8, 2, 32
+OPTIONS = {
+    **{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": len(TOKENS), "n_embd": D, "n_head": 4},
+    **{"n_layer": LAYERS, "n_positions": CONTEXT, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5},
+    **{"bos_token_id": len(TOKENS) - 1, "eos_token_id": len(TOKENS) - 1},
+}
+
+
+def tensors():
+    """All tensors of a GPT-2, by the names of the published files, with one of the buffers that these have."""
+    random = np.random.default_rng(1)
+    shapes = {"wte.weight": (len(TOKENS), D), "wpe.weight": (CONTEXT, D), "ln_f.weight": (D,), "ln_f.bias": (D,)}
+    for layer in range(LAYERS):
+        linear = {"attn.c_attn": (D, 3 * D), "attn.c_proj": (D, D), "mlp.c_fc": (D, 4 * D), "mlp.c_proj": (4 * D, D)}
+        for name, shape in linear.items():
+            shapes |= {f"h.{layer}.{name}.weight": shape, f"h.{layer}.{name}.bias": shape[1:]}
+        shapes |= {f"h.{layer}.{norm}.{leaf}": (D,) for norm in ("ln_1", "ln_2") for leaf in ("weight", "bias")}
+    found = {name: random.normal(0.2, 0.4, shape).astype(np.float32) for name, shape in shapes.items()}
+    return {**found, "h.0.attn.bias": np.tri(CONTEXT, dtype=np.float32)[None, None]}
+
+
+@pytest.fixture
+def gpt2(tmp_path):
+    """Writes the folder of a GPT-2, with changes, in one file of tensors or in two."""
+
+    def write(options=(), state=(), parts=1):
+        folder = tmp_path / "gpt2"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({**OPTIONS, **dict(options)}), "utf-8")
+        (folder / "vocab.json").write_text(json.dumps({token: n for n, token in enumerate(TOKENS)}), "utf-8")
+        (folder / "merges.txt").write_text(MERGES, "utf-8")
+        found = {**tensors(), **dict(state)}
+        if parts == 1:
+            save_file(found, folder / "model.safetensors")
+            return folder
+        places = {name: f"model-{number % parts}.safetensors" for number, name in enumerate(found)}
+        for file in set(places.values()):
+            save_file({name: found[name] for name in found if places[name] == file}, folder / file)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}), "utf-8")
+        return folder
+
+    return write
+
+
+def imported(folder, tmp_path, *arguments):
+    import_llama.main([f"--folder={folder}", f"--workdir={tmp_path / 'run'}", *arguments])
+    return restore_run(tmp_path / "run")
+
+
+DENSE = ("--config.model.weights=dense", "--config.model.embedding=trained")
+TEXT = np.array([[EOS, 11, 253, 6, 262, 261]], np.int32)  # this program's ids
+
+
+def test_transformers_has_the_same_logits(gpt2, tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed (requirements-torch.txt)")
+    folder = gpt2()
+    model = imported(folder, tmp_path, *DENSE)
+    reader = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
+    ours = model.assets.target_vocabulary.tokens[4:]
+    theirs = {EOS: TOKENS.index(END), **{4 + number: TOKENS.index(token) for number, token in enumerate(ours)}}
+    their = reader(torch.tensor([[theirs[int(each)] for each in TEXT[0]]])).logits.detach().numpy()[0]
+    logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), TEXT))[0]
+    np.testing.assert_allclose(logits[:, list(theirs)], their[:, list(theirs.values())], rtol=1e-5, atol=1e-5)
+
+
+def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tmp_path):
+    model = imported(gpt2(parts=2), tmp_path, "--config.model.keep=0.75")
+    state = tensors()
+    assert model.config.weights == "multi_layer" and model.config.embedding == "frozen"
+    weights = model.random["decoder/self_attention/key"]
+    np.testing.assert_array_equal(weights[1], state["h.1.attn.c_attn.weight"][:, D : 2 * D])
+    mask = model.masks["decoder/self_attention/key"][1].astype(bool)
+    assert mask.sum() == D * D * 3 // 4 and np.abs(weights[1][mask]).min() >= np.abs(weights[1][~mask]).max()
+    table = model.variables["params"]["position_embedding"]["kernel"]
+    np.testing.assert_array_equal(table[PAD + 1 :], state["wpe.weight"])
+    applied = prepared(model.config, model.variables)
+    whole = build(model.config).apply(applied, TEXT)
+    decoder = CausalDecoder(model.config, applied)
+    cache = decoder.start(1, CONTEXT)
+    for place, token in enumerate(TEXT[0]):
+        logits, cache = decoder.step(jnp.array([token]), jnp.array([place]), cache, CONTEXT)
+        np.testing.assert_allclose(logits, whole[:, place], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "state", "message"),
+    [
+        ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are gelu_new"),
+        (
+            {"layer_norm_epsilon": 1e-6},
+            {},
+            r"layer_norm_epsilon is 1e-06, but this program computes a GPT-2 with 1e-05",
+        ),
+        ({"scale_attn_by_inverse_layer_idx": True}, {}, r"scale_attn_by_inverse_layer_idx is True, but"),
+        ({"n_embd": None}, {}, r"n_embd is None; it must be a whole number"),
+        ({}, {"lm_head.weight": np.ones((len(TOKENS), D), np.float32)}, r"lm_head\.weight is another matrix than wte"),
+        ({}, {"ln_f.bias": np.ones(3, np.float32)}, r"the parameter ln_f\.bias is \[3\], and not \[8\]"),
+    ],
+)
+def test_a_gpt2_that_is_computed_in_another_way_is_refused(gpt2, tmp_path, options, state, message):
+    with pytest.raises(UserError, match=message):
+        imported(gpt2(options, state), tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_parts_that_are_missing_or_lie_elsewhere_are_refused(gpt2, tmp_path):
+    folder = gpt2(parts=2)
+    index = folder / "model.safetensors.index.json"
+    (folder / "model-1.safetensors").rename(tmp_path / "model-1.safetensors")
+    with pytest.raises(UserError, match=r"has no model-1\.safetensors, which model\.safetensors\.index\.json names"):
+        imported(folder, tmp_path)
+    index.write_text(json.dumps({"weight_map": {"wte.weight": "../model-1.safetensors"}}), "utf-8")
+    with pytest.raises(UserError, match=r"names the file '\.\./model-1\.safetensors'; it must lie in the same folder"):
+        imported(folder, tmp_path)
+    index.write_text(json.dumps({"weight_map": {"absent": "model-0.safetensors"}}), "utf-8")
+    with pytest.raises(UserError, match=r"has no tensor absent, which model\.safetensors\.index\.json names"):
+        imported(folder, tmp_path)
+    index.write_text("[]", "utf-8")
+    with pytest.raises(UserError, match=r"index\.json cannot be read"):
+        imported(folder, tmp_path)
+
+
+def test_a_text_longer_than_its_positions_is_refused(gpt2, tmp_path):
+    with pytest.raises(UserError, match=r"data\.block is 64, but model\.max_positions is 32"):
+        imported(gpt2(), tmp_path, "--config.data.block=64")
