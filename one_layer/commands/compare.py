@@ -30,6 +30,7 @@ from one_layer.report import shapes
 from one_layer.report.plain_text import aligned
 from one_layer.report.reading import planned_runs, read_runs
 from one_layer.runs.collection import opened
+from one_layer.runs.convergence import LESS_IS_BETTER
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 from one_layer.sweeps.places import homes, in_sweep
@@ -114,9 +115,14 @@ def _pair(name: str, runs: tuple[RunPaths, RunPaths], homes: list[tuple[Path, ..
             f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config, on the same text"
         )
     scores, valid, seconds = zip(
-        *((first_score(r), r["valid"]["score"], r["train_seconds"]) for r in results), strict=True
+        *((first_score(r), _on_valid(r["valid"]), r["train_seconds"]) for r in results), strict=True
     )
     return Pair(name, scores, valid, seconds, _common(*runs))
+
+
+def _on_valid(best: dict[str, Any]) -> float:
+    """The best validation score as people read it: results have losses with a minus sign, so that more is better."""
+    return -best["score"] if best.get("select") in LESS_IS_BETTER else best["score"]
 
 
 def _result(run: RunPaths) -> dict[str, Any]:

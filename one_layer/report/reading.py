@@ -126,7 +126,7 @@ def read_runs(pattern: str) -> list[Record]:
     A run that is there twice is read once, and the log says so. Raises: UserError if no run is found, or for a damaged file.
     """
     with collection.opened(pattern) as places:
-        records = list(_once(record for place in places for record in in_place(place)))
+        records = list(_once((place, record) for place in places for record in in_place(place)))
     if not records:
         raise UserError(
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
@@ -134,17 +134,24 @@ def read_runs(pattern: str) -> list[Record]:
     return records
 
 
-def _once(records: Iterable[Record]) -> Iterator[Record]:
-    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one."""
-    known: dict[str, Record] = {}
-    for record in records:
+def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
+    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one.
+
+    Raises: UserError if the copies are in two collections: each is a whole experiment, and the reader must say which one counts.
+    """
+    known: dict[str, tuple[Place, Record]] = {}
+    for place, record in records:
         result = record.result
         mark = json.dumps(result, sort_keys=True) if result.get("started") else str(record.folder.resolve())
-        if mark in known:
-            log.warning("%s is left out: it is the same run as %s", record.folder, known[mark].folder)
-        else:
-            known[mark] = record
+        where, other = known.setdefault(mark, (place, record))
+        if other is record:
             yield record
+        elif place.root != where.root:
+            raise UserError(
+                f"{record.folder} and {other.folder} are the same run in two collections; leave one collection out of --runs"
+            )
+        else:
+            log.warning("%s is left out: it is the same run as %s", record.folder, other.folder)
 
 
 def in_place(place: Place) -> list[Record]:

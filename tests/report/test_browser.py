@@ -42,6 +42,14 @@ function use(frame) {
   there.querySelector("button.model").click(); made.dialog = there.querySelector("dialog[open] h2").textContent;
   made.name = name;
   there.querySelector("dialog form button").click();
+  const boxes = [...block.querySelectorAll("tbody input")], two = there.getElementById("two");
+  made.ticks = [0, 1, 2].map((place) => { boxes[place].click(); return [two.hidden, boxes.filter((box) => box.checked).length]; });
+  const rowsOf = (body) => texts(body.querySelectorAll("tr:first-child > *"));
+  made.two = { names: texts(two.querySelectorAll("dl:first-of-type dd")), tables: [...two.querySelectorAll("tbody")].map(rowsOf),
+    said: two.querySelector("h4 + p").textContent };
+  there.execCommand = () => { made.copied = there.activeElement.value; return true; };
+  Object.defineProperty(frame.contentWindow.navigator, "clipboard", { value: undefined });
+  block.querySelector(".tools button").click();
   showRun(5); widths(frame, "run");
   made.run = texts(there.querySelectorAll("#run h3"));
   made.masks = texts(there.querySelectorAll("#run section th[scope=row]"));
@@ -108,6 +116,14 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
             assert used["hidden"] < used["marks"] == used["shown"] and used["on"] == [used["name"]]
             assert used["dialog"] == used["name"] and used["run"] == ["Masks", "Examples"]
             assert used["masks"] == ["encoder/ffn/in", "target_embedding"]
+            assert used["ticks"] == [[True, 1], [False, 2], [False, 2]]  # a third run takes the place of the first
+            assert used["two"]["names"] == ["dense 128, seed 2", "dense 128, seed 1"]
+            keys, scores = used["two"]["tables"]
+            assert keys == ["seed", "2", "1"] and scores[1:] == ["97.20", "97.10", "-0.10", "first"]
+            assert used["two"]["said"].startswith("Lines that this page has of both: 1.")
+            copied = [line.split("\t") for line in used["copied"].split("\n")]
+            assert copied[0][0] == "run" and [row[0] for row in copied[1:]] == used["filtered"]
+            assert [float(row[2]) for row in copied[1:]] == [97.3, 97.2, 97.1]
             assert used["differences"] == ["the cat <ins>sat</ins>", "the <del>old</del> cat"]
 
 

@@ -24,7 +24,7 @@ from one_layer.report.reservoir_claims import judged_areas, judged_scores
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import Judged
 
-SCRIPTS = ("dom.js", "state.js", "axes.js", "chart.js", "figures.js", "tables.js", "runs.js", "start.js")
+SCRIPTS = ("dom.js", "state.js", "axes.js", "chart.js", "figures.js", "tables.js", "runs.js", "compare.js", "start.js")
 
 
 class Report(NamedTuple):

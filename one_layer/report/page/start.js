@@ -23,6 +23,7 @@ function route() {
 
 document.body.append(element("div", { id: "tip", hidden: true, role: "status" }));
 for (const block of document.querySelectorAll(".block")) enhance(block);
+pickTwo(document.querySelector("#runs + .block"));
 document.addEventListener("click", (click) => {
   const button = click.target.closest?.("button.model");
   if (button && !button.closest("#run")) showModel(button.dataset.model);

@@ -1,0 +1,97 @@
+// Two runs side by side: the reader ticks two rows of the table of runs.
+
+// How well a hypothesis fits its reference, in [0, 1]: twice the words of the longest common part, by the words of both.
+function fit(reference, hypothesis) {
+  const [ours, theirs] = differences(reference, hypothesis);
+  const common = ours.filter((part) => typeof part === "string" && part.trim()).length;
+  return 2 * common / ((ours.length + theirs.length) / 2 || 1);
+}
+
+function compareTable(title, heads, rows) {
+  if (!rows.length) return element("p", {}, `${title}: none.`);
+  return element("div", {}, element("h4", {}, title), element("div", { class: "table" }, element("table", {},
+    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
+    element("tbody", {}, ...rows.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", {}, cell))))))));
+}
+
+function differingKeys(first, second) {
+  const shown = (run, key) => (key in run.config ? JSON.stringify(run.config[key]) : "-");
+  return [...new Set([...Object.keys(first.config), ...Object.keys(second.config)])].sort()
+    .map((key) => [key, shown(first, key), shown(second, key)]).filter(([, one, other]) => one !== other);
+}
+
+// A row of two values, their difference, and which run is better.
+function against(name, one, other, less, digits) {
+  const gain = Number((other - one).toFixed(digits));
+  const better = gain === 0 ? "" : (gain < 0) === less ? "second" : "first";
+  return [name, one.toFixed(digits), other.toFixed(digits), `${gain > 0 ? "+" : ""}${gain.toFixed(digits)}`, better];
+}
+
+function comparedScores(first, second, places) {
+  const rows = DATA.benches.filter(({ title }) => [first, second].every((run) => Number.isFinite(run.scores[title])))
+    .map(({ title, less, digits }) => against(title, first.scores[title], second.scores[title], less, digits));
+  const best = (run) => Math.min(...(run.curve.nll ?? []).filter((value) => value !== null));
+  const alike = DATA.convergence.some(({ runs }) => places.every((place) => runs.includes(place)));
+  if (alike && [first, second].every((run) => Number.isFinite(best(run)))) rows.push(against("nll on valid, best", best(first), best(second), true, 4));
+  const costs = [["bytes", "bytes", megabytes], ["training", "seconds", duration], ["operations", "flops", operations]];
+  for (const [name, key, format] of costs) {
+    if ([first, second].some((run) => run[key])) rows.push([name, ...[first, second].map((run) => (run[key] ? format(run[key]) : "-")), "", ""]);
+  }
+  return rows;
+}
+
+// The lines that the page has of both runs, those with the largest change first.
+function comparedLines(first, second) {
+  const found = Object.entries(first.examples).flatMap(([test, lines]) => {
+    const others = new Map(second.examples[test] ?? []);
+    return lines.filter(([place]) => others.has(place)).map(([place, one]) => {
+      const [source, reference] = DATA.lines[place], other = others.get(place);
+      return { test, source, reference, one, other, gain: fit(reference, other) - fit(reference, one) };
+    });
+  });
+  return found.sort((a, b) => Math.abs(b.gain) - Math.abs(a.gain));
+}
+
+function lineShown({ test, source, reference, one, other, gain }) {
+  const word = gain > 0 ? "better" : "worse";
+  return element("dl", { class: "example" }, element("dt", {}, element("b", {}, word)), element("dd", {}, `in the second run (${test})`), element("dt", {}, "source"), element("dd", {}, source),
+    element("dt", {}, "reference"), element("dd", {}, reference), element("dt", {}, "first"), element("dd", {}, ...differences(reference, one)[0]),
+    element("dt", {}, "second"), element("dd", {}, ...differences(reference, other)[0]));
+}
+
+function showTwo(host, places) {
+  const [first, second] = places.map((place) => DATA.runs[place]);
+  const lines = comparedLines(first, second), changed = lines.filter(({ gain }) => gain);
+  const better = changed.filter(({ gain }) => gain > 0).length;
+  host.replaceChildren(element("h3", {}, "Two runs"), facts([["first", first.name], ["second", second.name]]),
+    compareTable("Keys that differ", ["key", "first", "second"], differingKeys(first, second)),
+    compareTable("Scores and cost", ["what", "first", "second", "difference", "better"], comparedScores(first, second, places)),
+    element("h4", {}, "Lines"),
+    element("p", {}, lines.length ? `Lines that this page has of both: ${lines.length}. The second run has ${better} better and ${changed.length - better} worse.` : "This page has no line of both runs."),
+    element("p", { class: "caption" }, "By the words that a hypothesis shares with its reference in the same order. All lines, and whether chance explains the difference, where the folders of both are still there: ",
+      element("code", {}, `python -m one_layer compare '${first.folder}' '${second.folder}'`)),
+    ...changed.map(lineShown));
+}
+
+// A box in each row of the table of runs. A third run takes the place of the one that was ticked first.
+function pickTwo(block) {
+  if (DATA.runs.length < 2) return;
+  const host = element("section", { id: "two", role: "status", hidden: true }), picked = [];
+  const said = element("p", { class: "caption" }, "Tick two runs to compare them.");
+  const changed = (box, place) => {
+    if (box.checked) picked.push([place, box]);
+    else picked.splice(picked.findIndex(([known]) => known === place), 1);
+    if (picked.length > 2) picked.shift()[1].checked = false;
+    host.hidden = picked.length < 2;
+    said.textContent = picked.length === 1 ? `Tick another run to compare it with ${DATA.runs[picked[0][0]].name}.` : "Tick two runs to compare them.";
+    if (!host.hidden) showTwo(host, picked.map(([known]) => known));
+  };
+  for (const link of block.querySelectorAll('tbody td:first-child a[href^="#run-"]')) {
+    const place = Number(link.hash.slice(5)), box = element("input", { type: "checkbox", "aria-label": `compare ${link.textContent}` });
+    box.checked = false; // a browser may restore ticks when it loads a page again
+    box.addEventListener("change", () => changed(box, place));
+    link.before(box, " ");
+  }
+  block.querySelector(".tools").before(said);
+  block.querySelector(".table").before(host);
+}
