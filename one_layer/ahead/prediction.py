@@ -28,8 +28,8 @@ class Prediction:
         return max(self.products, self.memory) + self.wire + self.launches + self.host
 
 
-def predict(contents: Contents, operations: float, target: Target) -> Prediction:
-    """The roofline of an update with `operations` in its products on all devices together."""
+def predict(contents: Contents, operations: float, target: Target, host_loops: int = 0) -> Prediction:
+    """The roofline of an update with `operations` in its products on all devices together, and loops for which the host waits."""
     chip = target.chip
     wide = sum(number for kinds, number in contents.products.items() if "f32" in kinds.partition(" ->")[0])
     share = wide / max(1, contents.products.total())  # of products with a float32 factor
@@ -41,5 +41,5 @@ def predict(contents: Contents, operations: float, target: Target) -> Prediction
             each.sent / (chip.link if each.devices <= chip.together else chip.network) for each in contents.transfers
         ),
         launches=contents.kernels * chip.launch,
-        host=len(contents.open_loops) * chip.host_turn,
+        host=host_loops * chip.host_turn,
     )

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -15,6 +17,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from one_layer.ahead.chips import Target
+from one_layer.ahead.graphs import loops_outside
 from one_layer.layers import products
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import DATA, Devices
@@ -31,7 +34,7 @@ from one_layer.training.step import train_step
 PROGRAMS = ("step", "search")
 _UPDATES = 100_000  # the length of the schedule, which changes no shape
 # Without a device, XLA cannot try the tiles of Triton's products, and takes some that have no meaning.
-_OPTIONS = {"cuda": {"xla_gpu_enable_triton_gemm": False}}
+_OF_A_GPU = {"xla_gpu_enable_triton_gemm": False, "xla_dump_hlo_as_text": True}
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,15 @@ class Compiled:
     """A program as the compiler left it. Bytes are those of one device.
 
     `arguments`: what lies there before and after, such as the state of training; `temporary`: what the program needs besides; `peak`: the
-    most that is in use at a time. `rows` and `length` are those of a micro-batch on all devices, or of the batch of a search.
+    most that is in use at a time. `loops_outside`: on a GPU, the loops outside its CUDA graphs. `rows` and `length` are those of a
+    micro-batch on all devices, or of the batch of a search.
     """
 
     text: str
     arguments: int
     temporary: int
     peak: int
+    loops_outside: frozenset[str]
     seconds: float
     rows: int
     length: int
@@ -63,15 +68,19 @@ def compiled(
     rows = _rows(name, run, length, devices)
     make = {"step": _step, "search": _search}[name]
     begun = time.perf_counter()
-    with products.compiling_for(target.chip.platform):
+    with products.compiling_for(target.chip.platform), TemporaryDirectory() as folder:
         lowered = make(run, config, devices, rows, length)
-        program = _fitting(lambda: lowered.compile(compiler_options=_OPTIONS.get(target.chip.platform)), target)
+        gpu = target.chip.platform == "cuda"
+        options = {**_OF_A_GPU, "xla_dump_to": folder} if gpu else None
+        program = _fitting(lambda: lowered.compile(compiler_options=options), target)
+        outside = loops_outside(Path(folder)) if gpu else frozenset()
     memory = program.memory_analysis()
     return Compiled(
         text=program.as_text(),
         arguments=memory.argument_size_in_bytes,
         temporary=memory.temp_size_in_bytes,
         peak=memory.peak_memory_in_bytes,
+        loops_outside=outside,
         seconds=time.perf_counter() - begun,
         rows=rows,
         length=length,

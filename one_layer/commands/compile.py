@@ -33,6 +33,7 @@ from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.sweeps.plan import config_of
+from one_layer.system.cuda_graphs import keep_loops_on_gpu
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
@@ -68,6 +69,7 @@ def main(argv: list[str]) -> None:
     )
     parser.add_argument("--output", type=Path, help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
+    keep_loops_on_gpu()  # as in a run
     jax.config.update("jax_platforms", "cpu")  # nothing is run, whatever devices are here
     targets = [Target.of(name) for name in arguments.target.split(",")]
     run = _run(arguments.config, rest)
@@ -144,6 +146,9 @@ def _compiled(
     """What is known of one program, as plain values."""
     program = compiled(name, run, config, target, length, mesh)
     inside = contents(program.text)
+    host_loops = len(
+        program.loops_outside & inside.open_loops.keys()
+    )  # others have a known number of turns: the host need not wait
     found: dict[str, Any] = {
         "target": target.name,
         "program": name,
@@ -158,11 +163,12 @@ def _compiled(
         "sent_bytes": round(sum(each.sent for each in inside.transfers)),
         "moved_bytes": inside.moved,
         **inside.as_json(),
+        "host_loops": host_loops,
         "compile_seconds": program.seconds,
     }
     if name == "step":
         operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
-        predicted = predict(inside, operations, target)
+        predicted = predict(inside, operations, target, host_loops)
         found |= {"operations": operations, "predicted_seconds": {**vars(predicted), "update": predicted.update}}
     log.info("%s, %s, mesh %s: compiled in %.0f s", target.name, name, found["mesh"], program.seconds)
     return found
@@ -187,7 +193,8 @@ def _print(found: list[dict[str, Any]]) -> None:
         "sent by a device": lambda each: _mb(each["sent_bytes"]),
         "kernels": lambda each: f"{each['kernels']:,}",
         "read and written": lambda each: _mb(each["bytes"]),
-        "loops without end": lambda each: str(len(each["open_loops"])),
+        "loops of unknown length": lambda each: str(len(each["open_loops"])),
+        "loops driven by the host": lambda each: str(each["host_loops"]),
         "operations": lambda each: f"{each['operations'] / 1e12:,.2f} T" if "operations" in each else "",
     }
     for name, cell in rows.items():

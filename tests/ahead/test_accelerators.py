@@ -13,8 +13,11 @@ from one_layer.ahead.contents import Contents, contents
 from one_layer.ahead.programs import Compiled, compiled
 from one_layer.models import shapes
 from one_layer.runs.settings import RunConfig, resolve
+from one_layer.system.cuda_graphs import keep_loops_on_gpu
 
 VOCABULARIES = 8848, 6632
+
+keep_loops_on_gpu()  # before anything is compiled, as a run does
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,6 +50,12 @@ def eight_gpus():
 
 def test_every_product_of_a_bfloat16_step_has_bfloat16_factors_and_float32_sums(one_gpu):
     assert set(one_gpu[1].products) == {"bf16 x bf16 -> f32"}
+
+
+def test_the_host_waits_for_no_loop(one_gpu):
+    """The loops of the selection end when its counts do: outside a CUDA graph, the host would wait for each of their turns."""
+    made, found = one_gpu
+    assert found.open_loops and not made.loops_outside & found.open_loops.keys()
 
 
 def test_no_condition_copies_the_state(one_gpu):

@@ -1,0 +1,45 @@
+"""The flag that puts loops into CUDA graphs: given where it can help, and never in the place of the user's."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+
+import pytest
+
+from one_layer.system.cuda_graphs import keep_loops_on_gpu
+
+FLAG = "--xla_gpu_enable_command_buffer"
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine with these packages of JAX, and what the user says to XLA."""
+
+    def make(plugin, jaxlib, flags):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name == plugin else None)
+        monkeypatch.setattr(importlib.metadata, "version", lambda name: jaxlib)
+        monkeypatch.setenv("XLA_FLAGS", flags)
+        keep_loops_on_gpu()
+        return os.environ["XLA_FLAGS"]
+
+    return make
+
+
+@pytest.mark.parametrize("plugin", ["jax_cuda12_plugin", "jax_cuda13_plugin"])
+def test_loops_go_into_graphs_beside_the_flags_of_the_user(machine, plugin):
+    given = machine(plugin, "0.10.2", "--xla_dump_to=x")
+    assert given.startswith(f"--xla_dump_to=x {FLAG}=") and "WHILE" in given and "CONDITIONAL" in given
+
+
+@pytest.mark.parametrize(
+    ("plugin", "jaxlib", "flags"),
+    [
+        ("", "0.10.2", ""),
+        ("jax_cuda12_plugin", "0.10.3", ""),  # may not know a name
+        ("jax_cuda12_plugin", "0.10.2", f"{FLAG}=FUSION"),
+    ],
+)
+def test_nothing_changes_without_a_gpu_for_another_version_and_where_the_user_says_it(machine, plugin, jaxlib, flags):
+    assert machine(plugin, jaxlib, flags) == flags
