@@ -46,6 +46,9 @@ def _model() -> ConfigDict:
     # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold; or sign: all weights stay, under the signs of S (keep=1)
     model.selection = "magnitude"
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
+    model.keep_attention = placeholder(float)  # the same for the matrices of attention alone; none: model.keep
+    model.keep_ffn = placeholder(float)  # of feed-forward networks
+    model.keep_embedding = placeholder(float)  # of tables
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
     model.score_init = "uniform"  # ±1/√fan_in; or constant; or constant_noisy, which adds N(0, 1e-4)

@@ -7,8 +7,8 @@ arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -40,6 +40,7 @@ class Supermask:
 
     τ is the field `threshold`; the three threshold selections ignore `keep`, and so does `sign`.
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
+    `parts` has the keep of parts of a network that have their own, for instance (("attention", 0.3),); see `of`.
 
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
@@ -48,6 +49,16 @@ class Supermask:
     selection: str = "magnitude"
     threshold: float = 0.0
     dynamic_scale: bool = False
+    parts: tuple[tuple[str, float], ...] = ()
+
+    def own_keep(self, path: Collection[str]) -> float | None:
+        """The keep of the part in which the matrix at `path` is: the part is a word in one of its names. None if it has none."""
+        return next((keep for part, keep in self.parts if any(part in name.split("_") for name in path)), None)
+
+    def of(self, path: Collection[str]) -> Supermask:
+        """The Supermask of the matrix at `path`, with the keep of its part; `path` has the names of modules, or those in a role."""
+        own = self.own_keep(path)
+        return self if own is None else replace(self, keep=own, parts=())
 
     @property
     def exact(self) -> bool:

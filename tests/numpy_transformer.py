@@ -73,7 +73,7 @@ class _Model:
         weights = at_layer(fixed["kernel"], layer, 2)
         if "scores" not in params:
             return weights
-        mask = mask_of(self.config, at_layer(params["scores"], layer, 2))
+        mask = mask_of(self.config, at_layer(params["scores"], layer, 2), keep_of(self.config, names))
         if self.config.dynamic_scale:  # along the outputs of a projection, the tokens of a table
             axis = 1 if layer is not None else 0
             mask = mask * np.sqrt(mask.shape[axis] / np.maximum(mask.sum(axis=axis, keepdims=True), 1e-30))
@@ -143,8 +143,17 @@ def at_layer(array: np.ndarray, layer: int | None, axes: int) -> np.ndarray:
     return np.asarray(array if layer is None or array.ndim == axes else array[layer], np.float64)
 
 
-def mask_of(config: ModelConfig, scores: np.ndarray) -> np.ndarray:
-    """The mask, by sorting and comparing."""
+def keep_of(config: ModelConfig, names: list[str]) -> float:
+    """What the masks of a matrix keep, whose path has these names."""
+    for part in ("attention", "ffn", "embedding"):
+        if any(part in name for name in names) and (own := getattr(config, f"keep_{part}")) is not None:
+            return own
+    return config.keep
+
+
+def mask_of(config: ModelConfig, scores: np.ndarray, keep: float | None = None) -> np.ndarray:
+    """The mask, by sorting and comparing; `keep` in the place of that of the config."""
+    keep = config.keep if keep is None else keep
     flat, threshold = scores.ravel(), config.threshold
     if config.selection == "sign":
         return np.where(scores < 0, -1.0, 1.0)
@@ -157,7 +166,7 @@ def mask_of(config: ModelConfig, scores: np.ndarray) -> np.ndarray:
             kept = np.argsort(-flat, kind="stable")[:least]
     else:
         rank = np.abs(flat) if config.selection == "magnitude" else flat
-        kept = np.argsort(-rank, kind="stable")[: flat.size - int((1 - config.keep) * flat.size)]
+        kept = np.argsort(-rank, kind="stable")[: flat.size - int((1 - keep) * flat.size)]
     mask = np.zeros(flat.size)
     mask[kept] = 1.0
     return mask.reshape(scores.shape)

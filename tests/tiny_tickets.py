@@ -36,6 +36,7 @@ CASES = {
         "keep": 1.0,  # ignored: a threshold leaves weights out nevertheless
     },
     "own weights": {"weights": "multi_layer", "selection": "score", "keep": 0.9, "init_scheme": "unsigned_constant"},
+    "own keeps": {"keep": 0.3, "keep_attention": 1.0, "keep_ffn": 0.6},
     "trained besides": {"norm": "affine", "bias": True, "share_bias": True, "embedding": "trained"},
     "frozen": {"norm": "frozen", "embedding": "frozen", "init_scheme": "xavier_normal"},
     "layers left out": {"weights": "multi_layer", "encoder_layers": "sSsS", "decoder_layers": "SsSS"},

@@ -107,6 +107,11 @@ def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, 
         raise UserError(
             f"model.activation is {config.activation!r}; only {' and '.join(_ONLY['activation_fn'])} can be exported"
         )
+    for part, keep in config.supermask.parts:
+        raise UserError(
+            f"model.keep_{part} is {keep}, which cannot be exported: the paper's code has one keep for all matrices; export a model "
+            f"without model.keep_{part}"
+        )
     options: dict[str, Any] = {"task": "translation", "source_lang": languages[0], "target_lang": languages[1]}
     for stack in ("encoder", "decoder"):
         options[f"{stack}_embed_dim"] = config.d_model

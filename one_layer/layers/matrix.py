@@ -39,7 +39,7 @@ def matrix(
     `axis` is the axis of the outputs, or of the tokens in an embedding. The values come from `one_layer.models.initialize`; the zeros
     here only tell Flax the shapes.
     """
-    zeros = nn.initializers.zeros
+    zeros, mask = nn.initializers.zeros, mask.of(module.path)
     if kind == "trained":
         return jnp.asarray(module.param("kernel", zeros, shape))
     if module.has_variable("materialized", "kernel"):
@@ -130,17 +130,18 @@ def select(
 ) -> dict[Path, Int8[Array, "*layers rows columns"]]:
     """Selects the entries of all masks (see `Supermask.select`) by path; the layer axis is first if the scores have one.
 
-    One loop selects all masks of one shape, so XLA compiles one selection per shape instead of one per matrix.
+    One loop selects all masks of one shape and one keep, so XLA compiles one selection per shape instead of one per matrix.
     """
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
-        alike.setdefault((leaf.shape[-2:], selecting.layout(path)), []).append(path)
+        alike.setdefault((leaf.shape[-2:], selecting.layout(path), mask.own_keep(path)), []).append(path)
     found: dict[Path, Array] = {}
-    for (shape, _), paths in alike.items():
+    for (shape, *_), paths in alike.items():
+        own = mask.of(paths[0])
         layers = [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
         whole = jnp.concatenate(layers)
-        each = jax.vmap(mask.select) if selecting.together else partial(jax.lax.map, mask.select)
-        entries = each(whole) if len(whole) > 1 else mask.select(whole[0])[None]
+        each = jax.vmap(own.select) if selecting.together else partial(jax.lax.map, own.select)
+        entries = each(whole) if len(whole) > 1 else own.select(whole[0])[None]
         ends = np.cumsum([len(part) for part in layers])
         for path, part in zip(paths, jnp.split(entries, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]

@@ -111,10 +111,10 @@ def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
     if not config.supermask.exact:
         return None
     fewest, most = 0.0, ticket_bytes(config)
-    for (*_, leaf), shape in _shapes(config).get("params", {}).items():
+    for (*path, leaf), shape in _shapes(config).get("params", {}).items():
         if leaf == "scores":
             size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
-            kept = int(kept_count(size, config.keep))
+            kept = int(kept_count(size, config.supermask.of(path).keep))
             chosen = math.lgamma(size + 1) - math.lgamma(kept + 1) - math.lgamma(size - kept + 1)
             fewest += masks * (chosen / math.log(2) / 8 - -(-size // 8))
     return most + math.floor(fewest), most
@@ -151,7 +151,7 @@ def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | 
     if config.selection == "sign":
         return [1.0] * masks
     if config.supermask.exact:
-        return [int(kept_count(size, config.keep)) / size] * masks
+        return [int(kept_count(size, config.supermask.of(path).keep)) / size] * masks
     if variables is None:
         raise UserError(
             f"model.selection is {config.selection!r}, so only the scores tell how much the masks keep; give the model's variables too"

@@ -100,7 +100,7 @@ def _masked(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
 def _mask(config: ModelConfig, flat: dict[Path, Any], path: Path, shape: tuple[int, ...]) -> Int8[np.ndarray, "..."]:
     """The mask for scores of this shape at `path`, from the scores or the bits in `flat`."""
     if path in flat:
-        return select(fetch(flat[path]), config.supermask)
+        return select(fetch(flat[path]), config.supermask.of(path))
 
     def unpacked(kind: str) -> Int8[np.ndarray, "..."]:
         bits = np.asarray(fetch(flat["packed", *path[1:-1], kind]))

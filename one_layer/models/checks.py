@@ -14,7 +14,7 @@ from one_layer.layers.freezing import STACKS
 from one_layer.layers.matrix import NORMS
 from one_layer.layers.quantization import PRECISIONS
 from one_layer.layers.reservoirs import BLOCKS
-from one_layer.models.keys import SHARING, ModelKeys
+from one_layer.models.keys import PARTS, SHARING, ModelKeys
 from one_layer.supermask import SELECTIONS
 from one_layer.system.errors import UserError
 
@@ -53,7 +53,15 @@ def check(keys: ModelKeys) -> None:
     for key in _RATES:
         if not 0.0 <= getattr(keys, key) < 1.0:
             raise UserError(f"model.{key} is {getattr(keys, key)}; it must lie in [0, 1)")
-    for one in (_check_modern, _check_sizes, _check_sharing, _check_masks, _check_embeddings, _check_skipping):
+    for one in (
+        _check_modern,
+        _check_sizes,
+        _check_sharing,
+        _check_keep,
+        _check_masks,
+        _check_embeddings,
+        _check_skipping,
+    ):
         one(keys)
 
 
@@ -109,11 +117,28 @@ def _check_sharing(keys: ModelKeys) -> None:
         )
 
 
+def _check_keep(keys: ModelKeys) -> None:
+    for key in ("keep", *(f"keep_{part}" for part in PARTS)):
+        if (value := getattr(keys, key)) is not None and not 0.0 < value <= 1.0:
+            raise UserError(
+                f"model.{key} is {value}; it must lie in (0, 1], as the fraction of the weights that masks keep"
+            )
+    for part, value in keys.supermask.parts:
+        key = f"model.keep_{part}"
+        if not keys.masked:
+            raise UserError(f"{key} is {value}, but model.weights is dense, which has no masks; leave {key} out")
+        if not keys.supermask.exact:
+            raise UserError(
+                f"{key} is {value}, but with model.selection={keys.selection} the scores decide how much is kept; leave {key} out, or "
+                "give model.selection=magnitude or score"
+            )
+        if part == "embedding" and keys.embedding != "masked":
+            raise UserError(
+                f"{key} is {value}, but model.embedding is {keys.embedding!r}, whose tables have no masks; leave {key} out"
+            )
+
+
 def _check_masks(keys: ModelKeys) -> None:
-    if not 0.0 < keys.keep <= 1.0:
-        raise UserError(
-            f"model.keep is {keys.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep"
-        )
     if (keys.selection, keys.score_init, keys.score_constant) == ("magnitude", "constant", 0.0):
         raise UserError(
             "model.score_init=constant with model.score_constant=0 never trains with model.selection=magnitude: the gradient of a "

@@ -14,8 +14,10 @@ from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
 SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
+PARTS = ("attention", "ffn", "embedding")  # of a network, which may have a keep of their own: `keep_attention`
 MASKS = (
     "keep",
+    *(f"keep_{part}" for part in PARTS),
     "selection",
     "threshold",
     "dynamic_scale",
@@ -46,6 +48,8 @@ class ModelKeys:
     earlier name of `paper`. `init_qk_gain` multiplies query and key matrices (Otsuka et al. 2025, arXiv 2511.04217).
     `init_embedding` can give random tables another scheme than `init_scheme`.
 
+    `keep_attention`, `keep_ffn` and `keep_embedding` are the keep of these matrices; None: `keep`.
+
     `score_init`: `uniform` is U(±1/√fan_in); `constant` is `score_constant` everywhere, so that all entries tie; `constant_noisy` adds
     noise N(0, 1e-4) to it. `reservoir_direction` says what a `gru` or `conv` sees: `both` sides, the `past` alone, or `auto`: both in
     encoders, the past in decoders.
@@ -62,6 +66,9 @@ class ModelKeys:
     sharing: str | None = None
     selection: str = "magnitude"
     keep: float = 0.5
+    keep_attention: float | None = None
+    keep_ffn: float | None = None
+    keep_embedding: float | None = None
     threshold: float = 0.0
     dynamic_scale: bool = False
     score_init: str = "uniform"
@@ -183,7 +190,8 @@ class ModelKeys:
     @property
     def supermask(self) -> Supermask:
         """How the scores of every matrix become its mask."""
-        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale)
+        parts = tuple((part, keep) for part in PARTS if (keep := getattr(self, f"keep_{part}")) is not None)
+        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale, parts)
 
 
 # Keys that the sections `train` and `optim` give, and all that users do not give in the section `model`: text and task decide the others.

@@ -51,7 +51,7 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
     found = {}
     for (name, *_), recipe in recipes(config).items():
         if name in rows:
-            scale = np.float32(_found_scale(config))
+            scale = np.float32(_found_scale(config, (name,)))
             found[name] = {"kernel": np.where(np.isnan(rows[name]), recipe.draw(seed), rows[name] * scale)}
     if "position_embedding" in rows:
         found["position_embedding"] = {"kernel": rows["position_embedding"]}
@@ -88,7 +88,7 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
     parts: dict[Path, Recipe | _Constant] = {}
     kinds = _kinds(config)
     for path, recipe in recipes(config).items():
-        leaf = trained_leaf(kinds[path], config.supermask)
+        leaf = trained_leaf(kinds[path], config.supermask.of(path))
         elsewhere = bool(config.embedding_path) and path[-1].endswith("embedding")
         if leaf == "kernel":
             parts["params", *path, "kernel"] = recipe
@@ -130,7 +130,7 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
         if config.embedding == "trained" or not config.masked:
             found[path] = Recipe(role, shape, "normal", zero_row=PAD)
         else:
-            scale = _keep_scale(config) if config.embedding == "masked" else 1.0
+            scale = _keep_scale(config, path) if config.embedding == "masked" else 1.0
             zero_row = PAD if config.zero_pad_row else None
             scheme = config.init_embedding or config.init_scheme
             found[path] = Recipe(role, shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
@@ -180,14 +180,14 @@ def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
             return "xavier_uniform", math.sqrt(0.5) * gain
         if name == "output" or not masked:
             return "xavier_uniform", 1.0
-    return config.init_scheme, _keep_scale(config) * gain
+    return config.init_scheme, _keep_scale(config, part.path) * gain
 
 
-def _keep_scale(config: ModelConfig) -> float:
-    return math.sqrt(1 / config.keep) if config.scale_by_keep else 1.0
+def _keep_scale(config: ModelConfig, path: Path) -> float:
+    return math.sqrt(1 / float(config.supermask.of(path).keep)) if config.scale_by_keep else 1.0
 
 
-def _found_scale(config: ModelConfig) -> float:
+def _found_scale(config: ModelConfig, path: Path) -> float:
     """The factor of pre-trained rows: under masks that of drawn rows, or in preset `reference` √(1/(1-keep)), as in the paper's code.
 
     The code means the fraction that is dropped where it has the one that is kept; both factors are equal at keep 0.5 alone. At keep 1 the
@@ -196,8 +196,9 @@ def _found_scale(config: ModelConfig) -> float:
     if config.embedding != "masked":
         return 1.0
     if config.init_preset == "reference":
-        return math.sqrt(1 / (1 - config.keep)) if config.keep < 1.0 else 1.0
-    return _keep_scale(config)
+        keep = float(config.supermask.of(path).keep)
+        return math.sqrt(1 / (1 - keep)) if keep < 1.0 else 1.0
+    return _keep_scale(config, path)
 
 
 def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Constant:

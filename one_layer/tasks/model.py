@@ -57,7 +57,8 @@ class TrainedModel(ABC):
 
     def __repr__(self) -> str:
         config, masks = self.config, self.config.supermask
-        kept = f"keep {masks.keep}" if masks.exact else masks.selection
+        own = "".join(f" ({part} {keep})" for part, keep in masks.parts)
+        kept = f"keep {masks.keep}{own}" if masks.exact else masks.selection
         bytes_ = (
             f"{ticket_bytes(config):,} bytes in a ticket" if self.file_bytes is None else f"{self.file_bytes:,} bytes"
         )

@@ -193,9 +193,10 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
     if len(bits) > 1 and np.any(bits["sign"] & ~mask):
         raise damaged(f"sign/{role} has bits where the mask is 0")
     if config.selection in ("magnitude", "score"):
-        kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, config.keep)
+        keep = config.supermask.of(role.split("/")).keep
+        kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, keep)
         if len(wrong := np.ravel(kept)[np.ravel(kept) != wanted]):
-            raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where model.keep {config.keep} keeps {wanted:,}")
+            raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where keep {keep} keeps {wanted:,}")
     return bits
 
 

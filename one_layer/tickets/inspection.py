@@ -131,7 +131,8 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
-    by = f", keep {config.keep:g}" if config.supermask.exact else f", threshold {config.threshold:g}"
+    own = "".join(f" ({part} {keep:g})" for part, keep in config.supermask.parts)
+    by = f", keep {config.keep:g}{own}" if config.supermask.exact else f", threshold {config.threshold:g}"
     selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(

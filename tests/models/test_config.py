@@ -34,6 +34,13 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"init_qk_gain": 0.0}, "model.init_qk_gain is 0.0; it must be above 0"),
         ({"keep": 1.5}, "model.keep is 1.5"),
         ({"keep": -0.1}, "model.keep is -0.1"),
+        ({"keep_ffn": 0.0}, "model.keep_ffn is 0.0; it must lie in"),
+        (
+            {"keep_embedding": 0.3, "embedding": "trained"},
+            "model.keep_embedding is 0.3, but model.embedding is 'trained'",
+        ),
+        ({"keep_ffn": 0.3, "selection": "threshold"}, "model.keep_ffn is 0.3, but with model.selection=threshold"),
+        ({"keep_ffn": 0.3, "weights": "dense", "embedding": None}, "model.keep_ffn is 0.3, but model.weights is dense"),
         ({"keep": float("nan")}, "model.keep is nan"),
         ({"d_model": 12, "heads": 5}, "model.heads is 5.*12"),
         ({"d_model": 9, "heads": 3}, "model.d_model is 9"),

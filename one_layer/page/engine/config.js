@@ -5,6 +5,7 @@ import { SCHEMES } from "./random.js";
 import { Refused } from "./refused.js";
 
 export const STACKS = ["encoder", "decoder"];
+const PARTS = ["attention", "ffn", "embedding"]; // may have a keep of their own
 const SHARING = { dense: ["none"], one_layer: ["weights"], multi_layer: ["none", "masks"] };
 const DRAWN = SCHEMES.filter((scheme) => scheme !== "orthogonal");
 const PRECISIONS = ["float32", "bfloat16", "int8", "int4"];
@@ -57,7 +58,6 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   config.modern = modern;
   config.masked = !dense;
   config.exact = ["magnitude", "score"].includes(config.selection);
-  config.keepsAll = config.exact && config.keep === 1; // no scores, and so no masks
   config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask"];
   config.positionRows = config.positions === "sinusoidal" ? 0 : config.max_positions + 2;
   checkModel(config);
@@ -65,6 +65,15 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   FAMILIES[task].check(config);
   return config;
 }
+
+/** The fraction of the weights that the mask of a matrix keeps. @param {any} config @param {string} role @returns {number} */
+export function keepOf(config, role) {
+  const own = PARTS.find((part) => role.split("/").some((name) => name.endsWith(part)));
+  return config[`keep_${own}`] ?? config.keep;
+}
+
+/** Whether the matrix of a role has no scores, and so no mask. @param {any} config @param {string} role */
+export const keepsAll = (config, role) => config.exact && keepOf(config, role) === 1;
 
 function checkModel(c) {
   for (const [key, known] of Object.entries(KNOWN)) checkKnown(`model.${key}`, c[key], known);
@@ -74,6 +83,10 @@ function checkModel(c) {
     heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
     init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model],
   });
+  for (const part of PARTS) {
+    const own = c[`keep_${part}`], fits = c.masked && c.exact && (part !== "embedding" || c.embedding === "masked");
+    refuseIf(own !== null && !(fits && own > 0 && own <= 1), `model.keep_${part} is ${own}, which is no fraction, or the model has no mask for it`);
+  }
   if (c.modern) {
     for (const [key, value] of Object.entries({ norm_position: "pre", activation: "relu", positions: "sinusoidal", bias: false })) {
       refuseIf(c[key] !== value, `model.${key} is ${c[key]}, but model.block is 'modern', which needs ${value}`);

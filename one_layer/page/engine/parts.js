@@ -1,4 +1,5 @@
 /** The arrays of a model by role: `one_layer.models.parts` and `.weights`. A ticket has a tensor, a mask or a recipe for each. */
+import { keepsAll } from "./config.js";
 
 /**
  * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
@@ -29,7 +30,7 @@ function tables(config) {
     const shape = [rows, config.d_model];
     if (config.embedding === "trained") return [part("params", role, "kernel", shape)];
     const kernel = part(config.embedding_path ? "frozen" : "random", role, "kernel", shape);
-    return config.embedding === "masked" && !config.keepsAll ? [kernel, part("params", role, "scores", shape)] : [kernel];
+    return config.embedding === "masked" && !keepsAll(config, role) ? [kernel, part("params", role, "scores", shape)] : [kernel];
   });
   if (config.positionRows) {
     found.push(part(config.positions === "learned" ? "params" : "frozen", positionRole(config), "kernel", [config.positionRows, config.d_model]));
@@ -53,7 +54,7 @@ function layerParts(config, stack, group) {
   for (const [name, shape] of matricesOf(config, stack, layer)) {
     const role = `${prefix}/${name}`, layers = group.oneWeight ? [] : [count];
     found.push(part(layer.kind === "trained" ? "params" : "random", role, "kernel", [...layers, ...shape]));
-    if (layer.kind === "masked" && !config.keepsAll) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
+    if (layer.kind === "masked" && !keepsAll(config, role)) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
     if (layer.kind === "masked") {
       if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
       if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));

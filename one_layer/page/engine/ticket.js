@@ -1,7 +1,7 @@
 /** A ticket: a whole trained model, read from a stranger's bytes as `one_layer.tickets.content.from_file` reads it. */
 import { codeSize, numbersIn } from "./codecs.js";
 import { checkDrawing, checkWork } from "./limits.js";
-import { FAMILIES, readModel, refuseIf } from "./config.js";
+import { FAMILIES, keepOf, readModel, refuseIf } from "./config.js";
 import { Container, sizeOf, utf8 } from "./container.js";
 import { hasExactly, isObject, readJson } from "./json.js";
 import { checkKnown } from "./keys.js";
@@ -146,13 +146,13 @@ function drawChecked(seed, recipe) {
 function readMask(file, role, shape, config) {
   const [rows, columns] = shape.slice(-2), size = rows * columns, bytes = Math.ceil(size / 8), layers = shape.length > 2 ? shape[0] : null;
   const bits = Object.fromEntries(config.maskKinds.map((kind) => [kind, file.bytes(`${kind}/${role}`, [...shape.slice(0, -2), bytes])]));
-  const first = config.maskKinds[0], mask = bits[first], wanted = Math.max(1, size - Math.trunc((1 - config.keep) * size));
+  const first = config.maskKinds[0], mask = bits[first], wanted = Math.max(1, size - Math.trunc((1 - keepOf(config, role)) * size));
   for (let layer = 0; layer < (layers ?? 1); layer++) {
     const end = (layer + 1) * bytes;
     demand(size % 8 === 0 || mask[end - 1] >> size % 8 === 0, `${first}/${role} has bits beyond its last weight`);
     if (!config.exact) continue;
     const kept = countBits(mask.subarray(end - bytes, end));
-    demand(kept === wanted, `mask/${role} keeps ${kept} weights where model.keep ${config.keep} keeps ${wanted}`);
+    demand(kept === wanted, `mask/${role} keeps ${kept} weights where keep ${keepOf(config, role)} keeps ${wanted}`);
   }
   if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
   return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null };
