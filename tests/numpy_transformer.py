@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def at_layer(array: np.ndarray, layer: int | None, axes: int) -> np.ndarray:
     return np.asarray(array if layer is None or array.ndim == axes else array[layer], np.float64)
 
 
-def keep_of(config: ModelConfig, names: list[str]) -> float:
+def keep_of(config: ModelConfig, names: Sequence[str]) -> float:
     """What the masks of a matrix keep, whose path has these names."""
     for part in ("attention", "ffn", "embedding"):
         if any(part in name for name in names) and (own := getattr(config, f"keep_{part}")) is not None:

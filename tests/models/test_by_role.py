@@ -11,6 +11,7 @@ from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tickets import variables as of_ticket
+from tests import numpy_transformer
 from tests.random_tickets import DICE, masks_of, packed
 from tests.random_tickets import ticket_of as random_ticket
 from tests.tiny_tickets import CASES, TINY, ticket_of, trained
@@ -53,7 +54,8 @@ def test_masks_times_random_weights_are_what_the_network_computes_with(name):
                 np.testing.assert_array_equal(masks[role] * random[role], product)
     for role, mask in masks.items() if config.supermask.exact else ():
         size = mask.shape[-2] * mask.shape[-1]
-        assert (mask.sum(axis=(-2, -1)) == kept_count(size, config.keep)).all(), role
+        keep = numpy_transformer.keep_of(config, role.split("/"))
+        assert (mask.sum(axis=(-2, -1)) == kept_count(size, keep)).all(), role
     if config.sharing == "masks":
         assert {mask.ndim for mask in masks.values()} == {2}
 
