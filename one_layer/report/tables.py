@@ -129,7 +129,7 @@ def _is_one(point: Point, *sources: str) -> bool:
 
 def statements() -> Table:
     """What the papers say in words."""
-    caption = "The papers have no table for these. The points below show ours, where this report has such runs."
+    caption = "The papers have no table for these. The points show ours, where this report has such runs."
     rows = [list(row) for row in published.STATEMENTS]
     return Table("What the papers say in words", caption, ["about", "statement", "source"], rows)
 

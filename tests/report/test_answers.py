@@ -85,7 +85,7 @@ def test_at_equal_bytes_a_file_with_masks_meets_the_best_dense_file_that_is_no_l
         ("masks 256", "dense 192", Verdict.FAILS),
     ]
     said = "At equal bytes: masks are better in 1 and worse in 1 of 2 comparisons (+0.25 tokenised BLEU on average)."
-    assert plain(words.masks(every))[0] == f"{said} 1 of masks are smaller than every dense file."
+    assert plain(words.masks(every))[0] == f"{said} 1 file of masks is smaller than every dense file."
 
 
 def test_at_equal_shape_the_best_masks_meet_the_best_dense_model(tmp_path):
@@ -106,17 +106,19 @@ def test_at_equal_shape_the_best_masks_meet_the_best_dense_model(tmp_path):
 def test_without_a_partner_nothing_is_compared(tmp_path):
     write_run(tmp_path / "a", {}, 30.0)
     by_bytes, by_shape = plain(words.masks(found(tmp_path)))
-    assert by_bytes.endswith("no dense file is as small as one of masks.") and "nothing to compare" in by_shape
+    assert by_bytes.endswith("no dense model has so small a file.") and "nothing to compare" in by_shape
 
 
 def test_each_claim_is_said_once_with_all_its_verdicts():
-    verdicts = {"a": "HH", "b": "HF", "c": "FF", "d": "U"}
+    verdicts = {"a": "HH", "b": "HF", "c": "FF", "d": "U", "e": "FU", "f": "HU"}
     named = {"H": Verdict.HOLDS, "F": Verdict.FAILS, "U": Verdict.UNDECIDED}
     every = [Judged(claim, claim, named[letter], "") for claim, letters in verdicts.items() for letter in letters]
     assert words.claims(every) == [
         ("a", "holds", ["holds in 2"]),
         ("b", "mixed", ["holds in 1", "does not hold in 1"]),
+        ("f", "mixed", ["holds in 1", "undecided in 1"]),
         ("c", "does not hold", ["does not hold in 2"]),
+        ("e", "does not hold", ["does not hold in 1", "undecided in 1"]),
         ("d", "undecided", []),
     ]
 

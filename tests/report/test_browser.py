@@ -38,7 +38,11 @@ function use(frame) {
   const marks = () => there.querySelectorAll("figure .mark").length;
   const name = there.querySelector("button.model").dataset.model;
   made.marks = marks(); hide(name); made.hidden = marks(); hide(name); made.shown = marks();
-  choose(name); made.on = [...new Set([...there.querySelectorAll(".mark.on")].map((node) => node.dataset.model))]; choose(name);
+  choose(name); made.on = [...new Set([...there.querySelectorAll(".mark.on")].map((node) => node.dataset.model))];
+  const stop = there.getElementById("stop"), emphasis = () => [stop.hidden, there.body.classList.contains("emphasis")];
+  made.emphasis = [emphasis()];
+  frame.contentWindow.dispatchEvent(new frame.contentWindow.KeyboardEvent("keydown", { key: "Escape" }));
+  made.emphasis.push(emphasis());
   there.querySelector("button.model").click(); made.dialog = there.querySelector("dialog[open] h2").textContent;
   made.name = name;
   there.querySelector("dialog form button").click();
@@ -114,6 +118,7 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
             assert used["ascending"] == scores and used["descending"] == scores[::-1] == used["before"]
             assert used["filtered"] == [f"dense 128, seed {seed}" for seed in (3, 2, 1)]
             assert used["hidden"] < used["marks"] == used["shown"] and used["on"] == [used["name"]]
+            assert used["emphasis"] == [[False, True], [True, False]]  # Escape ends it
             assert used["dialog"] == used["name"] and used["run"] == ["Masks", "Examples"]
             assert used["masks"] == ["encoder/ffn/in", "target_embedding"]
             assert used["ticks"] == [[True, 1], [False, 2], [False, 2]]  # a third run takes the place of the first

@@ -22,7 +22,7 @@ function differingKeys(first, second) {
 
 // A row of two values, their difference, and which run is better.
 function against(name, one, other, less, digits) {
-  const gain = Number((other - one).toFixed(digits));
+  const gain = Number((other.toFixed(digits) - one.toFixed(digits)).toFixed(digits)); // of what is shown
   const better = gain === 0 ? "" : (gain < 0) === less ? "second" : "first";
   return [name, one.toFixed(digits), other.toFixed(digits), `${gain > 0 ? "+" : ""}${gain.toFixed(digits)}`, better];
 }
@@ -77,7 +77,7 @@ function showTwo(host, places) {
 function pickTwo(block) {
   if (DATA.runs.length < 2) return;
   const host = element("section", { id: "two", role: "status", hidden: true }), picked = [];
-  const said = element("p", { class: "caption" }, "Tick two runs to compare them.");
+  const said = element("p", { class: "caption picking" }, "Tick two runs to compare them.");
   const changed = (box, place) => {
     if (box.checked) picked.push([place, box]);
     else picked.splice(picked.findIndex(([known]) => known === place), 1);

@@ -22,11 +22,11 @@ _AXES = ("step", "seconds", "train/flops")
 _MOST_OF_TRAINING = 80  # logged updates of one run that its page draws
 
 
-def values(number: object) -> Any:
-    """A number with five digits, and none for one that JSON does not have."""
+def values(number: object, digits: int = 5) -> Any:
+    """A number with so many digits, and none for one that JSON does not have."""
     if not isinstance(number, int | float):
         return None
-    return None if not math.isfinite(number) else number if isinstance(number, int) else float(f"{number:.5g}")
+    return None if not math.isfinite(number) else number if isinstance(number, int) else float(f"{number:.{digits}g}")
 
 
 def models(records: Sequence[Record], settings: dict[Path, Setting], labels: dict[Setting, Label]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) ->
         "folder": str(record.folder),
         "seed": record.seed,
         "state": state(record),
-        "scores": {bench.title: values(score) for bench, score in each.scores.items()},
+        "scores": {bench.title: values(score, digits=9) for bench, score in each.scores.items()},
         "bytes": each.size[0] if each.size else None,
         "seconds": values(result.get("train_seconds")),
         "flops": values(result.get("train_flops")),

@@ -2,6 +2,7 @@
 
 function showBench(place) {
   chosen.bench = place;
+  chosen.model = null; // another test set may not have it
   for (const node of document.querySelectorAll("[data-bench]")) node.hidden = Number(node.dataset.bench) !== place;
   const hero = document.querySelector(`figure.hero[data-bench="${place}"]`);
   if (hero && !hero.firstChild) bytesFigure(hero, place);
@@ -21,7 +22,10 @@ function route() {
   }
 }
 
-document.body.append(element("div", { id: "tip", hidden: true, role: "status" }));
+document.body.append(element("div", { id: "tip", hidden: true, role: "status" }), element("button", { id: "stop", type: "button", hidden: true, onclick: () => choose(null) }));
+addEventListener("keydown", (key) => {
+  if (key.key === "Escape" && !document.getElementById("model").open) choose(null);
+});
 for (const block of document.querySelectorAll(".block")) enhance(block);
 pickTwo(document.querySelector("#runs + .block"));
 document.addEventListener("click", (click) => {

@@ -12,6 +12,9 @@ function redraw() {
 // Shows the chosen model everywhere: all marks and rows of other models step back.
 function emphasise() {
   document.body.classList.toggle("emphasis", chosen.model !== null);
+  const stop = document.getElementById("stop");
+  stop.hidden = chosen.model === null;
+  stop.textContent = `Stop to highlight ${chosen.model} (Esc)`;
   for (const node of document.querySelectorAll("[data-model]")) {
     node.classList.toggle("on", node.dataset.model === chosen.model);
   }

@@ -12,6 +12,7 @@ from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import Judged, Verdict
+from one_layer.system.errors import counted
 
 Sentence = list[str | Point]
 _BETTER = {Verdict.HOLDS: "better", Verdict.FAILS: "worse", Verdict.UNDECIDED: "about as good"}
@@ -39,7 +40,7 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
         return [first]
     return [
         first,
-        ["The smallest file that is no worse by the rule of claims: ", other, f", {score(other)}, {size(other)}."],
+        ["The smallest file that is about as good: ", other, f", {score(other)}, {size(other)}."],
     ]
 
 
@@ -92,10 +93,15 @@ def masks(points: Sequence[Point]) -> list[Sentence]:
 
 def _by_bytes(found: EqualBytes, points: Sequence[Point]) -> Sentence:
     if not found.pairs:
-        reason = "no dense file is as small as one of masks" if found.smaller else "no masks with a file"
+        reason = "no dense model has so small a file" if found.smaller else "no model with masks has a file"
         return ["At equal bytes: ", f"nothing to compare, {reason}."]
     said = f"At equal bytes: masks are {_tally(found.pairs)}"
-    smaller = f" {len(found.smaller)} of masks are smaller than every dense file." if found.smaller else ""
+    count = len(found.smaller)
+    smaller = (
+        f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
+        if count
+        else ""
+    )
     return [f"{said}.{smaller}"]
 
 
@@ -155,13 +161,17 @@ def _number(point: Point) -> str:
 
 
 def claims(judged: Iterable[Judged]) -> list[tuple[str, str, list[str]]]:
-    """Each claim once: the claim, the verdict on all of its comparisons (`mixed` if they differ), and how often it has which verdict."""
+    """Each claim once: the claim, the verdict on all of its comparisons, and how often it has which verdict.
+
+    It is `mixed` if the claim holds in some of them and not in others; where it holds in none and fails in one, it does not hold.
+    """
     found: dict[str, Counter[Verdict]] = {}
     for each in judged:
         found.setdefault(each.claim, Counter())[each.verdict] += 1
     summed = []
     for claim, times in found.items():
-        verdict = next(iter(times)).value if len(times) == 1 else "mixed"
+        fails = Verdict.FAILS.value if Verdict.HOLDS not in times else "mixed"
+        verdict = next(iter(times)).value if len(times) == 1 else fails
         counts = [f"{verdict.value} in {times[verdict]}" for verdict in Verdict if times[verdict]]
         summed.append((claim, verdict, counts if sum(times.values()) > 1 else []))
     return sorted(summed, key=lambda each: ("holds", "mixed", "does not hold", "undecided").index(each[1]))
