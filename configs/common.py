@@ -55,9 +55,8 @@ def _model() -> ConfigDict:
     model.score_constant = 0.5
     # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
     model.gains = "none"
-    model.adapter_rank = (
-        0  # beside each of these masks, a trained matrix of this rank is added; it is stored as trained_precision says
-    )
+    # The rank of a trained matrix beside each of these masks, which is stored as trained_precision says; 0: none
+    model.adapter_rank = 0
     model.embedding = placeholder(str)  # masked, frozen (fixed) or trained; none: masked, or trained if dense
     # The kind of embedding_path: text (`N d`, then `token v1 ... vd`), run (a run folder), fairseq (.pt), roberta (safetensors).
     model.embedding_source = "text"
@@ -84,9 +83,8 @@ def _model() -> ConfigDict:
     # float32, bfloat16, int8 or int4 (these two with a scale for each row): how a ticket holds the trained and fixed matrices (tables and
     # heads; of dense models all), and training sees them so already. The gradient passes straight through the rounding. Masks have a bit.
     model.trained_precision = "float32"
-    model.vector_precision = (
-        "float32"  # the same for vectors: biases, scales and shifts of norms, gains; with one scale for each
-    )
+    # The same for vectors, with one scale for each: biases, scales and shifts of norms, gains
+    model.vector_precision = "float32"
     # Recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
     model.remat = False
     # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,

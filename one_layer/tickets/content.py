@@ -196,7 +196,7 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
         keep = config.supermask.of(role.split("/")).keep
         kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, keep)
         if len(wrong := np.ravel(kept)[np.ravel(kept) != wanted]):
-            raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where keep {keep} keeps {wanted:,}")
+            raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where model.keep {keep} keeps {wanted:,}")
     return bits
 
 

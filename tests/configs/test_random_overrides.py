@@ -235,7 +235,7 @@ def test_a_sample_of_the_accepted_ones_trains(tmp_path, text, name):
             sentences.append(str(error))
         except Exception as error:
             raise AssertionError(f"{changes}: {type(error).__name__}") from error
-    assert len(sentences) <= trained and not any("\n" in each for each in sentences)
+    assert len(sentences) <= 2 * trained and not any("\n" in each for each in sentences)
 
 
 @pytest.mark.parametrize(

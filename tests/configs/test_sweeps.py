@@ -13,13 +13,13 @@ from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, to
 from configs.sweeps import Overrides, chain, product, vary
 from one_layer.commands import sweep as sweeps
 from one_layer.layers.pattern import expand
+from one_layer.layers.quantization import stored_bytes
 from one_layer.models import shapes
 from one_layer.models.accounting import account
 from one_layer.models.weights import recipes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import MOST_UPDATES, resolve
 from one_layer.sweeps import plan as plans
-from one_layer.tickets.precision import size
 from one_layer.training.plan import check_warmup
 from one_layer.training.train import train
 from tests import ROOT, tiny
@@ -82,7 +82,7 @@ def test_the_narrow_dense_controls_have_about_the_bytes_of_the_ticket(config, sw
     )
     for model, precision in zip(narrow, ("int8", "int4"), strict=True):
         found = shapes(model).values()
-        stored = sum(size(precision, each) if len(each) > 1 else 4 * math.prod(each) for each in found)
+        stored = sum(stored_bytes(precision, each) if len(each) > 1 else 4 * math.prod(each) for each in found)
         assert stored == pytest.approx(ticket, rel=0.2) and model.d_model < one.d_model
 
 

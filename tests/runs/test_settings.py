@@ -293,7 +293,8 @@ def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, s
     RunFolder(tmp_path).write_config(run)
     model = json.loads((tmp_path / "config.json").read_text())["model"]
     assert (model["init_attention"], model["scale_by_keep"], model["zero_pad_row"]) == (attention, scaled, pad_row)
-    assert not [name for name, value in model.items() if value is None]
+    keeps = {"keep_attention", "keep_ffn", "keep_embedding"}  # none: model.keep, whatever the preset
+    assert {name for name, value in model.items() if value is None} == keeps
     assert RunFolder(tmp_path).read_config().raw["model"] == model
 
 

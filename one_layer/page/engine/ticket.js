@@ -152,7 +152,7 @@ function readMask(file, role, shape, config) {
     demand(size % 8 === 0 || mask[end - 1] >> size % 8 === 0, `${first}/${role} has bits beyond its last weight`);
     if (!config.exact) continue;
     const kept = countBits(mask.subarray(end - bytes, end));
-    demand(kept === wanted, `mask/${role} keeps ${kept} weights where keep ${keepOf(config, role)} keeps ${wanted}`);
+    demand(kept === wanted, `mask/${role} keeps ${kept} weights where model.keep ${keepOf(config, role)} keeps ${wanted}`);
   }
   if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
   return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null };
