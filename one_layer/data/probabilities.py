@@ -60,12 +60,11 @@ def with_probabilities(
     return {**batch, "teacher_ids": ids.astype(np.int32), "teacher_p": p}
 
 
-class TaughtBatches(Updates):
-    """Batches of pairs, with what the file says of their targets."""
+class WithProbabilities(Updates):
+    """The same batches in the same order, with what a teacher says of their targets; a subclass adds it."""
 
-    def __init__(self, batches: TrainingBatches, probabilities: Probabilities, of_rows: bool) -> None:
-        """`of_rows`: a row has one target, as in classification."""
-        self._batches, self._probabilities, self._of_rows = batches, probabilities, of_rows
+    def __init__(self, batches: Updates) -> None:
+        self._batches = batches
 
     @property
     def batches_per_epoch(self) -> int:
@@ -73,6 +72,17 @@ class TaughtBatches(Updates):
 
     def describe(self) -> str:
         return self._batches.describe()
+
+
+class TaughtBatches(WithProbabilities):
+    """Batches of pairs, with what the file says of their targets."""
+
+    _batches: TrainingBatches
+
+    def __init__(self, batches: TrainingBatches, probabilities: Probabilities, of_rows: bool) -> None:
+        """`of_rows`: a row has one target, as in classification."""
+        super().__init__(batches)
+        self._probabilities, self._of_rows = probabilities, of_rows
 
     def __getitem__(self, number: int) -> Batch:
         batch = self._batches[number]

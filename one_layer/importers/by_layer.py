@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from jaxtyping import Float32
 
 from one_layer.data.reader import LONGEST
 from one_layer.layers.groups import layers_apart
-from one_layer.models import ModelConfig
+from one_layer.models import ModelConfig, shapes
 from one_layer.models.trees import flatten_dict
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
@@ -46,6 +47,20 @@ def outside(config: ModelConfig, applied: Variables, stack: str = "") -> Arrays:
     return _by_path(
         {name: {key: each for key, each in tree.items() if key not in groups} for name, tree in trees.items()}
     )
+
+
+def placed(config: ModelConfig, found: Arrays) -> Variables:
+    """The variables of a model from another program's arrays, by path.
+
+    Where the model has masks, an array is W and also its scores, so that the first masks keep its largest entries; else it is trained.
+    """
+    variables: Variables = {"params": {}, "random": {}}
+    for path, shape in shapes(config).items():
+        array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]
+        assert array.shape == shape, path
+        *modules, leaf = path
+        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = np.array(array, np.float32)
+    return variables
 
 
 def norm(found: Arrays, path: Path, features: int) -> tuple[Float32[np.ndarray, " d"], Float32[np.ndarray, " d"]]:

@@ -7,16 +7,15 @@ output projection too. GPT-2 stores a matrix as [fan_in, fan_out], as this progr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.by_layer import Variables
+from one_layer.importers.by_layer import Variables, placed
 from one_layer.importers.llama_options import EPSILON, Options
-from one_layer.models import ModelConfig, shapes
+from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
 EMBEDDING = "wte.weight"
@@ -89,13 +88,7 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
         for name, path in _LINEAR.items():
             shape = {"ffn_in": (d, config.ffn), "ffn_out": (config.ffn, d)}.get(path[0], (d, d))
             found["decoder", place, *path, leaf] = _stacked(names, config, f"{name}.{theirs}", shape[leaf == "bias" :])
-    variables: Variables = {"params": {}, "random": {}}
-    for path, whole in shapes(config).items():
-        array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]
-        assert array.shape == whole, path
-        *modules, leaf = path
-        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = np.array(array, np.float32)
-    return variables
+    return placed(config, found)
 
 
 def without_prefix(state: Mapping[str, Any]) -> dict[str, Any]:

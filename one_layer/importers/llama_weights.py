@@ -8,14 +8,13 @@ the output projection too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.importers.by_layer import Path, Variables, check_blocks, exact, has_rms, layers, norm, outside
-from one_layer.models import ModelConfig, shapes
+from one_layer.importers.by_layer import Path, Variables, check_blocks, exact, has_rms, layers, norm, outside, placed
+from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
 StateDict = dict[str, Float32[np.ndarray, "..."]]
@@ -75,13 +74,7 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
     for name, ours in NORMS.items():
         own = [_parameter(state, _in_layer(n, name), (config.d_model,)) for n in range(config.depth("decoder"))]
         found["decoder", place, ours, "layer_norm", "scale"] = np.stack(own)
-    variables: Variables = {"params": {}, "random": {}}
-    for path, shape in shapes(config).items():
-        array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]
-        assert array.shape == shape, path
-        *modules, leaf = path
-        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = np.array(array, np.float32)
-    return variables
+    return placed(config, found)
 
 
 def _table(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None]) -> tuple[np.ndarray, float]:

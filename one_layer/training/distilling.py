@@ -27,6 +27,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.data.probabilities import (
     Probabilities,
     TaughtBatches,
+    WithProbabilities,
     appended,
     record,
     shortest_first,
@@ -172,18 +173,12 @@ class _ByBatch(Lessons):
         return _ReadBatches(batches, self._reader)
 
 
-class _ReadBatches(Updates):
+class _ReadBatches(WithProbabilities):
     """Batches that the teacher reads when they are made, which is in the threads that read ahead."""
 
     def __init__(self, batches: Updates, reader: _Reader) -> None:
-        self._batches, self._reader = batches, reader
-
-    @property
-    def batches_per_epoch(self) -> int:
-        return self._batches.batches_per_epoch
-
-    def describe(self) -> str:
-        return self._batches.describe()
+        super().__init__(batches)
+        self._reader = reader
 
     def __getitem__(self, number: int) -> Batch:
         batch = self._batches[number]
