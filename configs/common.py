@@ -235,6 +235,9 @@ def _train() -> ConfigDict:
     # The folder of a run whose best checkpoint this run begins with, as far as it fits; optim.train_only says what is trained then. The
     # text is read in that run's vocabularies. docs/fine-tuning.md
     train.init_from = ""
+    # How the scores of masks begin: drawn; or nearest, with which W ⊙ M is as near as it can be to the matrices of the dense model of
+    # train.init_from
+    train.init_scores = "drawn"
     # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1. Both
     # distributions have the temperature. Of each target, the teacher's top_k largest probabilities are kept. docs/distillation.md
     train.distil = 0.0

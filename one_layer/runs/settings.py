@@ -89,6 +89,7 @@ class TrainConfig:
     max_nonfinite: int = 10
     check_memory: bool = True
     init_from: str = ""
+    init_scores: str = "drawn"
     distil: float = 0.0
     distil_temperature: float = 1.0
     distil_top_k: int = 16
