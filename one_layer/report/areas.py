@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from one_layer.report import texts
 from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve
+
+_NEVER = "never"  # in the place of a share that is saved
 
 
 class Areas(NamedTuple):
@@ -86,19 +90,44 @@ def _records(record: Record, score: str, axis: str) -> bool:
     return all(AXES[axis] in line for line in lines) and lines[-1][AXES[axis]] > 0
 
 
-def table(each: Areas, points: Iterable[Point]) -> Table:
-    """A table with a row for each model and two columns for each axis. A run that is in none of `points` has a row of its own."""
+def named(found: Sequence[Areas], letters: Mapping[str, str]) -> list[str]:
+    """What tells the areas of a report from others of the same score, with the `letters` of its texts; empty for those without others."""
+    names = [f"{each.score}: {texts.validated(each.of, letters)}" for each in found]
+    names = [
+        f"{name}, by {', '.join(each.until)}" if names.count(name) > 1 else name
+        for name, each in zip(names, found, strict=True)
+    ]
+    scores = Counter(each.score for each in found)
+    return [
+        name.partition(": ")[2] if scores[each.score] > 1 else ""
+        for name, each in zip(texts.numbered(names), found, strict=True)
+    ]
+
+
+def table(each: Areas, points: Iterable[Point], name: str = "", letters: Mapping[str, str] | None = None) -> Table:
+    """A table with a row for each model, the best first, and two columns for each axis, where something is saved on it.
+
+    A run that is in none of `points` has a row of its own. `name` tells the table from others of the score (`named`).
+    """
     models = _models(each, points)
     names = {name: places for name, (_, places) in models.items()}
     found = baseline(each, points)
     pairs = twins(each, models[found][1]) if found else {}
-    return _table(each, names, pairs, "model", found)
+    if each.curves:
+        best = [one.best() for one in next(iter(each.curves.values()))]
+        less = each.score in LESS_IS_BETTER
+        ranked = sorted(
+            names, key=lambda name: statistics.fmean(best[place] for place in names[name]), reverse=not less
+        )
+        names = {name: names[name] for name in ranked}
+    return _table(each, names, pairs, "model", found, texts.validated(each.of, letters or {}), name)
 
 
 def run_table(each: Areas, names: Sequence[str]) -> Table:
     """The same with a row for each run, by its name. The first run is the baseline."""
     rows = {name: [place] for place, name in enumerate(names)}
-    return _table(each, rows, dict.fromkeys(range(len(each.records)), 0), "run", names[0])
+    measured_on = ", ".join(short(part) for part in each.of)
+    return _table(each, rows, dict.fromkeys(range(len(each.records)), 0), "run", names[0], measured_on)
 
 
 def _models(each: Areas, points: Iterable[Point]) -> dict[str, tuple[Point | None, list[int]]]:
@@ -138,33 +167,51 @@ def twins(each: Areas, places: Iterable[int]) -> dict[int, int]:
     return {place: seeds[record.seed] for place, record in enumerate(each.records) if record.seed in seeds}
 
 
-def _table(each: Areas, rows: Mapping[str, list[int]], pairs: Mapping[int, int], what: str, baseline: str) -> Table:
-    columns, cells = [what], [[name] for name in rows]
+def _table(
+    each: Areas,
+    rows: Mapping[str, list[int]],
+    pairs: Mapping[int, int],
+    what: str,
+    baseline: str,
+    of: str,
+    name: str = "",
+) -> Table:
+    columns, cells = [what], [[row] for row in rows]
+    saves = False
     if each.curves:
         best = [one.best() for one in next(iter(each.curves.values()))]
         columns.append(f"best {each.score}")
         for cell, places in zip(cells, rows.values(), strict=True):
             cell.append(_mean([best[place] for place in places]))
     for axis, until in each.until.items():
-        columns += [f"by {axis}, T = {until:.4g}", *["saved"] * bool(pairs)]
-        for cell, places in zip(cells, rows.values(), strict=True):
-            cell.append(_mean([each.means[axis][place] for place in places]))
-            if pairs:
-                cell.append(_saved([each.saved(axis, place, pairs[place]) for place in places if place in pairs]))
+        saved = {
+            row: _saved([each.saved(axis, place, pairs[place]) for place in places if place in pairs])
+            for row, places in rows.items()
+        }
+        some = any(cell not in ("", _NEVER) for row, cell in saved.items() if row != baseline)
+        saves |= some
+        columns += [f"by {axis}, T = {until:.4g}", *["saved"] * some]
+        for cell, (row, places) in zip(cells, rows.items(), strict=True):
+            cell += [_mean([each.means[axis][place] for place in places]), *[saved[row]] * some]
     for cell, places in zip(cells, rows.values(), strict=True):
         cell.append(str(len(places)))
     less = "Less" if each.score in LESS_IS_BETTER else "More"
-    saves = (
-        f" Saved: 1 - x / x of {baseline}, where x is how far a run is when it first has the best {each.score} of {baseline}; "
-        "seed by seed, and never where it does not reach that."
-    )
+    saved_is = ""
+    if saves:
+        saved_is = (
+            f" Saved: 1 - x / x of {baseline}, where x is how far a run is when it first has the best {each.score} of {baseline}; "
+            f"seed by seed, and {_NEVER} where it does not reach that."
+        )
+    elif pairs:
+        saved_is = f" Nothing is saved: no other {what} ever has the best {each.score} of {baseline}."
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
-        f"T is the end of the shortest run, if it is not given.{saves * bool(pairs)} Seconds and operations are those of the run alone, "
+        f"T is the end of the shortest run, if it is not given.{saved_is} Seconds and operations are those of the run alone, "
         "without those of the runs that it needs: "
-        f"Methods has these. What was measured: {', '.join(short(part) for part in each.of)}."
+        f"Methods has these. What was measured: {of}."
     )
-    return Table(f"Areas under the convergence curve: {each.score}", caption, [*columns, "runs"], cells)
+    title = f"Areas under the convergence curve: {each.score}{f' ({name})' if name else ''}"
+    return Table(title, caption, [*columns, "runs"], cells)
 
 
 def _mean(values: list[float]) -> str:
@@ -176,7 +223,7 @@ def _saved(values: list[float | None]) -> str:
     """The mean of what runs save, with the deviation; and how many of them save anything at all, if some never reach the score."""
     known = [value for value in values if value is not None]
     if not known:
-        return "never" if values else ""
+        return _NEVER if values else ""
     deviation = f" ± {statistics.stdev(known):.1%}" if len(known) > 1 else ""
     some = f" ({len(known)} of {len(values)} runs)" if len(known) < len(values) else ""
     return f"{statistics.fmean(known):.1%}{deviation}{some}"
@@ -207,5 +254,5 @@ def cells(found: Iterable[Areas], points: Sequence[Point]) -> Iterator[dict[str,
                     "mean": each.means[axis][place],
                     "best": each.curves[axis][place].best(),
                     "baseline": "" if twin is None else str(each.records[twin].folder),
-                    "saved": "" if twin is None else "never" if share is None else share,
+                    "saved": "" if twin is None else _NEVER if share is None else share,
                 }

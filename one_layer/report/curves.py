@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from one_layer.report.areas import short
+from one_layer.report import texts
 from one_layer.report.comparable import groups, measured
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
@@ -14,23 +15,20 @@ from one_layer.report.reading import Record, alike_in_time
 _MOST = len(COLOURS)  # models in one picture
 
 
-def convergence(points: list[Point], number: int) -> list[Picture]:
+def convergence(points: list[Point], number: int, letters: Mapping[str, str] | None = None) -> list[Picture]:
     """Validation nll in training: for models without masks, and for masked ones at the keep nearest to 0.5.
 
     A picture for each validation text, by its ids, and each way to measure it, because nll is that of a token. It shows the best models,
     against the seconds of training, or against updates where seconds cannot be compared. Models without any validation in the metrics
-    are left out.
+    are left out. `letters` are those of the texts of the report.
     """
     drawn = [point for point in _central(points) if any(validation(record) for record in point.records)]
     of_run = {point.records[0].folder: point for point in drawn}
     found = groups([point.records[0] for point in drawn], "nll")
+    names = texts.numbered([texts.validated(measured(each, "nll"), letters or {}) for each in found])
     return [
-        _convergence(
-            [of_run[record.folder] for record in each],
-            number + place,
-            f", validated on {short(measured(each, 'nll')[1])}" if len(found) > 1 else "",
-        )
-        for place, each in enumerate(found)
+        _convergence([of_run[record.folder] for record in each], number + place, f" ({name})" if len(found) > 1 else "")
+        for place, (each, name) in enumerate(zip(found, names, strict=True))
     ]
 
 

@@ -38,7 +38,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Lines that differ in one dimension alone, and the fully weighted models of the same bench.
+    """Lines that differ in one dimension alone, and the best fully weighted model of each of their shapes, else the best of all.
 
     `where` tells it from other comparisons of its kind: what all of its lines have, and not those of all the others. Empty without others.
     """
@@ -130,7 +130,13 @@ def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimensi
     shapes = {naming.shape(line.points[0].config) for line in named}
     scored_alike = [point for point in dense if point.scored.search == named[0].points[0].scored.search]
     same = [point for point in scored_alike if naming.shape(point.config) in shapes]
-    return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), tuple(same or scored_alike))
+    return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), _best(same) or _best(scored_alike)[:1])
+
+
+def _best(points: list[Point]) -> tuple[Point, ...]:
+    """Of each shape the best of the finished points, the best of all first."""
+    ranked = sorted((p for p in points if p.merit is not None), key=lambda point: point.merit or 0.0, reverse=True)
+    return tuple({naming.shape(point.config): point for point in reversed(ranked)}.values())[::-1]
 
 
 def _told_apart(kind: str, found: list[Comparison]) -> list[Comparison]:

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from one_layer.report import naming
+from one_layer.report import naming, texts
 from one_layer.report.naming import Config
 from one_layer.report.point import KEEP, Point, Setting, without
 from one_layer.report.reading import Record
@@ -53,7 +53,8 @@ def labels(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[
     """The short names of the models of a report, by the settings of their runs, which `settings` has by folder. No two are alike."""
     configs = {settings[record.folder]: record.config for record in records}
     models = {without(setting, [KEEP]): config for setting, config in configs.items()}
-    names = dict(zip(models, _names(list(models), list(models.values())), strict=True))
+    known = {texts.brief(text): letter for text, letter in texts.letters(records).items()}
+    names = dict(zip(models, _names(list(models), list(models.values()), known), strict=True))
     keeps = [f"keep {dict(setting).get(KEEP, '1')}" for setting, config in configs.items() if _masked(config)]
     usual = _usual(keeps)
     return {
@@ -62,6 +63,16 @@ def labels(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[
             word if _masked(config) and (word := f"keep {dict(setting).get(KEEP, '1')}") != usual else "",
         )
         for setting, config in configs.items()
+    }
+
+
+def run_names(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[Path, str]:
+    """The names of runs by their folders: those of their models, with the seed where not all have the same."""
+    named = labels(records, settings)
+    several = len({record.seed for record in records}) > 1
+    return {
+        record.folder: f"{named[settings[record.folder]]}{f', seed {record.seed}' if several else ''}"
+        for record in records
     }
 
 
@@ -90,9 +101,10 @@ def _variant(checkpoint: str) -> str:
     return "" if checkpoint == "best" else checkpoint.replace(":", " of ")
 
 
-def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
+def _names(settings: Sequence[Setting], configs: Sequence[Config], letters: Mapping[str, str]) -> list[str]:
+    """The names of models; `letters` are those of texts, by their fingerprints in brief."""
     kinds = [kind(config) for config in configs]
-    aspects = [_aspects(config) | _others(setting) for config, setting in zip(configs, settings, strict=True)]
+    aspects = [_aspects(config) | _others(setting, letters) for config, setting in zip(configs, settings, strict=True)]
     _letter(aspects)
     known = list(dict.fromkeys(name for each in aspects for name in each))
     keys = [name for name in known if "." in name and name not in _FIRST]
@@ -108,7 +120,7 @@ def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
             for its, each in zip(words, aspects, strict=True):
                 its += [each[name]] if each.get(name) else []
     _tell_apart(words, aspects, kinds, order, usual)
-    return _numbered([" ".join(its) for its in words])
+    return texts.numbered([" ".join(its) for its in words])
 
 
 def _tell_apart(
@@ -144,6 +156,13 @@ def kind(config: Config) -> str:
     return word.replace("masks", control, 1) if control and "masks" in word else " ".join(filter(None, [word, control]))
 
 
+def place(kind: str) -> int:
+    """The place of a kind of weights among colours and shapes, which is the same in all reports."""
+    if "reservoirs" in kind:
+        return 5
+    return 3 if "hybrid" in kind else {"dense": 0, "masks on L layers": 1, "masks": 2}.get(kind, 4)
+
+
 def _aspects(config: Config) -> dict[str, str]:
     """What the words of names can say, with the most important first."""
     names = ("model.d_model", "model.encoder_layers", "model.decoder_layers")
@@ -163,15 +182,21 @@ def _aspects(config: Config) -> dict[str, str]:
     }
 
 
-def _others(setting: Setting) -> dict[str, str]:
-    """Every other key of a setting, as a word and its value. A mark that is no key stays as it is."""
-    return {name: naming.said(name, value).replace("_", " ") for name, value in setting if name not in _IN_WORDS}
+def _others(setting: Setting, letters: Mapping[str, str]) -> dict[str, str]:
+    """Every other key of a setting, as a word and its value. Texts have `letters`; another mark that is no key stays as it is."""
+    return {
+        name: f"{name} {letters.get(value, 'not recorded')}"
+        if name in texts.PARTS.values()
+        else naming.said(name, value).replace("_", " ")
+        for name, value in setting
+        if name not in _IN_WORDS
+    }
 
 
 def _letter(aspects: Sequence[dict[str, str]]) -> None:
-    """Gives texts the letters A, B and so on, as they come, in the place of their fingerprints; paths and all that is long as well."""
+    """Gives paths, and all that is long, the letters A, B and so on, as they come."""
     known = {(name, text) for each in aspects for name, text in each.items()}
-    for name in {name for name, text in known if name.endswith("text") or "/" in text or len(text) > _LONGEST}:
+    for name in {name for name, text in known if "/" in text or len(text) > _LONGEST}:
         values = list(dict.fromkeys(each[name] for each in aspects if name in each))
         word = name.rpartition(".")[2].replace("_", " ")
         for each in aspects:
@@ -181,16 +206,6 @@ def _letter(aspects: Sequence[dict[str, str]]) -> None:
 
 def _place(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number)
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    """The names, of which equal ones get numbers: what tells them apart is in the details alone."""
-    times, seen = Counter(names), Counter[str]()
-    found = []
-    for name in names:
-        seen[name] += 1
-        found.append(f"{name} (no. {seen[name]})" if times[name] > 1 else name)
-    return found
 
 
 def _usual(values: Sequence[str]) -> str | None:

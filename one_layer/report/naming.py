@@ -144,8 +144,15 @@ def parts(config: Config) -> tuple[str, ...]:
 
 
 def without_folder(part: str) -> str:
-    """A part of a name, in which the run that a model begins with is not named."""
-    return "fine-tuned" if part.startswith(WORDS["train.init_from"]) else part
+    """A part of a name, in which the runs that a model begins with or learns from are not named."""
+    said = {"train.init_from": "fine-tuned", "data.teacher": "taught"}
+    pieces = part.split(", ")
+    return ", ".join(next((word for key, word in said.items() if each.startswith(WORDS[key])), each) for each in pieces)
+
+
+def in_words(config: Config) -> str:
+    """A whole model in one line, without its keep and without folders."""
+    return "; ".join(map(without_folder, parts(config)))
 
 
 def model(config: Config) -> str:

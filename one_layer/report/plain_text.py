@@ -1,7 +1,8 @@
-"""Tables as lines of text, for a terminal."""
+"""Text for people: tables as lines for a terminal, and words without the marks of their pieces."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -11,3 +12,8 @@ def aligned(rows: Sequence[Sequence[str]], right: bool = False) -> str:
     place = ">" if right else "<"
     lines = ("  ".join(f"{cell:{place}{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def joined(line: str) -> str:
+    """The line without the marks `@@` of subword-nmt, where they are between the pieces of a word."""
+    return re.sub(r"(?<=\S)@@( |$)", "", line)

@@ -7,20 +7,18 @@ same measure with the same signature.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import naming
+from one_layer.report import naming, texts
 from one_layer.report.labels import labelled, labels
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_that_stay, without
 from one_layer.report.reading import Record
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
 
-_TEXT = ("source", "directory", "tfds_name", "source_language", "target_language", "labels", "lowercase")
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
 
 
@@ -44,7 +42,7 @@ def points(records: list[Record]) -> list[Point]:
     keys = sorted(found.keys() | missing.keys(), key=_order)
     first = {without(settings[record.folder], [KEEP]): record for record in reversed(records)}
     names = _names(keys, first)
-    titled = _titled({scored.bench for scored, _ in keys})
+    titled = _titled({scored.bench for scored, _ in keys}, texts.letters(records))
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
     every = [
@@ -74,7 +72,7 @@ def _lacks(record: Record, scored: Scored, finished: list[tuple[Record, float]])
 def _same_tests(one: Record, other: Record) -> bool:
     """Whether two runs have the same test sets, as far as their configs say."""
     return one.task == other.task and all(
-        one.get(f"data.{name}") == other.get(f"data.{name}") for name in ("tests", *_TEXT)
+        one.get(f"data.{name}") == other.get(f"data.{name}") for name in ("tests", *texts.KEYS)
     )
 
 
@@ -102,10 +100,10 @@ def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> d
     return names
 
 
-def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
+def _titled(benches: set[Bench], letters: dict[str, str]) -> dict[Bench, Bench]:
     """Each bench with what tells it from others of the same test set and measure: of its task, content and signature what differs.
 
-    Contents and signatures are called A, B and so on; the captions of tables have them.
+    Contents have `letters`, and signatures are called A, B and so on; the details have them in full.
     """
     titled = {}
     for bench in benches:
@@ -113,18 +111,11 @@ def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
         contents, signatures = {other.content for other in same}, {other.signature for other in same}
         parts = [
             (bench.task, {other.task for other in same}),
-            (_text(bench.content, contents), contents),
+            (texts.in_title(bench.test, bench.content, contents, letters), contents),
             (_lettered("signature", bench.signature, signatures), signatures),
         ]
         titled[bench] = replace(bench, more=", ".join(part for part, known in parts if len(known) > 1 and part))
     return titled
-
-
-def _text(content: str, others: set[str]) -> str:
-    """A text by its letter, with what follows its fingerprint, and whether it has none."""
-    print_, comma, more = content.partition(",")
-    known = re.fullmatch(r"[0-9a-f ]{8,}", print_) is not None
-    return _lettered("text", content, others) + (f"{comma}{more}" if known else ", not recorded")
 
 
 def _lettered(word: str, value: str, others: set[str]) -> str:
@@ -139,15 +130,14 @@ def settings_of(records: list[Record]) -> dict[Path, Setting]:
     and a seed that another run has already had is a repetition, which is no further seed.
     """
     settings = {record.folder: _setting(record) for record in records}
-    for part, name in (("train", "training text"), ("valid", "validation text")):
+    for part, name in texts.PARTS.items():
         known: dict[Setting, set[str]] = {}
         for record in records:
             known.setdefault(_of_text(settings[record.folder]), set()).update({record.texts.get(part, "")} - {""})
         for record in records:
             each = settings[record.folder]
             if len(known[_of_text(each)]) > 1:
-                text = " ".join(word[:8] for word in record.texts.get(part, "").split())  # of parallel text, both sides
-                settings[record.folder] = (*each, (name, text or "unknown"))
+                settings[record.folder] = (*each, (name, texts.brief(record.texts.get(part, "")) or "unknown"))
     times: Counter[tuple[Setting, int]] = Counter()
     # Finished runs come first, so that none that was given up is the first of its seed.
     for record in sorted(records, key=lambda record: not record.result):
@@ -160,7 +150,7 @@ def settings_of(records: list[Record]) -> dict[Path, Setting]:
 
 
 def _of_text(setting: Setting) -> Setting:
-    return tuple((name, value) for name, value in setting if name.startswith("data.") or name == "training text")
+    return tuple((name, value) for name, value in setting if name.startswith("data.") or name == texts.TRAINING)
 
 
 def _setting(record: Record) -> Setting:
@@ -190,18 +180,13 @@ def _decides(name: str, record: Record) -> bool:
 def _scores(record: Record) -> list[tuple[Scored, float]]:
     """Every score of a run."""
     found = []
-    scores = [
-        (test, {"checkpoint": "best", **_own_search(record), **values})
-        for test, values in record.result.get("test", {}).items()
-    ]
-    scores += [(str(values.get("split")), values) for values in record.evaluations]
-    for test, values in scores:
+    for test, values in texts.tests(record):
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue
-        content = values.get("fingerprint") or record.result.get("data", {}).get(test) or _described(record, values)
-        if record.get("data.mask_share") and record.task == "masked_lm":  # how many tokens are to be found
-            content += f", {record.get('data.mask_share'):g} masked"
+        if "checkpoint" not in values:  # a result is of the best one, found by the run's own search
+            values = {"checkpoint": "best", **_own_search(record), **values}
+        content = texts.content(record, test, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
         found.append(
             (Scored(bench, values["checkpoint"], layers_that_stay(values), _search(values)), float(values[measure]))
@@ -215,9 +200,3 @@ def _own_search(record: Record) -> dict[str, Any]:
 
 def _search(values: dict[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {values[name]:g}" for name in _SEARCH if values.get(name) is not None)
-
-
-def _described(record: Record, values: dict[str, Any]) -> str:
-    """What is known of a test set without its fingerprint: where it comes from, its languages and its size."""
-    size = values.get("sentences", values.get("texts"))
-    return ", ".join([*(str(record.get(f"data.{name}") or "") for name in _TEXT), str(size)])

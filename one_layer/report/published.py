@@ -29,19 +29,32 @@ TABLE_1 = (
     Row(DEEP, "the same, twice as deep (deep, deeper)", "31.51 ± 0.10", "21.76", "29, 98", "Table 1"),
 )
 
-# What the papers say in words about results for which they give no table.
+# The rows that belong to the questions of paper A's figures 3 and 4, which embeddings and which shape. All have the fully weighted model.
+FIGURES = {
+    "figure2": (DENSE,),
+    "figure3": (DENSE, RANDOM, PRETRAINED),
+    "figure4": (DENSE, PRETRAINED, WIDE, DEEP),
+    "figure5": (DENSE,),
+}
+
+# What the papers say in words about results for which they give no table. Each begins with the labels (`data.labels`) or the layers that it
+# is about.
+RESERVOIRS = "reservoirs"
 STATEMENTS = (
     (
+        "qqp",
         "QQP, best one-layer model",
         "keep 0.7; 79 % of the fully weighted base model, 84 % with the large width",
         "A, section 4",
     ),
     (
+        "mnli",
         "MNLI, best one-layer model",
         "keep 0.7; 91 % of the fully weighted base model, 92 % with the large width",
         "A, section 4",
     ),
     (
+        RESERVOIRS,
         "reservoir layers",
         "replacing regular layers by fixed random ones gives a better area under the convergence curve",
         "B, section 1",

@@ -46,7 +46,8 @@ class Record:
 
     `metrics` has the lines up to the end that the result is of. `evaluations` are the contents of the files of `--mode=evaluate`.
     `command` trains the run again. `texts` are the fingerprints of its training and validation text, by the names of these parts, where
-    they are known. `began` is the content of identity.json. `doing` says how far a run is that has not finished.
+    they are known. `began` is the content of identity.json. `doing` says how far a run is that has not finished. `address` is what `--runs`
+    takes for this run alone: its folder, or FILE/RUN of a collection.
     """
 
     folder: Path
@@ -58,6 +59,7 @@ class Record:
     texts: dict[str, str] = field(default_factory=dict)
     began: dict[str, Any] = field(default_factory=dict)
     doing: Doing = field(default_factory=Doing)
+    address: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
@@ -165,7 +167,7 @@ def in_place(place: Place) -> list[Record]:
     planned = {path: run for sweep in sweeps for path, run in planned_runs(sweep).items()}
     for sweep in {path.parent for path in folders if (path.parent / SWEEP_FILE).is_file()} - sweeps:
         planned |= {path: run for path, run in planned_runs(sweep).items() if fnmatch(str(path), pattern)}
-    return [_record(path, planned.get(path, {}), place.named(path)) for path in sorted(folders | planned.keys())]
+    return [_record(path, planned.get(path, {}), place) for path in sorted(folders | planned.keys())]
 
 
 def alike_in_time(records: Iterable[Record]) -> bool:
@@ -192,8 +194,8 @@ def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:
     return {sweep / name: run for name, run in found.get("runs", {}).items()}
 
 
-def _record(folder: Path, planned: dict[str, Any], name: Path) -> Record:
-    paths = RunPaths(folder)
+def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
+    paths, name = RunPaths(folder), place.named(folder)
     result = _read(paths.result_file, shapes.RESULT) if paths.result_file.is_file() else {}
     config = result.get("config") or (
         _read(paths.config_file, shapes.CONFIG) if paths.config_file.is_file() else planned.get("config", {})
@@ -212,9 +214,8 @@ def _record(folder: Path, planned: dict[str, Any], name: Path) -> Record:
     metrics = [
         line for line in metrics if line["step"] <= result.get("steps", math.inf)
     ]  # the run may have gone on since
-    return Record(
-        name, flat, result, metrics, evaluations, command, texts, began, doing(paths, config.get("train", {}))
-    )
+    now = doing(paths, config.get("train", {}))
+    return Record(name, flat, result, metrics, evaluations, command, texts, began, now, place.address(folder))
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from one_layer.report import naming
-from one_layer.report.areas import areas_of, is_curve, short
+from one_layer.report import naming, texts
+from one_layer.report.areas import areas_of, is_curve
 from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Bench, Point
 from one_layer.report.tables import Table
@@ -22,14 +22,17 @@ _SCORE, _SKIP = "reservoirs improve the test score", "backskipping costs little"
 _LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
 
 
-def reservoir_claims(benches: dict[Bench, list[Point]]) -> Table:
-    """A row for each claim and each model with reservoirs that has a counterpart without, on each test set; areas have one row for all."""
+def reservoir_claims(benches: dict[Bench, list[Point]], letters: Mapping[str, str]) -> Table:
+    """A row for each claim and each model with reservoirs that has a counterpart without, on each test set; areas have one row for all.
+
+    `letters` are those of the texts of the report.
+    """
     rows: list[list[str]] = []
     areas: dict[object, list[str]] = {}  # by runs and axis: the same models may have been scored on several test sets
     for bench, points in benches.items():
         rows += [[bench.title, each.text, each.verdict.value, each.seen] for each in judged_scores(points)]
-        for key, text, each in judged_areas(points):
-            areas[key] = [text, each.text, each.verdict.value, each.seen]
+        for key, of, each in judged_areas(points):
+            areas[key] = [texts.validated(of, letters), each.text, each.verdict.value, each.seen]
     caption = (
         "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. "
         f"{COUNTS} Of areas, a difference counts as none if it is smaller than 1 % or than two standard deviations. Backskipping costs "
@@ -67,11 +70,11 @@ def judged_scores(points: Sequence[Point]) -> Iterator[Judged]:
                 yield Judged(_SKIP, f"{_SKIP}: {one.label}", no_worse(one, other), _seen(one, other))
 
 
-def judged_areas(points: Sequence[Point]) -> Iterator[tuple[object, str, Judged]]:
-    """What the areas of the runs of one bench say of paper B's claims: what was compared, the validation text, and the verdict."""
+def judged_areas(points: Sequence[Point]) -> Iterator[tuple[object, tuple[str, ...], Judged]]:
+    """What the areas of the runs of one bench say of paper B's claims: what was compared, what was measured, and the verdict."""
     for one, other in _pairs(_finished(points)):
-        for axis, text, each in _areas(one, other):
-            yield (axis, tuple(record.folder for record in (*one.records, *other.records))), text, each
+        for axis, of, each in _areas(one, other):
+            yield (axis, tuple(record.folder for record in (*one.records, *other.records))), of, each
 
 
 def _finished(points: Sequence[Point]) -> list[Point]:
@@ -90,8 +93,8 @@ def _has_reservoirs(point: Point) -> bool:
     return "R" in naming.letters(point.config)
 
 
-def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
-    """Judges by the areas over operations, and over seconds where these can be compared: the axis, the validation text, and the verdict."""
+def _areas(one: Point, other: Point) -> Iterator[tuple[str, tuple[str, ...], Judged]]:
+    """Judges by the areas over operations, and over seconds where these can be compared: the axis, what was measured, and the verdict."""
     runs = (*one.records, *other.records)
     measures = {str(record.result.get("valid", {}).get("select")) for record in runs}
     measure = min(measures)
@@ -112,6 +115,6 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, str, Judged]]:
         claim = f"reservoirs have a better area under the convergence curve by {word}"
         yield (
             axis,
-            f"valid, {short(measured(runs, measure)[1])}",
+            measured(runs, measure),
             Judged(claim, f"{claim}: {one.label} and {other.label}", verdict, shown),
         )

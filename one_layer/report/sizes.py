@@ -12,7 +12,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from one_layer.report.drawing import INK, legend, look, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.labels import kind
+from one_layer.report.labels import kind, place
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
 from one_layer.system.errors import counted
@@ -53,6 +53,11 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
         axes.plot(*zip(*line, strict=True), "--", color=INK, linewidth=0.8, label="frontier")
         if many:
             _name(axes, best)
+    top = max((point for point in points if point.merit is not None), key=lambda point: point.merit or 0.0)
+    if top.bytes is None:
+        axes.axhline(
+            top.mean or 0.0, linestyle=":", color=INK, linewidth=0.8, label=f"best, without a file: {top.label}"
+        )
     legend(figure)
     caption = (
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
@@ -105,7 +110,7 @@ def _without_the_worst(marks: list[Mark]) -> list[Mark]:
 def _draw_models(axes: Axes, marks: list[Mark], many: bool) -> None:
     """Each model as a line through its marks, with a colour and a name for it or, where they are many, for its kind of weights."""
     kinds = {mark.name: kind(mark.point.config) if many else mark.name for mark in marks}
-    looks = {each: look(place) for place, each in enumerate(dict.fromkeys(kinds.values()))}
+    looks = {each: look(place(each) if many else number) for number, each in enumerate(dict.fromkeys(kinds.values()))}
     lines: list[list[Mark]] = []
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(marks, key=lambda mark: mark.bytes):

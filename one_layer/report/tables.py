@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from one_layer.report import naming, published
 from one_layer.report.figures import KINDS, LEAST, Comparison
 from one_layer.report.measures import MEASURES
+from one_layer.report.plain_text import joined
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 
@@ -54,7 +55,8 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
     rows = []
     for row in published.TABLE_1:
         cells = [row.title, row.iwslt14, row.wmt14, row.memory, row.source]
-        rows.append(cells + ["; ".join(_matching(row.kind, points)) or MISSING for points in ours.values()])
+        rows.append(cells + ["; ".join(_matching(row.kind, points)) for points in ours.values()])
+    rows = [[cell or MISSING for cell in row] for row in rows] if any(map(any, (row[5:] for row in rows))) else []
     caption = (
         "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings, "
         "or without such runs of those with pre-trained ones; wide and deep mean more width or more layers than that. Models whose "
@@ -127,10 +129,12 @@ def _is_one(point: Point, *sources: str) -> bool:
     return naming.weights(point.config) == "one layer" and len(embeddings) == 2 and embeddings[0] in sources
 
 
-def statements() -> Table:
-    """What the papers say in words."""
-    caption = "The papers have no table for these. The points show ours, where this report has such runs."
-    rows = [list(row) for row in published.STATEMENTS]
+def statements(records: Iterable[Record]) -> Table:
+    """What the papers say in words of the data and the models that the report has."""
+    here = {str(record.get("data.labels")) for record in records}
+    here |= {published.RESERVOIRS for record in records if "R" in naming.letters(record.config)}
+    caption = "The papers have no table for these. The points show ours."
+    rows = [list(row) for kind, *row in published.STATEMENTS if kind in here]
     return Table("What the papers say in words", caption, ["about", "statement", "source"], rows)
 
 
@@ -148,10 +152,14 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
         minutes = "" if known is None else f"{known / 60:.1f}"
         rows.append([point.label, *score_cells(point), share, *weight, minutes])
     columns = ["model", MEASURES[bench.measure].name, "±", "runs", "of the best dense", "MB", "of a", "minutes"]
-    signature = f" Signature of sacreBLEU for the same lines: {bench.signature}." if bench.signature else ""
-    content = f"Content of the test set: {bench.content}." if bench.content else ""
-    best = next((f" The best dense model is {p.label}." for p in points if dense and p.mean == max(dense)), "")
-    return Table(f"All points: {bench.title}", content + signature + best, columns, rows)
+    best = next((f"The best dense model is {p.label}." for p in points if dense and p.mean == max(dense)), "")
+    return Table(f"All points: {bench.title}", best, columns, rows)
+
+
+def signatures(benches: Iterable[Bench]) -> Table:
+    """How sacreBLEU scores the same lines, for each test set of which it says so."""
+    rows = [[bench.title, bench.signature] for bench in benches if bench.signature]
+    return Table("Signatures of sacreBLEU for the lines of the test sets", "", ["test set", "signature"], rows)
 
 
 def masks(points: list[Point]) -> Table:
@@ -200,7 +208,7 @@ def examples(points: list[Point]) -> Table:
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):
         for line in _examples(point):
-            cells = rows.setdefault((line["source"], line["reference"]), [""] * len(best))
+            cells = rows.setdefault((joined(line["source"]), line["reference"]), [""] * len(best))
             cells[place] = line["hypothesis"]
     columns = ["source", "reference"]
     columns += [point.label for point in best.values()]

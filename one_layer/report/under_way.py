@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
@@ -13,8 +14,8 @@ from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, duration
 _ORDER = (UNDER_WAY, STOPPED, WAITING)
 
 
-def table(records: Iterable[Record]) -> Table:
-    """A row for each run that has not finished, those that are under way first."""
+def table(records: Iterable[Record], names: Mapping[Path, str] | None = None) -> Table:
+    """A row for each run that has not finished, those that are under way first. Runs are said by `names`, else by their folders."""
     records = list(records)
     waiting = sorted((each for each in records if not each.result), key=lambda each: _ORDER.index(each.doing.state))
     columns = ["run", "state", "update", "newest score", "time left"]
@@ -24,10 +25,15 @@ def table(records: Iterable[Record]) -> Table:
     )
     if (left := remaining(records)) is not None:
         caption += f" All of them take about {duration(left)} more, if those that wait take as long as the finished ones on average."
-    return Table("Runs that have not finished", caption, columns, [_row(record) for record in waiting])
+    return Table(
+        "Runs that have not finished",
+        caption,
+        columns,
+        [_row(record, (names or {}).get(record.folder, str(record.folder))) for record in waiting],
+    )
 
 
-def _row(record: Record) -> list[str]:
+def _row(record: Record, name: str) -> list[str]:
     doing = record.doing
     now = doing.progress
     state = ": ".join(filter(None, [doing.state, doing.problem]))
@@ -35,7 +41,7 @@ def _row(record: Record) -> list[str]:
     left = duration(now.left) if doing.state == UNDER_WAY and now.left is not None else ""
     if left and now.update == now.updates:
         left = "being scored"
-    return [str(record.folder), state, update, now.metric, left]
+    return [name, state, update, now.metric, left]
 
 
 def remaining(records: Iterable[Record]) -> float | None:

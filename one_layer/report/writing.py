@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import areas, naming, tables, under_way
+from one_layer.report import areas, naming, tables, texts, under_way
 from one_layer.report.claims import claims
 from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import png, standalone, svg
 from one_layer.report.figures import LEAST, Picture, comparisons, draw, shown
+from one_layer.report.labels import run_names
 from one_layer.report.page.document import Report, page
 from one_layer.report.point import Bench, Point
-from one_layer.report.points import points
+from one_layer.report.points import points, settings_of
 from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.report.sizes import marks, score_against_bytes
@@ -43,7 +44,8 @@ def report(pattern: str, out: Path, refresh: float | None = None) -> None:
     for point in found:
         benches.setdefault(point.bench, []).append(point)
     compared = {bench: comparisons(each) for bench, each in benches.items()}
-    pictures = _pictures(benches, compared)
+    letters = texts.letters(records)
+    pictures = _pictures(benches, compared, letters)
     for picture in pictures:
         write_atomically(out / f"{picture.name}.svg", standalone(svg(picture.figure, picture.name)))
         write_atomically(out / f"{picture.name}.png", png(picture.figure))
@@ -51,7 +53,7 @@ def report(pattern: str, out: Path, refresh: float | None = None) -> None:
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
     write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records), found)))
-    shows = Report(pattern, records, benches, compared, pictures, _tables(benches, compared, records))
+    shows = Report(pattern, records, benches, compared, pictures, _tables(benches, compared, records, letters))
     write_atomically(out / "index.html", page(shows, refresh))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
@@ -71,7 +73,9 @@ def _remove_older(out: Path, names: set[str]) -> None:
                 file.unlink()
 
 
-def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]]) -> list[Picture]:
+def _pictures(
+    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]], letters: dict[str, str]
+) -> list[Picture]:
     """All pictures with enough points; their names end in a number of their own."""
     found: list[Picture] = []
     known: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
@@ -81,23 +85,33 @@ def _pictures(benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]
         folders = frozenset(record.folder for point in each for record in point.records)
         found += score_against_bytes(each, len(found) + 1) if len(marks(each)) >= LEAST else []
         curves = any(len(validation(record)) >= LEAST for point in each for record in point.records)
-        found += convergence(each, len(found) + 1) if curves and folders not in known else []
+        found += convergence(each, len(found) + 1, letters) if curves and folders not in known else []
         known.add(folders)
     return found
 
 
 def _tables(
-    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]], records: list[Record]
+    benches: dict[Bench, list[Point]],
+    compared: dict[Bench, list[Any]],
+    records: list[Record],
+    letters: dict[str, str],
 ) -> dict[str, list[tuple[Bench | None, tables.Table]]]:
     """The tables of each section of the page, with the bench that they are about; those without rows are left out."""
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
+    curves = areas.areas(records)
+    named = zip(curves, areas.named(curves, letters), strict=True)
     of_all = {
-        "under_way": [under_way.table(records)],
-        "papers": [tables.table_1(benches), claims(compared), reservoir_claims(benches), tables.statements()],
-        "areas": [areas.table(each, every) for each in areas.areas(records)],
+        "under_way": [under_way.table(records, run_names(records, settings_of(records)))],
+        "papers": [
+            tables.table_1(benches),
+            claims(compared),
+            reservoir_claims(benches, letters),
+            tables.statements(records),
+        ],
+        "areas": [areas.table(each, every, name, letters) for each, name in named],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
-        "methods": [tables.names(every), tables.methods(records)],
+        "methods": [tables.names(every), texts.table(records), tables.signatures(benches), tables.methods(records)],
     }
     of_benches = {
         "figures": [(bench, tables.few_keeps(bench, shown(each)[1])) for bench, each in compared.items()],

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import zstandard
 
@@ -24,6 +24,7 @@ from one_layer.system.files import replacing
 
 SUFFIX = ".jsonl.zst"
 
+_MEND = "is no whole collection of runs ({}); give a file that --mode=collect wrote"
 _HEAD = {"format": "one_layer runs", "version": 1}
 _MOST = 2**32  # characters that a reader takes
 _LONGEST = 2**28  # characters of one line: a small file may unpack to a line that no memory holds
@@ -39,6 +40,10 @@ class Place(NamedTuple):
     def named(self, folder: Path) -> Path:
         """The name of one of these folders for people."""
         return folder if self.root == Path() else self.shown / folder.relative_to(self.root)
+
+    def address(self, folder: Path) -> str:
+        """What `--runs` takes for one of these folders: its name, or FILE/RUN for a run of a collection."""
+        return str(folder) if self.root == Path() else f"{self.shown}{SUFFIX}/{folder.relative_to(self.root)}"
 
 
 @contextmanager
@@ -136,7 +141,7 @@ def _unpack(file: Path, root: Path) -> None:
                 size += len(line)
                 if len(line) > _LONGEST or size > _MOST:
                     raise ValueError("it has more text than runs have")
-                values = json.loads(line)
+                values = _object(line, number)
                 if number == 1:
                     wanted = values.pop("files")
                     if values != _HEAD:
@@ -147,24 +152,24 @@ def _unpack(file: Path, root: Path) -> None:
                 target.write_text(values["text"], "utf-8", newline="\n")
         if number != wanted + 1:
             raise ValueError(f"{number - 1:,} of its {wanted:,} files are there")
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        EOFError,
-        zstandard.ZstdError,
-    ) as error:
-        reason = (
-            f"line {number}: {type(error).__name__}"
-            if isinstance(error, (KeyError, TypeError, AttributeError))
-            else error
-        )
-        raise UserError(
-            f"{file} is no whole collection of runs ({reason}); give a file that --mode=collect wrote"
-        ) from None
+    except OSError as error:
+        raise UserError(f"{file} {_MEND.format(f'it cannot be unpacked: {error.strerror}')}") from None
+    except (EOFError, UnicodeError, zstandard.ZstdError):
+        raise UserError(f"{file} {_MEND.format('it is damaged, or is no text that zstd compressed')}") from None
+    except ValueError as error:
+        raise UserError(f"{file} {_MEND.format(error)}") from None
+
+
+def _object(line: str, number: int) -> dict[str, Any]:
+    """The object of a line. Raises: ValueError, in words for people, for a line that has none of a collection."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    wanted = {"files": int} if number == 1 else {"file": str, "text": str}
+    if not isinstance(values, dict) or not all(isinstance(values.get(key), kind) for key, kind in wanted.items()):
+        raise ValueError(f"line {number} is cut off or damaged, or is no line of a collection")
+    return values
 
 
 def _safe(name: str) -> PurePosixPath:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, areas_of, cells, left_out, table
+from one_layer.report.areas import areas, areas_of, cells, left_out, named, table
 from one_layer.report.comparable import groups
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -192,4 +192,5 @@ def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, ot
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = areas(read_runs(str(tmp_path / "*")))
     assert [len(each.records) for each in found] == ([2] if together else [1, 1])
-    assert len({table(each, []).caption for each in found}) == len(found)
+    titles = [table(each, [], name).title for each, name in zip(found, named(found, {}), strict=True)]
+    assert len(set(titles)) == len(found)

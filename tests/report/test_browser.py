@@ -47,10 +47,13 @@ function use(frame) {
   made.name = name;
   there.querySelector("dialog form button").click();
   const boxes = [...block.querySelectorAll("tbody input")], two = there.getElementById("two");
-  made.ticks = [0, 1, 2].map((place) => { boxes[place].click(); return [two.hidden, boxes.filter((box) => box.checked).length]; });
+  const ticked = () => [two.open, boxes.filter((box) => box.checked).length];
+  made.ticks = [0, 1].map((place) => { boxes[place].click(); return ticked(); });
   const rowsOf = (body) => texts(body.querySelectorAll("tr:first-child > *"));
   made.two = { names: texts(two.querySelectorAll("dl:first-of-type dd")), tables: [...two.querySelectorAll("tbody")].map(rowsOf),
-    said: two.querySelector("h4 + p").textContent };
+    said: two.querySelector("h4 + p").textContent, command: two.querySelector("code").textContent };
+  two.dispatchEvent(new frame.contentWindow.Event("close")); // a browser sends it a moment after the dialog has gone
+  two.close(); made.ticks.push(ticked());
   there.execCommand = () => { made.copied = there.activeElement.value; return true; };
   Object.defineProperty(frame.contentWindow.navigator, "clipboard", { value: undefined });
   block.querySelector(".tools button").click();
@@ -121,10 +124,14 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
             assert used["emphasis"] == [[False, True], [True, False]]  # Escape ends it
             assert used["dialog"] == used["name"] and used["run"] == ["Masks", "Examples"]
             assert used["masks"] == ["encoder/ffn/in", "target_embedding"]
-            assert used["ticks"] == [[True, 1], [False, 2], [False, 2]]  # a third run takes the place of the first
-            assert used["two"]["names"] == ["dense 128, seed 2", "dense 128, seed 1"]
+            assert used["ticks"] == [[False, 1], [True, 2], [False, 0]]  # the ticks go with the box
+            assert used["two"]["names"] == ["dense 128, seed 3", "dense 128, seed 2"]
+            assert used["two"]["command"].split()[-1].strip("'").endswith("dense,seed=2")
             keys, scores = used["two"]["tables"]
-            assert keys == ["seed", "2", "1"] and scores[1:] == ["97.20", "97.10", "-0.10", "first"]
+            # Figure spaces behind a number put its point below those of numbers with more digits.
+            assert keys == ["seed", "3", "2"]
+            assert [cell.strip("\u2007") for cell in scores[1:]] == ["97.30", "97.20", "-0.10", "first"]
+            assert len({len(cell.partition(".")[2]) for cell in scores[1:4]}) == 1
             assert used["two"]["said"].startswith("Lines that this page has of both: 1.")
             copied = [line.split("\t") for line in used["copied"].split("\n")]
             assert copied[0][0] == "run" and [row[0] for row in copied[1:]] == used["filtered"]

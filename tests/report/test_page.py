@@ -9,12 +9,13 @@ import re
 
 import pytest
 
-from one_layer.report import writing
+from one_layer.report import areas, texts, writing
 from one_layer.report.figures import comparisons, shown
-from one_layer.report.page import cells
+from one_layer.report.page import cells, words
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import Table
+from one_layer.runs.collection import collect
 from tests.report.made_runs import found, write_run
 
 
@@ -115,3 +116,58 @@ def test_the_papers_points_are_beside_those_of_its_corpus_alone(tmp_path, config
     writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
     text = (tmp_path / "out" / "index.html").read_text()
     assert ("paper A: fully weighted" in text) is (config == "iwslt14")
+
+
+def test_a_run_under_way_says_how_many_updates_it_will_make(tmp_path):
+    folder = write_run(tmp_path / "runs" / "a", {"train.updates": 400}, 30.0)
+    (folder / "result.json").unlink()
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    text = (tmp_path / "out" / "index.html").read_text()
+    assert '"update":100' in text and '"steps":400' in text
+    row = re.search(r"All runs</h3>.*?</table>", text, re.DOTALL)[0]
+    assert (
+        "400" in row
+        and ">100<" not in row
+        and str(folder) not in text.partition("<article")[0].partition("<summary>Every run")[0]
+    )
+
+
+def test_the_command_for_a_run_of_a_collection_names_the_file(tmp_path):
+    for name in "ab":
+        write_run(tmp_path / "runs" / name, {"optim.lr": float(name == "a")}, 30.0)
+    collect(str(tmp_path / "runs" / "*"), tmp_path / "made.jsonl.zst")
+    first, second = read_runs(str(tmp_path / "made.jsonl.zst"))
+    assert (first.address, second.address) == tuple(f"{tmp_path}/made.jsonl.zst/{name}" for name in "ab")
+    (again,) = read_runs(first.address)
+    assert again == first
+
+
+def test_pieces_of_words_are_joined_in_examples(tmp_path):
+    line = {"source": "a slee@@ k do@@ g @@ b@@", "reference": "x", "hypothesis": "y"}
+    write_run(tmp_path / "runs" / "a", {}, 30.0, examples={"test": [line]})
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    assert "a sleek dog @@ b" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_what_all_runs_share_is_said_once(tmp_path):
+    """In the words of the first screen, with all keys behind it; a key in which two runs differ is not there."""
+    configs = [
+        {"task": "translation", "model.weights": "dense", "model.heads": 4, "model.d_model": width} for width in (1, 2)
+    ]
+    assert words.shared(configs) == "translation, fully weighted, heads 4"
+
+
+def test_one_letter_stands_for_one_text_wherever_it_is_named(tmp_path):
+    """Two training texts, two validation texts and two texts of one test set have six letters."""
+    for name, data in (("a", "1 2 5"), ("b", "3 4 6"), ("c", "1 2 5")):
+        train, valid, test = (digit * 8 for digit in data.split())
+        write_run(
+            tmp_path / name, {"optim.lr": float(ord(name))}, 30.0, data={"train": train, "valid": valid, "test": test}
+        )
+    records = read_runs(str(tmp_path / "*"))
+    letters = texts.letters(records)
+    assert sorted(letters.values()) == list("ABCDEF") and set(letters) == {digit * 8 for digit in "123456"}
+    titles = {point.bench.title for point in points(records)}
+    assert titles == {f"test (text {letters[digit * 8]}), tokenised BLEU" for digit in "56"}
+    named = areas.named(areas.areas(records), letters)
+    assert sorted(named) == sorted(f"validation text {letters[digit * 8]}" for digit in "24")

@@ -165,14 +165,16 @@ def test_a_caption_counts_a_run_once_however_often_it_was_scored(tmp_path):
         assert len({point.scored.search for point in points}) == 1
 
 
-def test_dense_models_of_one_shape_have_names_of_their_own(tmp_path):
-    for rate in (0.1, 0.2):
-        write_run(tmp_path / f"{rate}", {"model.weights": "dense", "optim.lr": rate}, 40.0 + rate)
+def test_the_best_dense_model_of_each_shape_is_drawn(tmp_path):
+    """Others would be lines that nobody tells apart."""
+    for rate, width in ((0.1, 128), (0.2, 128), (0.3, 256)):
+        changes = {"model.weights": "dense", "optim.lr": rate, "model.d_model": width}
+        write_run(tmp_path / f"{rate}", changes, 40.0 + rate)
     for keep in (0.3, 0.5):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
     (comparison,) = comparisons(found(tmp_path))
     names = [line.get_label() for line in draw(comparison, 1).figure.axes[0].lines]
-    assert sorted(name for name in names if name.startswith("dense")) == ["dense lr 0.1", "dense lr 0.2"]
+    assert [name for name in names if name.startswith("dense")] == ["dense 128 lr 0.2"]
 
 
 def test_every_picture_is_titled_by_what_it_shows(tmp_path):

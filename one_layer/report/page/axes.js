@@ -23,7 +23,7 @@ function logTicks(low, high, count) {
 }
 
 // A scale from values to pixels, with some room at both ends; `log` only of values above zero.
-function scale(values, from, to, { log = false, zero = false, room = 0.05, unit = 1 } = {}) {
+function scale(values, from, to, { log = false, zero = false, room = 0.05, unit = 1, whole = false } = {}) {
   const known = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
   let low = Math.min(...known), high = Math.max(...known);
   if (!known.length) [low, high] = log ? [1, 10] : [0, 1];
@@ -36,7 +36,7 @@ function scale(values, from, to, { log = false, zero = false, room = 0.05, unit 
   if (!zero) start -= margin;
   end += margin;
   const place = (value) => from + (to - from) * (map(value) - start) / (end - start);
-  place.ticks = (count) => (log ? logTicks : linearTicks)(back(start) / unit, back(end) / unit, count).map((tick) => tick * unit);
+  place.ticks = (count) => (log ? logTicks : linearTicks)(back(start) / unit, back(end) / unit, count).map((tick) => tick * unit).filter((tick) => !whole || Number.isInteger(tick));
   place.log = log;
   place.shows = (value) => Number.isFinite(value) && (!log || value > 0) && map(value) >= start - 1e-9 && map(value) <= end + 1e-9;
   return place;

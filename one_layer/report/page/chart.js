@@ -2,6 +2,7 @@
 
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 const GREY = "#8a9097";
+const DASHES = ["5 4", "2 3", "10 3 2 3", "14 4"]; // of levels
 let clips = 0;
 const SHAPES = [
   (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
@@ -16,7 +17,7 @@ const SHAPES = [
 function chart(host, make) {
   const draw = () => {
     const width = host.clientWidth;
-    if (width > 40) host.replaceChildren(drawing(make(width), width));
+    if (width > 40) host.replaceChildren(...drawing(make(width), width));
   };
   drawings.add(draw);
   let last = 0;
@@ -26,6 +27,7 @@ function chart(host, make) {
   return draw;
 }
 
+// The drawing, and below it the names that have no room in it.
 function drawing(spec, width) {
   const height = spec.height ?? Math.round(Math.min(420, Math.max(230, width * 0.6)));
   const left = 52, right = 24, top = 10, bottom = 40;
@@ -42,9 +44,13 @@ function drawing(spec, width) {
   svg.append(grid(spec, x, y, { left, right: width - right, top, bottom: height - bottom }));
   svg.append(drawn("clipPath", { id: clip }, drawn("rect", { x: left - 6, y: top - 6, width: width - left - right + 12, height: height - top - bottom + 12 })));
   svg.append(drawn("g", { "clip-path": `url(#${clip})` }, ...levels.map((each) => level(each, x, y, left, width - right)), ...series.map((each) => line(each, x, y))));
-  svg.append(names(seen.filter((point) => point.named), x, y, width - right, top));
+  const marks = seen.map((point) => [x(point.x), y(point.y)]);
+  const named = [...levels.map((each) => ({ ...each, at: [left + 4, y(each.y)], level: true })),
+    ...seen.map((point) => ({ ...point, at: [x(point.x), y(point.y)] }))].filter((each) => each.named);
+  const [texts, key] = names(named, marks, { levels: levels.map((each) => y(each.y)), left, right: width - 4, top, bottom: height - bottom });
+  svg.append(texts);
   listen(svg, seen, levels, x, y, width);
-  return svg;
+  return [svg, ...key];
 }
 
 function grid(spec, x, y, box) {
@@ -89,25 +95,48 @@ function level(each, x, y, left, right) {
     const [up, down] = [y(each.y + each.deviation), y(each.y - each.deviation)];
     group.append(drawn("rect", { x: left, width: right - left, y: up, height: down - up, class: "band" }));
   }
-  group.append(drawn("line", { x1: left, x2: right, y1: y(each.y), y2: y(each.y), "stroke-dasharray": "5 4" }));
+  group.append(drawn("line", { x1: left, x2: right, y1: y(each.y), y2: y(each.y), "stroke-dasharray": each.dash ?? DASHES[0] }));
   return group;
 }
 
-// Names beside the points that matter, where they hide no other name; the rest have theirs under the pointer.
-function names(points, x, y, right, top) {
-  const group = drawn("g", { class: "names" });
-  const taken = [];
-  for (const point of points) {
-    const size = 6.3 * point.label.length;
-    const [px, py] = [x(point.x), y(point.y)];
-    const places = [[px - size / 2, py - 9], [px + 8, py + 4], [px - size - 8, py + 4], [px - size / 2, py + 19]];
-    const free = places.find(([left, base]) => left > 54 && left + size < right && base > top + 8 &&
-      taken.every((box) => left + size < box[0] || left > box[1] || base < box[2] - 12 || base - 12 > box[2]));
-    if (!free) continue;
-    taken.push([free[0], free[0] + size, free[1]]);
-    group.append(drawn("text", { x: free[0], y: free[1], "data-model": point.model }, point.label));
+// Names beside the points that matter, where they hide no mark and no other name. Others get a number there, and their name below.
+function names(items, marks, box) {
+  const group = drawn("g", { class: "names" }), taken = [], below = [];
+  const put = (item, text, mayHide) => {
+    const place = placed(item, textWidth(text), marks, taken, box, mayHide);
+    if (!place) return false;
+    taken.push(place);
+    group.append(drawn("text", { x: place.left, y: place.base, "data-model": item.model }, text));
+    return true;
+  };
+  for (const item of items.filter((each) => !put(each, each.label, false))) {
+    below.push(item);
+    const number = String(below.length);
+    if (!put(item, number, false)) put(item, number, true);
   }
-  return group;
+  const key = below.map((item) => element("li", { "data-model": item.model }, item.model ? element("button", { class: "model", "data-model": item.model }, item.label) : item.label));
+  return [group, key.length ? [element("ol", { class: "key" }, ...key)] : []];
+}
+
+// The first free place of a text around its point, or along its level: above, right, left, below, and at the corners.
+function placed({ at: [px, py], level }, size, marks, taken, box, mayHide) {
+  const along = [box.left + 4, box.right - size - 4, (box.left + box.right - size) / 2].flatMap((left) => [[left, py - 5], [left, py + 14]]);
+  const around = [[px - size / 2, py - 9], [px + 8, py + 4], [px - size - 8, py + 4], [px - size / 2, py + 19],
+    [px + 4, py - 9], [px - size - 4, py - 9], [px + 4, py + 19], [px - size - 4, py + 19]];
+  const covers = (left, base, [x, y]) => x > left - 5 && x < left + size + 5 && y > base - 15 && y < base + 7;
+  const free = ([left, base]) => left >= box.left && left + size <= box.right && base > box.top + 8 && base < box.bottom - 2 &&
+    taken.every((other) => left + size + 4 < other.left || left > other.left + other.size + 4 || base < other.base - 13 || base - 13 > other.base) &&
+    (mayHide || !(marks.some((mark) => covers(left, base, mark)) || box.levels.some((line) => line > base - 11 && line < base + 2)));
+  const found = (level ? along : around).find(free);
+  return found ? { left: found[0], base: found[1], size } : null;
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+// The width of a text in a drawing, whose letters page.css makes 12 pixels high.
+function textWidth(text) {
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
 }
 
 // The values of the nearest point, under the mouse or the finger. A click makes its model stand out.
@@ -137,12 +166,22 @@ function listen(svg, points, levels, x, y, width) {
     onclick: () => { if (near) { if (near.go !== undefined && event.detail > 1) location.hash = `#run-${near.go}`; else choose(near.model); } } }, []);
 }
 
+// A mark in its colour, for a legend.
+function sample(look) {
+  return drawn("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, style: `color: ${COLOURS[look % COLOURS.length]}` },
+    drawn("path", { class: "full", d: SHAPES[look % SHAPES.length](4) }));
+}
+
+// A level with its dashes, for a legend.
+function dashes(dash) {
+  return drawn("svg", { viewBox: "0 0 34 14", width: 34, height: 14, class: "level" }, drawn("line", { x1: 0, x2: 34, y1: 7, y2: 7, "stroke-dasharray": dash }));
+}
+
 // Chips that make a model stand out, and hide it; never higher than a part of the drawing.
 function legend(items) {
   return element("ul", { class: "legend" }, ...items.map((item) => element("li", { "data-model": item.model, class: chosen.hidden.has(item.model) ? "off" : null },
     element("button", { type: "button", onclick: () => choose(item.model), title: "highlight" },
-      drawn("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, style: `color: ${item.colour}` },
-        item.dash ? drawn("path", { d: "M-7 0H7", class: "bar", "stroke-dasharray": "4 3" }) : drawn("path", { class: "full", d: SHAPES[(item.shape ?? 0) % SHAPES.length](4) })), item.name),
+      drawn("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, style: `color: ${item.colour}` }, drawn("path", { class: "full", d: SHAPES[0](4) })), item.name),
     element("button", { type: "button", class: "eye", "aria-label": `hide ${item.name}`, title: "hide or show", onclick: (click) => {
       click.currentTarget.parentNode.classList.toggle("off"); hide(item.model); } }, "×"))));
 }

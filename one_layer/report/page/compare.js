@@ -7,11 +7,15 @@ function fit(reference, hypothesis) {
   return 2 * common / ((ours.length + theirs.length) / 2 || 1);
 }
 
-function compareTable(title, heads, rows) {
+function compareTable(title, heads, rows, numbers = false) {
   if (!rows.length) return element("p", {}, `${title}: none.`);
+  if (numbers) {
+    for (const place of [1, 2, 3]) aligned(rows.map((row) => row[place])).forEach((text, number) => { rows[number][place] = text; });
+  }
+  const kind = (place) => ({ class: numbers && place >= 0 && place < 3 ? "number" : null });
   return element("div", {}, element("h4", {}, title), element("div", { class: "table" }, element("table", {},
-    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
-    element("tbody", {}, ...rows.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", {}, cell))))))));
+    element("thead", {}, element("tr", {}, ...heads.map((head, place) => element("th", { scope: "col", ...kind(place - 1) }, head)))),
+    element("tbody", {}, ...rows.map(([name, ...cells]) => element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell, place) => element("td", kind(place), cell))))))));
 }
 
 function differingKeys(first, second) {
@@ -33,9 +37,8 @@ function comparedScores(first, second, places) {
   const best = (run) => Math.min(...(run.curve.nll ?? []).filter((value) => value !== null));
   const alike = DATA.convergence.some(({ runs }) => places.every((place) => runs.includes(place)));
   if (alike && [first, second].every((run) => Number.isFinite(best(run)))) rows.push(against("nll on valid, best", best(first), best(second), true, 4));
-  const costs = [["bytes", "bytes", megabytes], ["training", "seconds", duration], ["operations", "flops", operations]];
-  for (const [name, key, format] of costs) {
-    if ([first, second].some((run) => run[key])) rows.push([name, ...[first, second].map((run) => (run[key] ? format(run[key]) : "-")), "", ""]);
+  for (const [name, key, unit, digits] of [["MB", "bytes", 1e6, 3], ["minutes of training", "seconds", 60, 1], ["operations, T", "flops", 1e12, 1]]) {
+    if ([first, second].some((run) => run[key])) rows.push([name, ...[first, second].map((run) => (run[key] ? (run[key] / unit).toFixed(digits) : "-")), "", ""]);
   }
   return rows;
 }
@@ -63,29 +66,34 @@ function showTwo(host, places) {
   const [first, second] = places.map((place) => DATA.runs[place]);
   const lines = comparedLines(first, second), changed = lines.filter(({ gain }) => gain);
   const better = changed.filter(({ gain }) => gain > 0).length;
-  host.replaceChildren(element("h3", {}, "Two runs"), facts([["first", first.name], ["second", second.name]]),
+  host.replaceChildren(element("form", { method: "dialog" }, element("button", { "aria-label": "Close" }, "×")), element("h2", {}, "Two runs"), facts([["first", first.name], ["second", second.name]]),
     compareTable("Keys that differ", ["key", "first", "second"], differingKeys(first, second)),
-    compareTable("Scores and cost", ["what", "first", "second", "difference", "better"], comparedScores(first, second, places)),
+    compareTable("Scores and cost", ["what", "first", "second", "difference", "better"], comparedScores(first, second, places), true),
     element("h4", {}, "Lines"),
     element("p", {}, lines.length ? `Lines that this page has of both: ${lines.length}. The second run has ${better} better and ${changed.length - better} worse.` : "This page has no line of both runs."),
-    element("p", { class: "caption" }, "By the words that a hypothesis shares with its reference in the same order. All lines, and whether chance explains the difference, where the folders of both are still there: ",
-      element("code", {}, `python -m one_layer compare '${first.folder}' '${second.folder}'`)),
+    element("p", { class: "caption" }, "By the words that a hypothesis shares with its reference in the same order. All lines, and whether chance explains the difference, where the folders of both have their hypotheses: ",
+      element("code", {}, `python -m one_layer compare '${first.address}' '${second.address}'`)),
     ...changed.map(lineShown));
+  host.showModal();
 }
 
-// A box in each row of the table of runs. A third run takes the place of the one that was ticked first.
+// A box in each row of the table of runs. The second tick opens a dialog, and both go when it closes.
 function pickTwo(block) {
   if (DATA.runs.length < 2) return;
-  const host = element("section", { id: "two", role: "status", hidden: true }), picked = [];
-  const said = element("p", { class: "caption picking" }, "Tick two runs to compare them.");
+  const host = document.getElementById("two"), picked = [];
+  const said = element("p", { class: "caption picking", role: "status" });
+  const say = () => { said.textContent = picked.length === 1 ? `Tick another run to compare it with ${DATA.runs[picked[0][0]].name}.` : "Tick two runs to compare them."; };
   const changed = (box, place) => {
     if (box.checked) picked.push([place, box]);
     else picked.splice(picked.findIndex(([known]) => known === place), 1);
-    if (picked.length > 2) picked.shift()[1].checked = false;
-    host.hidden = picked.length < 2;
-    said.textContent = picked.length === 1 ? `Tick another run to compare it with ${DATA.runs[picked[0][0]].name}.` : "Tick two runs to compare them.";
-    if (!host.hidden) showTwo(host, picked.map(([known]) => known));
+    say();
+    if (picked.length === 2) showTwo(host, picked.map(([known]) => known));
   };
+  host.addEventListener("close", () => {
+    for (const [, box] of picked.splice(0)) box.checked = false;
+    say();
+  });
+  say();
   for (const link of block.querySelectorAll('tbody td:first-child a[href^="#run-"]')) {
     const place = Number(link.hash.slice(5)), box = element("input", { type: "checkbox", "aria-label": `compare ${link.textContent}` });
     box.checked = false; // a browser may restore ticks when it loads a page again
@@ -93,5 +101,4 @@ function pickTwo(block) {
     link.before(box, " ");
   }
   block.querySelector(".tools").before(said);
-  block.querySelector(".table").before(host);
 }

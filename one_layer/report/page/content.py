@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import naming, published
+from one_layer.report import naming, published, texts
 from one_layer.report.comparable import groups, measured
 from one_layer.report.figures import KINDS, Comparison, shown
-from one_layer.report.labels import Label, kind
+from one_layer.report.labels import Label, kind, place
 from one_layer.report.measures import MEASURES
-from one_layer.report.page.runs import Run, state
+from one_layer.report.page.runs import Run, state, steps
+from one_layer.report.plain_text import joined
 from one_layer.report.point import KEEP, Bench, Point, Setting, without
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.sizes import frontier, marks
@@ -38,9 +39,15 @@ def models(records: Sequence[Record], settings: dict[Path, Setting], labels: dic
     every = {name for setting, _ in found.values() for name, _ in setting}
     differing = {name for name in every if len(_known(name, list(found.values()))) > 1}
     return {
+        "kinds": {word: place(word) for word in {kind(record.config) for _, record in found.values()}},
         "differing": sorted(differing),
         "named": {
-            name: {"kind": kind(record.config), "full": naming.model(record.config), "settings": dict(setting)}
+            name: {
+                "kind": kind(record.config),
+                "full": naming.model(record.config),
+                "words": naming.in_words(record.config),
+                "settings": dict(setting),
+            }
             for name, (setting, record) in found.items()
         },
     }
@@ -88,19 +95,24 @@ def _point(point: Point, folders: dict[Path, int]) -> dict[str, Any]:
 
 
 def _papers(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Paper A's rows of Table 1 with bytes, for runs of the configs of its corpora: on other text its scores mean nothing."""
+    """Paper A's rows of Table 1, for runs of the configs of its corpora: on other text its scores mean nothing."""
     commands = {record.command for point in points for record in point.records}
-    for place, name in enumerate(("iwslt14", "wmt14")):
+    for column, name in enumerate(("iwslt14", "wmt14")):
         if commands and all(f"configs/{name}.py" in command for command in commands):
-            rows = [(row.title, row.wmt14 if place else row.iwslt14, row.memory) for row in published.TABLE_1]
-            return [_paper(title, score, memory.split(", ")[place]) for title, score, memory in rows if "," in memory]
+            return [_paper(row, column) for row in published.TABLE_1]
     return []
 
 
-def _paper(title: str, score: str, megabytes: str) -> dict[str, Any]:
-    mean, _, deviation = score.partition(" ± ")
-    sizes = {"bytes": float(megabytes) * 1e6, "mean": float(mean)}
-    return {"label": f"paper A: {title.partition(' (')[0]}", "deviation": float(deviation or 0) or None, **sizes}
+def _paper(row: published.Row, column: int) -> dict[str, Any]:
+    mean, _, deviation = (row.iwslt14, row.wmt14)[column].partition(" ± ")
+    return {
+        "label": f"paper A: {row.title.partition(' (')[0]}",
+        "mean": float(mean),
+        "deviation": float(deviation or 0) or None,
+        "bytes": float(row.memory.split(", ")[column]) * 1e6 if "," in row.memory else None,
+        "keep": 1.0 if row.kind == published.DENSE else 0.5,
+        "figures": [name for name, kinds in published.FIGURES.items() if row.kind in kinds],
+    }
 
 
 def keeps(comparisons: Sequence[Comparison], points: Sequence[Point]) -> list[dict[str, Any]]:
@@ -124,7 +136,10 @@ def keeps(comparisons: Sequence[Comparison], points: Sequence[Point]) -> list[di
         found.setdefault(each.kind, []).append(panel)
     for panels in found.values():
         _name(panels)
-    return [{"title": titles.get(kind, "Score against keep"), "panels": panels} for kind, panels in found.items()]
+    return [
+        {"kind": kind, "title": titles.get(kind, "Score against keep"), "panels": panels}
+        for kind, panels in found.items()
+    ]
 
 
 def _name(panels: list[Any]) -> None:
@@ -145,9 +160,9 @@ def shared(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def lines(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """The sources and references of all examples, each once: many runs have the same."""
+    """The sources, whose pieces are joined, and the references of all examples, each once: many runs have the same."""
     examples = (line for record in records for each in record.result.get("examples", {}).values() for line in each)
-    return list(dict.fromkeys((line["source"], line["reference"]) for line in examples))
+    return list(dict.fromkeys((joined(line["source"]), line["reference"]) for line in examples))
 
 
 def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) -> dict[str, Any]:
@@ -161,6 +176,7 @@ def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) ->
         "label": str(each.label),
         "model": each.label.model,
         "folder": str(record.folder),
+        "address": record.address,
         "seed": record.seed,
         "state": state(record),
         "scores": {bench.title: values(score, digits=9) for bench, score in each.scores.items()},
@@ -169,7 +185,8 @@ def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) ->
         "flops": values(result.get("train_flops")),
         "select": record.select,
         "best": values(result.get("valid", {}).get("step")),
-        "steps": values(result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)),
+        "steps": steps(record),
+        "update": record.doing.progress.update or None,
         "device": str(result.get("device") or ""),
         "commit": str(result.get("commit") or "")[:9],
         "needs": naming.described(record.sources),
@@ -178,7 +195,7 @@ def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) ->
         "parameters": result.get("parameters") or {},
         "masks": result.get("masks") or [],
         "examples": {
-            test: [[places[line["source"], line["reference"]], line["hypothesis"]] for line in its]
+            test: [[places[joined(line["source"]), line["reference"]], line["hypothesis"]] for line in its]
             for test, its in result.get("examples", {}).items()
         },
         "curve": curve(record),
@@ -202,15 +219,19 @@ def _training(record: Record) -> dict[str, list[Any]]:
     return {"step": [line["step"] for line in kept], "nll": [values(line["train/nll"]) for line in kept]}
 
 
-def convergence(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The runs whose curves can be drawn together: those validated on one text, by its ids, and measured alike."""
+def convergence(records: Sequence[Record], letters: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The runs whose curves can be drawn together: those validated on one text, by its ids, and measured alike.
+
+    `letters` are those of the texts of the report.
+    """
     places = {record.folder: place for place, record in enumerate(records)}
     found = groups([record for record in records if any("valid/nll" in line for line in record.metrics)], "nll")
+    names = texts.numbered([texts.validated(measured(each, "nll"), letters) for each in found])
     return [
         {
-            "of": measured(each, "nll"),
+            "of": name,
             "runs": [places[record.folder] for record in each],
             "seconds": alike_in_time(each),
         }
-        for each in found
+        for each, name in zip(found, names, strict=True)
     ]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from one_layer.report import texts
 from one_layer.report.claims import judged
 from one_layer.report.figures import Comparison, Picture
 from one_layer.report.labels import labels
@@ -45,7 +46,7 @@ def page(report: Report, refresh: float | None = None) -> str:
     """The page of a report, which loads itself anew every `refresh` seconds, if that is given."""
     settings = settings_of(report.records)
     names = labels(report.records, settings)
-    runs = runs_of(report.records, [names[settings[record.folder]] for record in report.records], report.benches)
+    runs = runs_of(report.records, report.benches)
     benches = sorted(report.benches, key=lambda bench: -sum(bool(point.values) for point in report.benches[bench]))
     links = _links(report, runs)
     lines = content.lines(report.records)
@@ -54,7 +55,7 @@ def page(report: Report, refresh: float | None = None) -> str:
         **content.models(report.records, settings, names),
         "benches": [content.bench(bench, report.benches[bench], report.records) for bench in benches],
         "keeps": [content.keeps(report.compared[bench], report.benches[bench]) for bench in benches],
-        "convergence": content.convergence(report.records),
+        "convergence": content.convergence(report.records, texts.letters(report.records)),
         "config": (shared := content.shared(report.records)),
         "lines": lines,
         "runs": [content.run(run, shared, places) for run in runs],
@@ -70,6 +71,7 @@ def page(report: Report, refresh: float | None = None) -> str:
         finished=len(report.records) - missing,
         missing=missing,
         shared=words.shared([record.config for record in report.records]),
+        settings=cells.html(_settings(shared), {}),
         benches=[_bench(bench, report, links) for bench in benches],
         runs=cells.html(table(runs, benches), links),
         pictures=report.pictures,
@@ -82,6 +84,11 @@ def page(report: Report, refresh: float | None = None) -> str:
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=Markup(json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")),
     )
+
+
+def _settings(shared: Mapping[str, Any]) -> Table:
+    rows = [[name, json.dumps(value, ensure_ascii=False)] for name, value in sorted(shared.items())]
+    return Table("Settings of all runs", "", ["key", "value"], rows)
 
 
 def _links(report: Report, runs: Sequence[Run]) -> dict[str, str]:

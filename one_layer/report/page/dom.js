@@ -45,6 +45,14 @@ function operations(value) {
   return withUnit(value, [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1, ""]]);
 }
 
+// Numbers, filled up so that their points stand below each other in a column; other texts stay.
+function aligned(texts) {
+  const digits = (text) => (text.split(".")[1] ?? "").length;
+  const numbers = texts.filter((text) => /^[-+]?[\d,]+(\.\d+)?$/.test(text));
+  const most = Math.max(0, ...numbers.map(digits));
+  return texts.map((text) => (numbers.includes(text) && digits(text) < most ? `${text}${digits(text) ? "" : "\u2008"}${"\u2007".repeat(most - digits(text))}` : text));
+}
+
 // A button for each choice, of which one is pressed.
 function choice(name, choices, chosen, change) {
   const buttons = choices.map(([value, text]) =>

@@ -17,34 +17,41 @@ function bytesFigure(host, place) {
   const bench = DATA.benches[place];
   const sized = bench.points.filter((point) => point.bytes);
   if (sized.length < 3) return bench.points.length > 2 ? rankFigure(host, place) : host.remove();
-  const kinds = [...new Set(sized.map((point) => DATA.named[point.model].kind))];
+  const kinds = [...new Set(sized.map((point) => DATA.named[point.model].kind))].sort((a, b) => DATA.kinds[a] - DATA.kinds[b]);
   const sign = bench.less ? -1 : 1;
   const best = bench.points.reduce((a, b) => (sign * b.mean > sign * a.mean ? b : a));
   const settings = { y: "near", papers: true };
   const box = element("div", { class: "plot" });
   const front = sized.filter((point) => point.frontier).sort((a, b) => a.bytes - b.bytes);
+  const joined = (shown) => (front.length > 1 ? front.filter((point) => shown.includes(point)) : []);
   const scores = sized.map((point) => sign * point.mean).sort((a, b) => a - b);
   const low = scores[Math.floor(scores.length / 4)], high = scores[Math.floor(3 * scores.length / 4)];
   const far = (point) => sign * point.mean < low - 3 * (high - low) - 1e-9;
   const away = sized.filter(far).length;
+  const lookOf = (kind) => DATA.kinds[kind] % COLOURS.length;
   const draw = chart(box, () => {
     const shown = settings.y === "near" ? sized.filter((point) => !far(point)) : sized;
-    const series = kinds.map((kind, number) => ({ model: null, colour: COLOURS[number % COLOURS.length], shape: number,
+    const series = kinds.map((kind) => ({ model: null, colour: COLOURS[lookOf(kind)], shape: lookOf(kind),
       points: shown.filter((point) => DATA.named[point.model].kind === kind && !chosen.hidden.has(point.model))
         .map((point) => ({ ...scored(point, bench, point.bytes), hollow: !point.file, named: point.frontier || point === best || sized.length <= 8 })) }));
     series.unshift({ model: null, colour: "currentColor", line: true, dash: "5 4", width: 1,
-      points: front.filter((point) => shown.includes(point)).map((point) => scored(point, bench, point.bytes)) });
-    if (bench.papers.length) series.push({ model: null, colour: GREY, shape: 3, points: bench.papers.map((paper) => ({ x: paper.bytes, y: paper.mean,
-      deviation: paper.deviation, label: paper.label, model: null, named: true, hollow: true, tip: [`${paper.mean}`, megabytes(paper.bytes)] })) });
-    return { name: `${bench.measure} against bytes`, series, x: { label: "bytes of the model", log: true, format: megabytes }, y: { label: bench.measure },
+      points: joined(shown).map((point) => scored(point, bench, point.bytes)) });
+    const levels = best.bytes ? [] : [{ ...scored(best, bench, null), label: `${best.label} (no file)`, named: true, dash: DASHES[1] }];
+    series.push(ofPaper(bench.papers.filter((paper) => paper.bytes), (paper) => paper.bytes));
+    return { name: `${bench.measure} against bytes`, series, levels, x: { label: "bytes of the model", log: true, format: megabytes }, y: { label: bench.measure },
       height: Math.round(Math.min(560, Math.max(320, box.clientWidth * 0.62))) };
   });
   host.append(element("h3", {}, `What is a model worth for its bytes? ${bench.measure} against bytes`), box,
-    element("ul", { class: "legend" }, ...kinds.map((kind, number) => element("li", {}, drawn("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14,
-      style: `color: ${COLOURS[number % COLOURS.length]}` }, drawn("path", { class: "full", d: SHAPES[number % SHAPES.length](4) })), kind))),
+    element("ul", { class: "legend" }, ...kinds.map((kind) => element("li", {}, sample(lookOf(kind)), kind))),
     away ? choice("Show", [["near", `without ${away} far below`], ["all", "all"]], "near", (value) => { settings.y = value; draw(); emphasise(); }) : "",
     element("figcaption", {}, "Filled: bytes of a file, vocabularies included. Hollow: no file; weights counted. Bars: one standard deviation over seeds. " +
-      "Dashed: no smaller file has a better score; these have names. The pointer shows values, and a click makes a model stand out."));
+      `Dashed: no smaller file has a better score; these have names.${best.bytes ? "" : " Dotted across: the best model, which has no file."} The pointer shows values, and a click makes a model stand out.`));
+}
+
+// The numbers of paper A as a series of their own.
+function ofPaper(papers, x) {
+  return { model: null, colour: GREY, shape: 3, points: papers.map((paper) => ({ x: x(paper), y: paper.mean, deviation: paper.deviation, label: paper.label, model: null,
+    named: true, hollow: true, tip: [String(paper.mean), ...(paper.bytes ? [megabytes(paper.bytes)] : [])] })) };
 }
 
 // Which model is best? For models without bytes.
@@ -53,7 +60,7 @@ function rankFigure(host, place) {
   const ranked = [...bench.points].sort((a, b) => (bench.less ? 1 : -1) * (a.mean - b.mean)).slice(0, 24);
   const box = element("div", { class: "plot" });
   chart(box, () => ({ name: "scores", series: [{ model: null, colour: COLOURS[0], shape: 0, points: ranked.map((point, rank) => ({ ...scored(point, bench, rank + 1), named: rank < 3 })) }],
-    x: { label: "rank" }, y: { label: bench.measure } }));
+    x: { label: "rank", whole: true }, y: { label: bench.measure } }));
   host.append(element("h3", {}, `Which model is best? ${bench.measure}`), box);
 }
 
@@ -63,23 +70,27 @@ function keepFigures(host, place) {
   host.replaceChildren(...DATA.keeps[place].map((figure) => {
     const lines = [...new Set(figure.panels.flatMap((panel) => panel.lines.map((line) => line.name)))];
     const dense = [...new Set(figure.panels.flatMap((panel) => panel.dense))];
+    const dash = (point) => DASHES[dense.indexOf(point) % DASHES.length];
+    const papers = bench.papers.filter((paper) => paper.figures.includes(figure.kind));
     const all = figure.panels.flatMap((panel) => [...panel.lines.flatMap((line) => line.points), ...panel.dense])
-      .flatMap((point) => [bench.points[point].mean - (bench.points[point].deviation ?? 0), bench.points[point].mean + (bench.points[point].deviation ?? 0)]);
+      .flatMap((point) => [bench.points[point].mean - (bench.points[point].deviation ?? 0), bench.points[point].mean + (bench.points[point].deviation ?? 0)])
+      .concat(papers.map((paper) => paper.mean));
     const panels = figure.panels.map((panel) => {
       const box = element("div", { class: "plot" });
       chart(box, () => ({
         name: figure.title, x: { label: "keep", all: [0, 1], room: 0 }, y: { label: bench.measure, all },
-        series: panel.lines.map((line) => ({ model: bench.points[line.points[0]].model, colour: COLOURS[lines.indexOf(line.name) % COLOURS.length],
-          shape: lines.indexOf(line.name), line: true, points: line.points.map((point) => scored(bench.points[point], bench, bench.points[point].keep)) })),
-        levels: panel.dense.map((point) => ({ ...scored(bench.points[point], bench, null) })),
+        series: [...panel.lines.map((line) => ({ model: bench.points[line.points[0]].model, colour: COLOURS[lines.indexOf(line.name) % COLOURS.length],
+          shape: lines.indexOf(line.name), line: true, points: line.points.map((point) => scored(bench.points[point], bench, bench.points[point].keep)) })), ofPaper(papers, (paper) => paper.keep)],
+        levels: panel.dense.map((point) => ({ ...scored(bench.points[point], bench, null), dash: dash(point) })),
       }));
       return element("div", {}, panel.where ? element("h4", {}, panel.where) : "", box);
     });
-    const key = lines.map((name, number) => element("li", {}, drawn("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14,
-      style: `color: ${COLOURS[number % COLOURS.length]}` }, drawn("path", { class: "full", d: SHAPES[number % SHAPES.length](4) })), name));
+    const key = lines.map((name, number) => element("li", {}, sample(number), name));
     return element("figure", {}, element("h3", {}, figure.title), element("div", { class: "panels" }, ...panels),
-      element("ul", { class: "legend" }, ...key, dense.length ? element("li", {}, "dashed: ", [...new Set(dense.map((point) => bench.points[point].label))].join(", ")) : ""),
-      element("figcaption", {}, "Mean over seeds; bars are one standard deviation. The panels have one axis of scores. The papers give no numbers for these figures."));
+      element("ul", { class: "legend" }, ...key, ...dense.map((point) => element("li", {}, dashes(dash(point)), bench.points[point].label)),
+        papers.length ? element("li", {}, "◇ paper A, Table 1") : ""),
+      element("figcaption", {}, "Mean over seeds; bars are one standard deviation. The panels have one axis of scores. The papers give no numbers for these figures" +
+        (papers.length ? "; Table 1 of paper A has some at keep 0.5, and of the fully weighted model (at keep 1)." : ".")));
   }));
 }
 
@@ -96,7 +107,7 @@ function convergenceFigures(host) {
   const groups = DATA.convergence.map((group) => ({ ...group, runs: group.runs.filter((run) => (DATA.runs[run].curve.step ?? []).length > 2),
     all: group.runs.length })).filter((group) => group.runs.length);
   host.classList.toggle("panels", groups.length > 1);
-  host.replaceChildren(...groups.map((group, number) => {
+  host.replaceChildren(...groups.map((group) => {
     const runs = group.runs.map((place) => ({ ...DATA.runs[place], place }));
     const selects = [...new Set(runs.map((run) => run.select))];
     const score = selects.length === 1 && selects[0] !== "nll" ? selects[0] : null;
@@ -118,15 +129,13 @@ function convergenceFigures(host) {
     }));
     const again = (name) => (value) => { settings[name] = value; draw(); emphasise(); };
     const times = [group.seconds ? ["seconds", "seconds"] : null, ["step", "updates"], runs.some((run) => run.curve.flops) ? ["flops", "operations"] : null].filter(Boolean);
-    const text = groups.length > 1 ? ` Validation text ${String.fromCharCode(65 + number)}` : "";
-    return element("figure", {}, element("h3", {}, `How fast do models learn?${text}`),
+    return element("figure", {}, element("h3", {}, `How fast do models learn?${groups.length > 1 ? ` (${group.of})` : ""}`),
       element("div", { class: "choices" }, choice("Against", times, settings.x, again("x")),
         score ? choice("Score", [["nll", "nll"], ["score", score]], "nll", again("y")) : "",
-        choice("Axis", [[false, "linear"], [true, "log"]], false, again("log"))), box,
+        choice("Scale", [[false, "linear"], [true, "log"]], false, again("log"))), box,
       legend(best.map((model, at) => ({ name: model, model, colour: COLOURS[at] }))),
       element("figcaption", {}, "Each line is one run; the best models have colours, the others are grey. A click makes a model stand out, a double click opens the run. " +
         (group.seconds ? "Times depend on the device and on what else it did." : "The runs had other devices, or populations of other sizes, so their seconds cannot be compared.") +
-        (group.all > runs.length ? ` Left out: ${group.all - runs.length} runs with fewer than three evaluations.` : "") +
-        ` What was measured: ${group.of.map((part) => part.replace(/[0-9a-f]{32,}/g, (print) => print.slice(0, 8))).join(", ")}.`));
+        (group.all > runs.length ? ` Left out: ${group.all - runs.length} runs with fewer than three evaluations.` : "")));
   }));
 }

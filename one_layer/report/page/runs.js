@@ -69,14 +69,14 @@ function runMasks(run) {
 
 // Each matrix: the share that each depth keeps, and how much two depths have in common, beside what independent masks have.
 function masksByDepth(masks) {
-  if (!masks.length) return [];
+  if (!masks.length) return [element("p", { class: "caption" }, "Nothing is stored of the masks by depth: the run has not finished, or an earlier version trained it.")];
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
   const cells = (overlap) => (overlap.used ? [overlap.jaccard, overlap.independent_jaccard, overlap.used, overlap.independent_used].map(percent) : ["", "", "", ""]);
   const heads = ["matrix", "kept by depth", "two depths share", "if independent", "used by any depth", "if independent"];
   const row = ({ role, kept, overlap }) => element("tr", {}, element("th", { scope: "row" }, role),
-    element("td", {}, (new Set(kept.map(percent)).size > 1 ? kept : kept.slice(0, 1)).map(percent).join(", ")), ...cells(overlap).map((cell) => element("td", {}, cell)));
+    element("td", { class: "number" }, (new Set(kept.map(percent)).size > 1 ? kept : kept.slice(0, 1)).map(percent).join(", ")), ...cells(overlap).map((cell) => element("td", { class: "number" }, cell)));
   return [element("p", { class: "caption" }, "Two depths share: of the weights that either of two depths keeps, the part that both keep; the mean over all pairs."),
-    element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
+    element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...heads.map((head, place) => element("th", { scope: "col", class: place ? "number" : null }, head)))),
       element("tbody", {}, ...masks.map(row))))];
 }
 
@@ -103,12 +103,12 @@ function showRun(place) {
     element("p", {}, element("a", { href: "#runs" }, "← all runs"), place > 0 ? element("a", { href: `#run-${place - 1}` }, "previous") : "",
       place + 1 < DATA.runs.length ? element("a", { href: `#run-${place + 1}` }, "next") : ""),
     element("h2", {}, run.name),
-    element("p", {}, element("button", { class: "model", "data-model": run.model, onclick: () => showModel(run.model) }, run.model), ` ${DATA.named[run.model].full}`),
-    facts([["state", run.state], ...Object.entries(run.scores).map(([title, value]) => [title, String(value)]), ["bytes", run.bytes ? megabytes(run.bytes) : ""],
+    element("p", {}, element("button", { class: "model", "data-model": run.model, onclick: () => showModel(run.model) }, run.model), ` ${DATA.named[run.model].words}`),
+    facts([["state", run.state], ...DATA.benches.filter(({ title }) => title in run.scores).map(({ title, digits }) => [title, run.scores[title].toFixed(digits)]), ["bytes", run.bytes ? megabytes(run.bytes) : ""],
       ["training", run.seconds === null ? "" : duration(run.seconds)], ["operations", run.flops ? operations(run.flops) : ""],
-      ["best update", run.best === null ? "" : `${run.best} of ${run.steps}, by ${run.select}`], ["device", run.device], ["commit", run.commit], ["needs", run.needs], ["folder", run.folder]]),
+      ["best update", run.best === null ? "" : `${run.best} of ${run.steps}, by ${run.select}`], ["update", run.state !== "finished" && run.update ? `${run.update}${run.steps ? ` of ${run.steps}` : ""}` : ""], ["device", run.device]]),
     choices, curves, runMasks(run), runExamples(run),
-    element("details", {}, element("summary", {}, "Settings and command"), element("p", {}, element("code", {}, run.command)),
+    element("details", {}, element("summary", {}, "Settings and command"), facts([["folder", run.folder], ["commit", run.commit], ["needs", run.needs]]), element("p", {}, element("code", {}, run.command)),
       element("div", { class: "table" }, element("table", {}, element("tbody", {}, ...keys.map((key) => element("tr", { class: differing.has(key) ? "differs" : null },
         element("th", { scope: "row" }, key), element("td", {}, JSON.stringify(config[key]))))))))); 
   document.querySelector("main").hidden = true;

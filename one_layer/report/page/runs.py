@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from one_layer.report.labels import Label
+from one_layer.report.labels import Label, labels, run_names
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Bench, Point
+from one_layer.report.points import settings_of
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 
@@ -27,12 +28,13 @@ class Run(NamedTuple):
     size: tuple[int, bool] | None
 
 
-def runs_of(records: Sequence[Record], names: Sequence[Label], benches: Mapping[Bench, Sequence[Point]]) -> list[Run]:
-    """The runs, in the order of `records`. Their names say the seed where not all have the same."""
-    several = len({record.seed for record in records}) > 1
+def runs_of(records: list[Record], benches: Mapping[Bench, Sequence[Point]]) -> list[Run]:
+    """The runs, in the order of `records`."""
+    settings = settings_of(records)
+    models, names = labels(records, settings), run_names(records, settings)
     found = {
-        record.folder: Run(record, name, f"{name}, seed {record.seed}" if several else str(name), {}, None)
-        for record, name in zip(records, names, strict=True)
+        record.folder: Run(record, models[settings[record.folder]], names[record.folder], {}, None)
+        for record in records
     }
     for bench, points in benches.items():
         for point in (point for point in points if point.whole):
@@ -76,10 +78,15 @@ def _row(run: Run, shown: Sequence[Bench]) -> list[str]:
         for bench in shown
     ]
     minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
-    steps = result.get("steps") or (run.record.metrics[-1]["step"] if run.record.metrics else "")
     best = str(result.get("valid", {}).get("step", ""))
     size = f"{run.size[0] / 1e6:.3f}" if run.size else ""
-    return [run.name, state(run.record), *scores, size, minutes, best, str(steps), spark(run.record)]
+    return [run.name, state(run.record), *scores, size, minutes, best, str(steps(run.record) or ""), spark(run.record)]
+
+
+def steps(record: Record) -> int | None:
+    """The updates of a run: those that it made, or of one that has not finished those that it will make, as far as it is known."""
+    made: int | None = record.result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)
+    return made if record.result else record.doing.progress.updates
 
 
 def spark(record: Record) -> str:

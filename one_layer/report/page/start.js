@@ -24,7 +24,7 @@ function route() {
 
 document.body.append(element("div", { id: "tip", hidden: true, role: "status" }), element("button", { id: "stop", type: "button", hidden: true, onclick: () => choose(null) }));
 addEventListener("keydown", (key) => {
-  if (key.key === "Escape" && !document.getElementById("model").open) choose(null);
+  if (key.key === "Escape" && !document.querySelector("dialog[open]")) choose(null);
 });
 for (const block of document.querySelectorAll(".block")) enhance(block);
 pickTwo(document.querySelector("#runs + .block"));
