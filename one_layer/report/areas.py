@@ -92,16 +92,13 @@ def _records(record: Record, score: str, axis: str) -> bool:
 
 def named(found: Sequence[Areas], letters: Mapping[str, str]) -> list[str]:
     """What tells the areas of a report from others of the same score, with the `letters` of its texts; empty for those without others."""
-    names = [f"{each.score}: {texts.validated(each.of, letters)}" for each in found]
-    names = [
-        f"{name}, by {', '.join(each.until)}" if names.count(name) > 1 else name
-        for name, each in zip(names, found, strict=True)
-    ]
-    scores = Counter(each.score for each in found)
-    return [
-        name.partition(": ")[2] if scores[each.score] > 1 else ""
-        for name, each in zip(texts.numbered(names), found, strict=True)
-    ]
+    names = [""] * len(found)
+    for score, times in Counter(each.score for each in found).items():
+        places = [place for place, each in enumerate(found) if each.score == score and times > 1]
+        whole = [f"{texts.validated(found[n].of, letters)}, by {' and '.join(found[n].until)}" for n in places]
+        for place, name in zip(places, texts.told_apart(whole), strict=True):
+            names[place] = name
+    return names
 
 
 def table(each: Areas, points: Iterable[Point], name: str = "", letters: Mapping[str, str] | None = None) -> Table:
@@ -202,7 +199,7 @@ def _table(
             f" Saved: 1 - x / x of {baseline}, where x is how far a run is when it first has the best {each.score} of {baseline}; "
             f"seed by seed, and {_NEVER} where it does not reach that."
         )
-    elif pairs:
+    elif pairs and len(rows) > 1:
         saved_is = f" Nothing is saved: no other {what} ever has the best {each.score} of {baseline}."
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "

@@ -25,7 +25,7 @@ def convergence(points: list[Point], number: int, letters: Mapping[str, str] | N
     drawn = [point for point in _central(points) if any(validation(record) for record in point.records)]
     of_run = {point.records[0].folder: point for point in drawn}
     found = groups([point.records[0] for point in drawn], "nll")
-    names = texts.numbered([texts.validated(measured(each, "nll"), letters or {}) for each in found])
+    names = texts.told_apart([texts.validated(measured(each, "nll"), letters or {}) for each in found])
     return [
         _convergence([of_run[record.folder] for record in each], number + place, f" ({name})" if len(found) > 1 else "")
         for place, (each, name) in enumerate(zip(found, names, strict=True))

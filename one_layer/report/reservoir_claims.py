@@ -22,7 +22,7 @@ _SCORE, _SKIP = "reservoirs improve the test score", "backskipping costs little"
 _LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
 
 
-def reservoir_claims(benches: dict[Bench, list[Point]], letters: Mapping[str, str]) -> Table:
+def reservoir_claims(benches: dict[Bench, list[Point]], letters: Mapping[str, str] | None = None) -> Table:
     """A row for each claim and each model with reservoirs that has a counterpart without, on each test set; areas have one row for all.
 
     `letters` are those of the texts of the report.
@@ -32,7 +32,7 @@ def reservoir_claims(benches: dict[Bench, list[Point]], letters: Mapping[str, st
     for bench, points in benches.items():
         rows += [[bench.title, each.text, each.verdict.value, each.seen] for each in judged_scores(points)]
         for key, of, each in judged_areas(points):
-            areas[key] = [texts.validated(of, letters), each.text, each.verdict.value, each.seen]
+            areas[key] = [texts.validated(of[:2], letters or {}), each.text, each.verdict.value, each.seen]
     caption = (
         "Each model with reservoirs is compared with all that have no reservoirs and are alike in all else but the number of layers. "
         f"{COUNTS} Of areas, a difference counts as none if it is smaller than 1 % or than two standard deviations. Backskipping costs "

@@ -91,7 +91,14 @@ def validated(of: Sequence[str], known: Mapping[str, str]) -> str:
     fingerprint = text.startswith("ids ")
     letter = known.get(text.removeprefix("ids "), "")
     name = " ".join(filter(None, [VALIDATION, letter])) if fingerprint else f"{VALIDATION} not recorded"
-    return ", ".join([name, *how])
+    return ", ".join([name, *(part.replace("_", " ") for part in how)])
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """The names (`validated`) without the parts that all of them have, as far as that leaves any; equal ones get numbers."""
+    split = [name.split(", ") for name in names]
+    short = [", ".join(part for part in its if not all(part in each for each in split)) for its in split]
+    return numbered([each or its[0] for each, its in zip(short, split, strict=True)])
 
 
 def numbered(names: Sequence[str]) -> list[str]:

@@ -169,7 +169,7 @@ def test_the_best_dense_model_of_each_shape_is_drawn(tmp_path):
     """Others would be lines that nobody tells apart."""
     for rate, width in ((0.1, 128), (0.2, 128), (0.3, 256)):
         changes = {"model.weights": "dense", "optim.lr": rate, "model.d_model": width}
-        write_run(tmp_path / f"{rate}", changes, 40.0 + rate)
+        write_run(tmp_path / f"dense {rate}", changes, 40.0 + rate)
     for keep in (0.3, 0.5):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
     (comparison,) = comparisons(found(tmp_path))

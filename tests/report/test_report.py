@@ -228,7 +228,7 @@ def test_what_older_versions_did_not_write_is_left_out_of_the_page(tmp_path):
     (folder / "result.json").write_text(json.dumps({**RUN, "test": {"test": {"bleu_tokenized": 30.0}}}))
     (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "valid/nll": "nan"}\n')
     writing.report(str(folder), tmp_path / "out")
-    assert "1 finished runs" in (tmp_path / "out" / "index.html").read_text()
+    assert "1 finished run " in (tmp_path / "out" / "index.html").read_text()
 
 
 @pytest.mark.parametrize(

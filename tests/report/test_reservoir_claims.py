@@ -55,8 +55,9 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)
-    rows = [row for row in reservoir_claims(benches).rows if "operations" in row[1]]
-    assert {row[0].split()[-1]: row[2] for row in rows} == {"here": "holds", "there": "does not hold"}
+    letters = {"valid here": "A", "valid there": "B"}
+    rows = [row for row in reservoir_claims(benches, letters).rows if "operations" in row[1]]
+    assert {row[0]: row[2] for row in rows} == {"validation text A": "holds", "validation text B": "does not hold"}
 
 
 @pytest.mark.parametrize(

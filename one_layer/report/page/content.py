@@ -226,7 +226,7 @@ def convergence(records: Sequence[Record], letters: Mapping[str, str]) -> list[d
     """
     places = {record.folder: place for place, record in enumerate(records)}
     found = groups([record for record in records if any("valid/nll" in line for line in record.metrics)], "nll")
-    names = texts.numbered([texts.validated(measured(each, "nll"), letters) for each in found])
+    names = texts.told_apart([texts.validated(measured(each, "nll"), letters) for each in found])
     return [
         {
             "of": name,

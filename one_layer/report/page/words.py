@@ -160,7 +160,7 @@ def pairs(points: Sequence[Point]) -> Table:
         for point in by_bytes.smaller
     ]
     rows += [_row("shape", pair) for pair in at_equal_shape(points)]
-    columns = ["equal", "masks", "score", "bytes", "dense", "score", "bytes", "difference", "masks are"]
+    columns = ["equal", "with masks", "score", "bytes", "dense model", "score", "bytes", "difference", "masks are"]
     caption = (
         "Equal bytes: each file with trained masks that no smaller one equals, beside the best dense file that is no larger. Equal shape: "
         "the best model with trained masks and the best dense one of each shape, each by its best checkpoint. A difference counts as none "
