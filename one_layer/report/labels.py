@@ -53,8 +53,7 @@ def labels(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[
     """The short names of the models of a report, by the settings of their runs, which `settings` has by folder. No two are alike."""
     configs = {settings[record.folder]: record.config for record in records}
     models = {without(setting, [KEEP]): config for setting, config in configs.items()}
-    known = {texts.brief(text): letter for text, letter in texts.letters(records).items()}
-    names = dict(zip(models, _names(list(models), list(models.values()), known), strict=True))
+    names = dict(zip(models, _names(list(models), list(models.values())), strict=True))
     keeps = [f"keep {dict(setting).get(KEEP, '1')}" for setting, config in configs.items() if _masked(config)]
     usual = _usual(keeps)
     return {
@@ -101,10 +100,9 @@ def _variant(checkpoint: str) -> str:
     return "" if checkpoint == "best" else checkpoint.replace(":", " of ")
 
 
-def _names(settings: Sequence[Setting], configs: Sequence[Config], letters: Mapping[str, str]) -> list[str]:
-    """The names of models; `letters` are those of texts, by their fingerprints in brief."""
+def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
     kinds = [kind(config) for config in configs]
-    aspects = [_aspects(config) | _others(setting, letters) for config, setting in zip(configs, settings, strict=True)]
+    aspects = [_aspects(config) | _others(setting) for config, setting in zip(configs, settings, strict=True)]
     _letter(aspects)
     known = list(dict.fromkeys(name for each in aspects for name in each))
     keys = [name for name in known if "." in name and name not in _FIRST]
@@ -182,15 +180,9 @@ def _aspects(config: Config) -> dict[str, str]:
     }
 
 
-def _others(setting: Setting, letters: Mapping[str, str]) -> dict[str, str]:
-    """Every other key of a setting, as a word and its value. Texts have `letters`; another mark that is no key stays as it is."""
-    return {
-        name: f"{name} {letters.get(value, 'not recorded')}"
-        if name in texts.PARTS.values()
-        else naming.said(name, value).replace("_", " ")
-        for name, value in setting
-        if name not in _IN_WORDS
-    }
+def _others(setting: Setting) -> dict[str, str]:
+    """Every other key of a setting, as a word and its value. A mark that is no key stays as it is."""
+    return {name: naming.said(name, value).replace("_", " ") for name, value in setting if name not in _IN_WORDS}
 
 
 def _letter(aspects: Sequence[dict[str, str]]) -> None:

@@ -126,10 +126,11 @@ def _lettered(word: str, value: str, others: set[str]) -> str:
 def settings_of(records: list[Record]) -> dict[Path, Setting]:
     """The setting of each run, by its folder: what decides its score except the seed.
 
-    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text is added. A run of a setting
-    and a seed that another run has already had is a repetition, which is no further seed.
+    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text's letter is added. A run of a
+    setting and a seed that another run has already had is a repetition, which is no further seed.
     """
     settings = {record.folder: _setting(record) for record in records}
+    letters = texts.letters(records)
     for part, name in texts.PARTS.items():
         known: dict[Setting, set[str]] = {}
         for record in records:
@@ -137,7 +138,7 @@ def settings_of(records: list[Record]) -> dict[Path, Setting]:
         for record in records:
             each = settings[record.folder]
             if len(known[_of_text(each)]) > 1:
-                settings[record.folder] = (*each, (name, texts.brief(record.texts.get(part, "")) or "unknown"))
+                settings[record.folder] = (*each, (name, letters.get(record.texts.get(part, ""), "not recorded")))
     times: Counter[tuple[Setting, int]] = Counter()
     # Finished runs come first, so that none that was given up is the first of its seed.
     for record in sorted(records, key=lambda record: not record.result):

@@ -150,7 +150,7 @@ def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
             yield record
         elif place.root != where.root:
             raise UserError(
-                f"{record.folder} and {other.folder} are the same run in two collections; leave one collection out of --runs"
+                f"{record.address} and {other.address} are the same run in two collections; leave one collection out of --runs"
             )
         else:
             log.warning("%s is left out: it is the same run as %s", record.folder, other.folder)

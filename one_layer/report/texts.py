@@ -70,11 +70,6 @@ def _key(test: str, text: str) -> str:
     return plain if _PRINT.fullmatch(plain) else f"{test}: {plain}"
 
 
-def brief(text: str) -> str:
-    """A fingerprint, which has a word for each side of parallel text, by the first characters of each word."""
-    return " ".join(word[:8] for word in text.split())
-
-
 def in_title(test: str, text: str, others: Iterable[str], known: Mapping[str, str]) -> str:
     """The content of a test set among `others` in the words of a title: `text A`, `text B, not recorded`, `0.3 masked`."""
     masked = "".join(_MASKED.findall(text))

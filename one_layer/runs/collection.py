@@ -150,6 +150,8 @@ def _unpack(file: Path, root: Path) -> None:
                 target = root / _safe(values["file"])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(values["text"], "utf-8", newline="\n")
+        if not number:
+            raise ValueError("it is empty, or cut off in its first line")
         if number != wanted + 1:
             raise ValueError(f"{number - 1:,} of its {wanted:,} files are there")
     except OSError as error:

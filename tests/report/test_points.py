@@ -188,9 +188,9 @@ def test_runs_that_were_validated_on_two_texts_share_no_mean(tmp_path):
     write_run(tmp_path / "4", {"seed": 1}, 30.0, data={"train": "e", "valid": "ffff", "test": "c"})
     named = [dict(point.setting) for point in found(tmp_path)]
     assert sorted((each["training text"], each.get("validation text", "")) for each in named) == [
-        ("a", "bbbb2222"),
-        ("a", "dddd4444"),
-        ("e", ""),
+        ("D", "A"),
+        ("D", "B"),
+        ("E", ""),
     ]
 
 

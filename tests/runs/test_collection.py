@@ -61,7 +61,8 @@ def test_the_report_reads_of_a_collection_what_it_reads_of_the_folders(folders, 
         *(f"runs/{name}" for name in (*RUNS, "sweep/c"))
     }
     with pytest.raises(
-        UserError, match="runs/plain and all/plain are the same run in two collections; leave one"
+        UserError,
+        match=r"runs\.jsonl\.zst/plain and all\.jsonl\.zst/plain are the same run in two collections; leave one",
     ) as error:
         read_runs("*.jsonl.zst/plain")
     assert "\n" not in str(error.value)

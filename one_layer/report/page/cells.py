@@ -26,7 +26,9 @@ def html(table: Table, links: Mapping[str, str]) -> Markup:
     shown = [_aligned(cells) for cells in columns]
     numeric = [cells is not None for cells in shown]
     head = Markup("").join(
-        Markup('<th scope="col"{}>{}</th>').format(Markup(' class="number"') if is_number else "", linked(name, links))
+        Markup('<th scope="col"{}{}>{}</th>').format(
+            Markup(' class="number"') if is_number else "", _room(name), linked(name, links)
+        )
         for name, is_number in zip((table.columns[place] for place in filled), numeric, strict=True)
     )
     body = Markup("").join(
@@ -43,6 +45,11 @@ def html(table: Table, links: Mapping[str, str]) -> Markup:
         '<section class="block"><h3>{}</h3>{}\n<div class="table" tabindex="0"><table>\n<thead><tr>{}</tr></thead>\n'
         "<tbody>\n{}</tbody></table></div></section>\n"
     ).format(table.title, caption, head, body)
+
+
+def _room(name: str) -> Markup:
+    """What gives the head of a column the room for its name in three lines."""
+    return Markup(' style="min-width: {}ch"').format(len(name) // 3 + 5) if len(name) > 12 else Markup("")
 
 
 def _aligned(cells: Sequence[str]) -> list[str] | None:
