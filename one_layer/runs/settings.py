@@ -13,7 +13,7 @@ from one_layer.models import ModelConfig, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.records import fits, flatten, record, refuse_unknown
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, check_least
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
@@ -63,8 +63,7 @@ class OptimConfig:
             )
         if (self.warmup or 0) > MOST_UPDATES:
             raise UserError(f"optim.warmup is {self.warmup}; it must be at most {MOST_UPDATES:,}")
-        if self.accumulate < 1:
-            raise UserError(f"optim.accumulate is {self.accumulate}; it must be at least 1")
+        check_least("optim", self, accumulate=1)
 
 
 @dataclass(frozen=True)

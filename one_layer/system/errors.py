@@ -14,6 +14,13 @@ class UserError(ValueError):
     """
 
 
+def check_least(section: str, record: object, **least: int) -> None:
+    """Raises: UserError for a key of a section of the config that is below its least value."""
+    for name, value in least.items():
+        if getattr(record, name) < value:
+            raise UserError(f"{section}.{name} is {getattr(record, name)}; it must be at least {value}")
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things, for people: `1 column`, `2,000 columns`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -2,7 +2,6 @@
 
 const WHITE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 export const SPACES = new RegExp(`[${WHITE}]+`, "gu");
-export const NOT_WHITE = `[^${WHITE}]`;
 export { WHITE };
 const ENDS = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, "gu");
 

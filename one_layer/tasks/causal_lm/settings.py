@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, check_least
 
 _LEAST_TEMPERATURE = 1e-6  # but for 0; logits are divided by it, in float32
 
@@ -28,10 +28,7 @@ class LanguageModelSettings:
     sample_seed: int = 1
 
     def __post_init__(self) -> None:
-        least = {"stride": 1, "max_tokens": 1, "sample_length": 1}
-        for name in ("stride", "valid_tokens", "max_tokens", "top_k", "sample_length", "sample_seed"):
-            if getattr(self, name) < least.get(name, 0):
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least.get(name, 0)}")
+        check_least("evaluation", self, stride=1, max_tokens=1, sample_length=1, valid_tokens=0, top_k=0, sample_seed=0)
         if self.sample_seed >= 2**32:
             raise UserError(f"evaluation.sample_seed is {self.sample_seed}; it must be below 2**32")
         if self.temperature != 0.0 and not _LEAST_TEMPERATURE <= self.temperature < float("inf"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from one_layer.system.errors import UserError
+from one_layer.system.errors import check_least
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,4 @@ class LabellingSettings:
     buckets: int = 4
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "buckets"):
-            if getattr(self, name) < 1:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least 1")
+        check_least("evaluation", self, max_tokens=1, buckets=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from one_layer.system.errors import UserError
+from one_layer.system.errors import check_least
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,4 @@ class MaskedSettings:
     candidates: int = 5
 
     def __post_init__(self) -> None:
-        for name, least in {"max_tokens": 1, "valid_tokens": 0, "candidates": 1}.items():
-            if getattr(self, name) < least:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
+        check_least("evaluation", self, max_tokens=1, valid_tokens=0, candidates=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, check_least
 
 TOKENIZERS = ("13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")  # of sacreBLEU
 
@@ -31,9 +31,7 @@ class SearchSettings:
     tokenize: str = ""
 
     def __post_init__(self) -> None:
-        for name, least in {"beam": 1, "valid_beam": 0, "max_tokens": 1, "buckets": 1}.items():
-            if getattr(self, name) < least:
-                raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must be at least {least}")
+        check_least("evaluation", self, beam=1, valid_beam=0, max_tokens=1, buckets=1)
         if self.tokenize not in ("", *TOKENIZERS):
             raise UserError(
                 f"evaluation.tokenize is {self.tokenize!r:.60}; give one of {', '.join(TOKENIZERS)}, or leave it empty"
