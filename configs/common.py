@@ -70,6 +70,7 @@ def _model() -> ConfigDict:
     model.activation = "relu"  # in feed-forward networks; gelu, or gelu_tanh
     # plain, affine, frozen (affine, fixed), rms (RMSNorm) or rms_plain (without a scale); none: plain, or affine if dense
     model.norm = placeholder(str)
+    model.norm_epsilon = 1e-5  # added to the variance (the mean square in RMSNorm) under the root of all norms
     model.bias = placeholder(bool)  # none: no biases, or biases if dense
     model.share_bias = False  # all layers of a stack share their biases, including the shifts of LayerNorm
     model.share_norm_scale = placeholder(bool)  # none: the preset decides
@@ -104,6 +105,8 @@ def _model() -> ConfigDict:
     model.decoder_layers = FieldReference(6, field_type=object)
     # modern: RMSNorm, rotary positions, SwiGLU (a third matrix of model.ffn) and no biases; it needs model.norm_position=pre.
     model.block = "paper"
+    # With modern: pair i of the h features of a head turns by rotary_base^(-2i / h) at each position.
+    model.rotary_base = 10_000.0
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
     model.reservoir = "transformer"  # what a reservoir is: transformer (a whole layer), ffn, gru or conv
     model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)

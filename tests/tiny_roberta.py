@@ -14,7 +14,7 @@ D, FFN, LAYERS, ROWS = 8, 12, 2, 18
 OPTIONS = {
     **{"architectures": ["RobertaForMaskedLM"], "model_type": "roberta", "vocab_size": len(TOKENS)},
     **{"hidden_size": D, "intermediate_size": FFN, "num_attention_heads": 2, "num_hidden_layers": LAYERS},
-    **{"max_position_embeddings": ROWS, "layer_norm_eps": 1e-5, "hidden_dropout_prob": 0.2, "type_vocab_size": 1},
+    **{"max_position_embeddings": ROWS, "layer_norm_eps": 1e-3, "hidden_dropout_prob": 0.2, "type_vocab_size": 1},
     **{"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "hidden_act": "gelu"},
 }
 CLASSIFIER = {"architectures": ["RobertaForSequenceClassification"], "classifier_dropout": None}

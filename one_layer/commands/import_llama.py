@@ -30,6 +30,7 @@ from one_layer.data.text.preprocess import Preprocessing, check_codes
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_ids
 from one_layer.importers import gpt2, llama_options, llama_weights
+from one_layer.importers.config_json import read_config
 from one_layer.importers.llama_options import Options
 from one_layer.importers.roberta import INDEX, sharded_state
 from one_layer.system.errors import UserError
@@ -52,7 +53,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
             f"{source} has no {' and no '.join(missing)}; give the folder of a Llama or a GPT-2, which has {', '.join(FILES)}"
         )
     path = source / "config.json"
-    given = llama_options.read_config(path)
+    given = read_config(path)
     is_gpt2 = given.get("model_type") == "gpt2"
     options = gpt2.read_options(path, given) if is_gpt2 else llama_options.read_options(path, given)
     state = sharded_state(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -15,9 +15,6 @@ from one_layer.models import ModelConfig, shapes
 from one_layer.models.trees import flatten_dict
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
-
-# The names that transformers has for `model.activation`.
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 Variables = dict[str, Any]
 Path = tuple[str, ...]
@@ -47,6 +44,15 @@ def outside(config: ModelConfig, applied: Variables, stack: str = "") -> Arrays:
     return _by_path(
         {name: {key: each for key, each in tree.items() if key not in groups} for name, tree in trees.items()}
     )
+
+
+def parameter(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
+    """A tensor of another program's model. Raises: UserError if it is missing or has another shape."""
+    found = np.asarray(state[name], np.float32) if name in state else None
+    if found is None or found.shape != shape:
+        has = "missing" if found is None else list(found.shape)
+        raise UserError(f"the parameter {name} is {has}, and not {list(shape)}; give a folder as it was written")
+    return found
 
 
 def placed(config: ModelConfig, found: Arrays) -> Variables:
@@ -94,6 +100,14 @@ def check_blocks(config: ModelConfig, format: str) -> None:
                 f"model.{stack}_layers is {getattr(config, f'{stack}_layers')!r:.200} with model.reservoir={config.reservoir}, but the "
                 f"format {format} has Transformer layers alone; export a model without such reservoirs"
             )
+
+
+def check_epsilon(config: ModelConfig, program: str) -> None:
+    """Raises: UserError for another epsilon in norms than the one that all models of `program` have."""
+    if config.norm_epsilon != 1e-5:
+        raise UserError(
+            f"model.norm_epsilon is {config.norm_epsilon}, but norms in {program} have 1e-05; export a model with model.norm_epsilon=1e-5"
+        )
 
 
 def _by_path(tree: Variables) -> Arrays:

@@ -50,7 +50,7 @@ def write(model: TrainedModel, folder: Path, precision: str) -> None:
     options = spec.config
     options.bos_token, options.eos_token, options.unk_token = (SPECIALS[token] for token in (BOS, EOS, UNK))
     options.decoder_start_token, options.add_source_eos = options.eos_token, True
-    options.layer_norm_epsilon = 1e-5
+    options.layer_norm_epsilon = config.norm_epsilon
     spec.register_source_vocabulary(list(model.assets.source_vocabulary.tokens))
     spec.register_target_vocabulary(list(model.assets.target_vocabulary.tokens))
     spec.validate()
@@ -65,11 +65,15 @@ def _settings(specs: Any, config: ModelConfig) -> dict[str, Any]:
     activation = {"relu": activations.RELU, "gelu": activations.GELU, "gelu_tanh": activations.GELUTanh}[
         config.activation
     ]
-    modern = {"ffn_glu": True, "rotary_dim": config.d_model // config.heads, "rotary_interleave": False}
+    rotary = {
+        "rotary_dim": config.d_model // config.heads,
+        "rotary_interleave": False,
+        "rotary_base": config.rotary_base,
+    }
     return {
         "num_heads": config.heads,
         "pre_norm": config.norm_position == "pre",
         "activation": activations.SWISH if config.modern else activation,
         "rms_norm": has_rms(config),
-        **(modern if config.modern else {}),
+        **({"ffn_glu": True, **rotary} if config.modern else {}),
     }

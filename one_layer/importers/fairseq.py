@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Float32, Shaped
 
+from one_layer.importers.by_layer import check_epsilon
 from one_layer.layers.groups import has_layer_axis
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
@@ -108,6 +109,7 @@ def check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"this model has model.gains={config.gains} and model.adapter_rank={config.adapter_rank}, but models of fairseq have neither"
         )
+    check_epsilon(config, "fairseq")
     norms = ("plain", "affine", "frozen") if config.masked else ("affine",)
     if config.norm not in norms or not (config.masked or config.bias):
         raise UserError(

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import EOS, PAD
+from one_layer.importers.config_json import positive, refuse_others, whole
+from one_layer.layers.attention import ROTARY_BASE
 from one_layer.models import ModelConfig
-from one_layer.system.errors import UserError
-from one_layer.system.files import json_object
 
-EPSILON = 1e-5  # of every norm here
-ROTARY_BASE = 10000.0
 _SIZES = {
     "d_model": "hidden_size",
     "ffn": "intermediate_size",
@@ -29,31 +27,17 @@ class Options(NamedTuple):
     eos: int
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Reads a config.json. Raises: UserError for a file that is damaged."""
-    try:
-        return json_object(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}); copy it again") from None
-
-
 def read_options(path: Path, options: dict[str, Any]) -> Options:
     """The options of a config.json. Raises: UserError of one sentence for a model that is computed in another way."""
     rotary = options.get("rope_parameters") or options.get("rope_scaling") or {}
-    model: dict[str, Any] = {key: options.get(name) for key, name in _SIZES.items()}
-    key_heads = options.get("num_key_value_heads") or model["heads"]
-    context, eos = options.get("max_position_embeddings", 2048), options.get("eos_token_id")
-    for name, value in {**model, "key_heads": key_heads, "context": context}.items():
-        if type(value) is not int or value < 1:
-            raise UserError(
-                f"{path}: {_SIZES.get(name, name)} is {value!r:.60}; it must be a whole number of at least 1"
-            )
-    heads = model["heads"]
+    rotary = rotary if isinstance(rotary, dict) else {"rope_type": rotary}
+    model: dict[str, Any] = {key: whole(path, name, options.get(name)) for key, name in _SIZES.items()}
+    heads, eos = model["heads"], options.get("eos_token_id")
+    key_heads = whole(path, "num_key_value_heads", options.get("num_key_value_heads") or heads)
+    context = whole(path, "max_position_embeddings", options.get("max_position_embeddings", 2048))
     needed: dict[str, tuple[Any, Any]] = {
         "model_type": (options.get("model_type"), "llama"),
         "hidden_act": (options.get("hidden_act", "silu"), "silu"),
-        "rms_norm_eps": (options.get("rms_norm_eps", 1e-6), EPSILON),
-        "rope_theta": (rotary.get("rope_theta", options.get("rope_theta", ROTARY_BASE)), ROTARY_BASE),
         "rope_type": (rotary.get("rope_type", rotary.get("type", "default")), "default"),
         "attention_bias": (options.get("attention_bias", False), False),
         "mlp_bias": (options.get("mlp_bias", False), False),
@@ -61,11 +45,11 @@ def read_options(path: Path, options: dict[str, Any]) -> Options:
         "eos_token_id": (type(eos), int),
         "num_attention_heads modulo num_key_value_heads": (heads % key_heads, 0),
     }
-    for name, (found, value) in needed.items():
-        if found != value:
-            raise UserError(f"{path}: {name} is {found!r:.60}, but this program computes a Llama with {value!r}")
+    refuse_others(path, "a Llama", needed)
     model |= {"block": "modern", "norm": "rms"}
-    return Options(model, key_heads, context, int(eos))  # type: ignore[arg-type]  # checked above
+    model |= {"norm_epsilon": positive(path, "rms_norm_eps", options.get("rms_norm_eps", 1e-6))}
+    base = rotary.get("rope_theta", options.get("rope_theta", ROTARY_BASE))
+    return Options(model | {"rotary_base": positive(path, "rope_theta", base)}, key_heads, context, int(eos))  # type: ignore[arg-type]  # checked above
 
 
 def write_options(config: ModelConfig, context: int) -> dict[str, Any]:
@@ -81,8 +65,8 @@ def write_options(config: ModelConfig, context: int) -> dict[str, Any]:
         "vocab_size": config.target_vocab,
         "max_position_embeddings": context,
         "hidden_act": "silu",
-        "rms_norm_eps": EPSILON,
-        "rope_theta": ROTARY_BASE,
+        "rms_norm_eps": config.norm_epsilon,
+        "rope_theta": config.rotary_base,
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": False,

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.importers.by_layer import Path, Variables, check_blocks, exact, has_rms, layers, norm, outside, placed
+from one_layer.importers.by_layer import (
+    Path,
+    Variables,
+    check_blocks,
+    exact,
+    has_rms,
+    layers,
+    norm,
+    outside,
+    parameter,
+    placed,
+)
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
@@ -61,7 +72,7 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
     place = config.stack("decoder").groups[0].name
     embedding, factor = _table(state, config, rows)
     found: dict[Path, np.ndarray] = {("target_embedding", "kernel"): embedding}
-    found["decoder", "final_norm", "layer_norm", "scale"] = _parameter(state, FINAL_NORM, (config.d_model,)) * factor
+    found["decoder", "final_norm", "layer_norm", "scale"] = parameter(state, FINAL_NORM, (config.d_model,)) * factor
     for name, path in MATRICES.items():
         narrow = config.d_model // config.heads * key_heads if name[10:] in ("k_proj", "v_proj") else config.d_model
         wide: dict[str, tuple[int, ...]] = {
@@ -69,10 +80,10 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
             "self_attention": (narrow, config.d_model),
         }
         shape = wide.get(path[0], (config.ffn, config.d_model))
-        own = [_parameter(state, _in_layer(number, name), shape) for number in range(config.depth("decoder"))]
+        own = [parameter(state, _in_layer(number, name), shape) for number in range(config.depth("decoder"))]
         found["decoder", place, *path, "kernel"] = np.stack([_each_head(each, config, narrow).T for each in own])
     for name, ours in NORMS.items():
-        own = [_parameter(state, _in_layer(n, name), (config.d_model,)) for n in range(config.depth("decoder"))]
+        own = [parameter(state, _in_layer(n, name), (config.d_model,)) for n in range(config.depth("decoder"))]
         found["decoder", place, ours, "layer_norm", "scale"] = np.stack(own)
     return placed(config, found)
 
@@ -80,7 +91,7 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
 def _table(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None]) -> tuple[np.ndarray, float]:
     """The table here, and the factor of the last norm: with it the table gives Llama's logits, and, times √d, Llama's embedding."""
     theirs = np.asarray(state[EMBEDDING], np.float32) if EMBEDDING in state else np.zeros((0, 0), np.float32)
-    _parameter(state, EMBEDDING, (len(theirs), config.d_model))
+    parameter(state, EMBEDDING, (len(theirs), config.d_model))
     output = np.asarray(state.get(OUTPUT, theirs), np.float32)
     ratio = np.float32(np.linalg.norm(theirs) / max(float(np.linalg.norm(output)), 1e-30))
     if output.shape != theirs.shape or not np.allclose(output * ratio, theirs, rtol=1e-5, atol=1e-6):
@@ -95,14 +106,6 @@ def _table(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | N
 
 def _in_layer(number: int, name: str) -> str:
     return f"model.layers.{number}.{name}.weight"
-
-
-def _parameter(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    found = np.asarray(state[name], np.float32) if name in state else None
-    if found is None or found.shape != shape:
-        has = "missing" if found is None else list(found.shape)
-        raise UserError(f"the parameter {name} is {has}, and not {list(shape)}; give a folder as it was written")
-    return found
 
 
 def _each_head(matrix: np.ndarray, config: ModelConfig, narrow: int) -> np.ndarray:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
-from one_layer.data.text.lines import read_lines
-from one_layer.importers.by_layer import ACTIVATIONS
+from one_layer.importers.config_json import ACTIVATIONS, activation, positive, read_config, refuse_others, whole
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
-_EPSILON = 1e-5  # of every norm here, and of the published models
 _TASKS = {
     "RobertaForMaskedLM": "masked_lm",
     "RobertaModel": "masked_lm",
@@ -25,16 +22,15 @@ _SIZES = {
     "heads": "num_attention_heads",
     "encoder_layers": "num_hidden_layers",
 }
-# Values that the encoder here always has, with the values that files without them mean.
-_ALWAYS: dict[str, tuple[Any, Any]] = {
-    "layer_norm_eps": (_EPSILON, 1e-12),
-    "bos_token_id": (BOS, BOS),
-    "pad_token_id": (PAD, PAD),
-    "eos_token_id": (EOS, EOS),
-    "is_decoder": (False, False),
-    "add_cross_attention": (False, False),
-    "position_embedding_type": ("absolute", "absolute"),
-    "tie_word_embeddings": (True, True),
+# Values that the encoder here always has, and files without them mean.
+_ALWAYS: dict[str, Any] = {
+    "bos_token_id": BOS,
+    "pad_token_id": PAD,
+    "eos_token_id": EOS,
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,
 }
 
 
@@ -53,14 +49,7 @@ class Options(NamedTuple):
 
 def read_options(path: Path) -> Options:
     """Reads a config.json. Raises: UserError of one sentence for a file that is missing, damaged or of another architecture."""
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; give the folder of a RoBERTa, with config.json and model.safetensors")
-    try:
-        options = json.loads("\n".join(read_lines(path)))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read as JSON ({error}); copy it again") from None
-    if not isinstance(options, dict):
-        raise UserError(f"{path} must be a JSON object; copy it again")
+    options = read_config(path)
     kinds = options.get("architectures") or ["RobertaModel"]
     kind = str(kinds[0]) if isinstance(kinds, list) else str(kinds)
     if options.get("model_type") != "roberta" or kind not in _TASKS:
@@ -68,20 +57,23 @@ def read_options(path: Path) -> Options:
             f"{path} describes a model of the type {options.get('model_type')!r:.60}, with the architecture {kind:.100}; known is the "
             f"type 'roberta', with {', '.join(_TASKS)}"
         )
-    for name, (value, default) in _ALWAYS.items():
-        if (found := options.get(name, default)) != value:
-            raise UserError(f"{path}: {name} is {found!r:.60}, but this program computes RoBERTa with {value!r}")
+    refuse_others(path, "RoBERTa", {name: (options.get(name, value), value) for name, value in _ALWAYS.items()})
     task = _TASKS[kind]
-    model: dict[str, Any] = {key: _number(path, options, name) for key, name in _SIZES.items()}
-    model |= {"max_positions": _number(path, options, "max_position_embeddings") - PAD - 1, "decoder_layers": 0}
-    model |= {"activation": _activation(path, options)}
+    model: dict[str, Any] = {key: whole(path, name, options.get(name)) for key, name in _SIZES.items()}
+    model |= {
+        "max_positions": whole(path, "max_position_embeddings", options.get("max_position_embeddings")) - PAD - 1,
+        "decoder_layers": 0,
+    }
+    model |= {"activation": activation(path, "hidden_act", options.get("hidden_act", "gelu"))}
+    model |= {"norm_epsilon": positive(path, "layer_norm_eps", options.get("layer_norm_eps", 1e-12))}
     model |= {"positions": "learned", "embedding_norm": True, "norm": "affine", "bias": True}
     hidden = options.get("hidden_dropout_prob", 0.1)
     dropout = {"dropout": hidden, "attention_dropout": options.get("attention_probs_dropout_prob", 0.1)}
     if task == "classification":
         given = options.get("classifier_dropout")
         dropout["head_dropout"] = hidden if given is None else given
-    return Options(task, model, dropout, _number(path, options, "vocab_size"), _labels(path, options, task))
+    vocabulary = whole(path, "vocab_size", options.get("vocab_size"))
+    return Options(task, model, dropout, vocabulary, _labels(path, options, task))
 
 
 def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -97,7 +89,7 @@ def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str
         "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
-        "layer_norm_eps": _EPSILON,
+        "layer_norm_eps": config.norm_epsilon,
         "bos_token_id": BOS,
         "pad_token_id": PAD,
         "eos_token_id": EOS,
@@ -108,22 +100,6 @@ def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str
         options["id2label"] = {str(number): label for number, label in enumerate(labels)}
         options["label2id"] = {label: number for number, label in enumerate(labels)}
     return options
-
-
-def _number(path: Path, options: dict[str, Any], name: str) -> int:
-    value = options.get(name)
-    if type(value) is not int or value < 1:
-        raise UserError(
-            f"{path}: {name} is {value!r:.60}; it must be a whole number of at least 1; copy the file again"
-        )
-    return value
-
-
-def _activation(path: Path, options: dict[str, Any]) -> str:
-    found = options.get("hidden_act", "gelu")
-    if found not in ("gelu", "relu"):
-        raise UserError(f"{path}: hidden_act is {found!r:.60}; known are gelu and relu")
-    return str(found)
 
 
 def _labels(path: Path, options: dict[str, Any], task: str) -> tuple[str, ...]:

@@ -14,16 +14,17 @@ from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.importers.by_layer import (
-    ACTIVATIONS,
     POSITIONS,
     Variables,
     check_blocks,
+    check_epsilon,
     exact,
     has_rms,
     layers,
     norm,
     outside,
 )
+from one_layer.importers.config_json import ACTIVATIONS
 from one_layer.importers.fairseq import MODULES
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
@@ -106,6 +107,7 @@ def options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
 def class_of(config: ModelConfig) -> str:
     """The name of the class. Raises: UserError for a model that no class of transformers computes."""
     check_blocks(config, "huggingface")
+    check_epsilon(config, "the translation models of transformers")
     if config.modern or has_rms(config):
         raise UserError(
             f"model.block is {config.block} and model.norm {config.norm}, but no translation model of transformers has such layers; give "

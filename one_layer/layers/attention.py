@@ -22,17 +22,19 @@ _NEVER = np.finfo(np.float32).min
 # Attention reads the cache in blocks of this many positions, so a step's cost grows with the tokens written, not with the capacity.
 BLOCK = 8
 
+ROTARY_BASE = 10_000.0  # Su et al. 2021, section 3.2.2
+
 
 def rotated(
-    x: Float[Array, "batch length heads head"], places: Int[Array, "#length"]
+    x: Float[Array, "batch length heads head"], places: Int[Array, "#length"], base: float = ROTARY_BASE
 ) -> Float[Array, "batch length heads head"]:
-    """Rotary positions (Su et al. 2021, arXiv 2104.09864): pair i of features turns by p · 10000^(-2i / head) at position p.
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): pair i of features turns by p · base^(-2i / head) at position p.
 
     A pair is a feature of the first half and the one at its place in the second half. Products of rotated queries and keys depend on the
     difference of their positions alone.
     """
     half = x.shape[-1] // 2
-    angles = places[:, None, None] * 10000.0 ** (-np.arange(half, dtype=np.float32) / half)
+    angles = places[:, None, None] * base ** (-np.arange(half, dtype=np.float32) / half)
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     first, second = x[..., :half].astype(jnp.float32), x[..., half:].astype(jnp.float32)
     return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1).astype(x.dtype)
@@ -46,7 +48,7 @@ class Attention(nn.Module):
     target tokens so far, for all beams of a sentence (see `empty_cache`): a call with `position` writes one token per beam, and
     `visible` says which entries each beam sees.
 
-    `rotary`: in attention to itself, queries and keys are rotated by their positions.
+    `rotary_base`: in attention to itself, queries and keys are rotated by their positions; 0: they are not.
     """
 
     heads: int
@@ -55,7 +57,7 @@ class Attention(nn.Module):
     bias: bool
     dropout: float
     dtype: str
-    rotary: bool = False
+    rotary_base: float = 0.0
 
     @nn.compact
     def __call__(
@@ -77,13 +79,13 @@ class Attention(nn.Module):
             mixed = _attend(jnp.swapaxes(query, 1, 2), keys, values, visible).normalised(self.dtype)
         elif position is None:
             key, value = self._project("key", source), self._project("value", source)
-            if self.rotary and x is source:
-                query, key = (rotated(each, jnp.arange(x.shape[1])) for each in (query, key))
+            if self.rotary_base and x is source:
+                query, key = (rotated(each, jnp.arange(x.shape[1]), self.rotary_base) for each in (query, key))
             mixed = self._whole(query, key, value, visible, x is source)
         else:
             key, value = self._project("key", x), self._project("value", x)
-            if self.rotary:  # all beams are at one position
-                query, key = (rotated(each, position[None]) for each in (query, key))
+            if self.rotary_base:  # all beams are at one position
+                query, key = (rotated(each, position[None], self.rotary_base) for each in (query, key))
             keys, values = self._cached(key, value, position)
             mixed = _attend_to_blocks(jnp.swapaxes(query, 1, 2), keys, values, visible, position).normalised(self.dtype)
         mixed = mixed.reshape(x.shape)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.layers.attention import Attention
+from one_layer.layers.attention import ROTARY_BASE, Attention
 from one_layer.layers.matrix import Drop, Norm, Projection
 from one_layer.layers.reservoirs import Convolution, Recurrence
 from one_layer.supermask import Supermask
@@ -42,8 +42,8 @@ class LayerSettings:
     block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv` with the `convolution` `lightweight` or `dynamic` over
     `width` positions. `both_ways`: a `gru` or `conv` also sees later positions.
 
-    `modern`: attention to itself has rotary positions, and the feed-forward network is SwiGLU (Shazeer 2020, arXiv 2002.05202):
-    (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
+    `modern`: attention to itself has rotary positions (with `rotary_base`), and the feed-forward network is SwiGLU (Shazeer 2020,
+    arXiv 2002.05202): (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
     """
 
     d_model: int
@@ -53,6 +53,7 @@ class LayerSettings:
     mask: Supermask
     bias: bool = False
     norm: str = "plain"
+    norm_epsilon: float = 1e-5
     activation: str = "relu"
     dropout: float = 0.0
     attention_dropout: float = 0.0
@@ -64,6 +65,7 @@ class LayerSettings:
     width: int = 7
     both_ways: bool = True
     modern: bool = False
+    rotary_base: float = ROTARY_BASE
 
 
 class Layer(nn.Module):
@@ -73,7 +75,8 @@ class Layer(nn.Module):
 
     def _attention(self, name: str) -> Attention:
         s = self.settings
-        return Attention(s.heads, s.kind, s.mask, s.bias, s.attention_dropout, s.dtype, s.modern, name=name)
+        rotary_base = s.rotary_base if s.modern else 0.0
+        return Attention(s.heads, s.kind, s.mask, s.bias, s.attention_dropout, s.dtype, rotary_base, name=name)
 
     def _feed_forward(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length d"]:
         s = self.settings
@@ -91,7 +94,7 @@ class Layer(nn.Module):
     def _add(self, name: str, x: Float[Array, "batch length d"], block: Block) -> Float[Array, "batch length d"]:
         """`block` with dropout, its residual connection and its LayerNorm, whose module is `name`."""
         s = self.settings
-        norm = Norm(s.norm, s.dtype, name=name)
+        norm = Norm(s.norm, s.dtype, s.norm_epsilon, name=name)
         y = block(norm(x) if s.norm_position == "pre" else x)
         y = x + Drop(s.dropout)(y)  # made after the modules of the block: its random stream depends on their number
         return y if s.norm_position == "pre" else norm(y)

@@ -220,20 +220,21 @@ def sinusoids(length: int, features: int) -> Float[np.ndarray, "length features"
 
 
 class Norm(nn.Module):
-    """LayerNorm (eps 1e-5) with float32 statistics. `kind`: `plain` (no scale or shift), `affine` (trained) or `frozen` (fixed).
+    """LayerNorm with float32 statistics. `kind`: `plain` (no scale or shift), `affine` (trained) or `frozen` (fixed).
 
     `rms` is RMSNorm (Zhang and Sennrich 2019, arXiv 1910.07467) with a trained scale, and `rms_plain` without.
     """
 
     kind: str
     dtype: str
+    epsilon: float = 1e-5  # added to the mean square of the features
 
     @nn.compact
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
         if self.kind in ("rms", "rms_plain"):
             scaled = self.kind == "rms"
             return nn.RMSNorm(
-                epsilon=1e-5,
+                epsilon=self.epsilon,
                 use_scale=scaled,
                 use_fast_variance=False,
                 dtype=self.dtype,
@@ -241,7 +242,7 @@ class Norm(nn.Module):
             )(x)
         affine = self.kind == "affine"
         y = nn.LayerNorm(
-            epsilon=1e-5,
+            epsilon=self.epsilon,
             use_bias=affine,
             use_scale=affine,
             use_fast_variance=False,

@@ -45,7 +45,8 @@ class Stack(nn.Module):
                     self.put_variable(name, group, value)
         if settings.final_norm is None:
             return x
-        return Norm(settings.final_norm, settings.groups[0].layer.dtype, name="final_norm")(x)
+        layer = settings.groups[0].layer
+        return Norm(settings.final_norm, layer.dtype, layer.norm_epsilon, name="final_norm")(x)
 
     def _scan(self, group: Group, x: Array, *rest: Any) -> Array:
         def step(layer: Layer, x: Array, *rest: Any) -> tuple[Array, None]:

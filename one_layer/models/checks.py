@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from one_layer.data.special_tokens import UNK
 from one_layer.initializers import SCHEMES
+from one_layer.layers.attention import ROTARY_BASE
 from one_layer.layers.beside import GAINS
 from one_layer.layers.blocks import ACTIVATIONS
 from one_layer.layers.freezing import STACKS
@@ -16,7 +17,7 @@ from one_layer.layers.quantization import PRECISIONS
 from one_layer.layers.reservoirs import BLOCKS
 from one_layer.models.keys import PARTS, SHARING, ModelKeys
 from one_layer.supermask import SELECTIONS
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, check_least
 
 _KNOWN: dict[str, tuple[str, ...]] = {
     "weights": tuple(SHARING),
@@ -73,12 +74,19 @@ def _check_modern(keys: ModelKeys) -> None:
                 f"model.{name} is {getattr(keys, name)!r:.200}, but model.block is 'modern' (pre-norm, SwiGLU, rotary positions, no "
                 f"biases); give model.{name}={value}, or model.block=paper"
             )
+    if not keys.modern and keys.rotary_base != ROTARY_BASE:
+        raise UserError(
+            f"model.rotary_base is {keys.rotary_base}, but model.block is {keys.block!r}, which has no rotary positions; leave "
+            "model.rotary_base out, or give model.block=modern"
+        )
+    if not 1.0 < keys.rotary_base <= 1e9:
+        raise UserError(f"model.rotary_base is {keys.rotary_base}; it must lie in (1, 10**9]")
+    if not 0.0 < keys.norm_epsilon < 1.0:
+        raise UserError(f"model.norm_epsilon is {keys.norm_epsilon}; it must lie in (0, 1)")
 
 
 def _check_sizes(keys: ModelKeys) -> None:
-    for name in ("d_model", "ffn", "heads", "max_positions"):
-        if getattr(keys, name) < 1:
-            raise UserError(f"model.{name} is {getattr(keys, name)}; it must be at least 1")
+    check_least("model", keys, d_model=1, ffn=1, heads=1, max_positions=1)
     for name in ("source_vocab", "target_vocab"):
         if getattr(keys, name) <= UNK:
             raise UserError(

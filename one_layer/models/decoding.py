@@ -75,7 +75,8 @@ class Steps:
             x, changed = DecoderLayer(settings).apply(state, *arguments, mutable=["cache"])
             kept.append(changed.get("cache", {}))
         if self.settings.final_norm is not None:
-            x = jnp.asarray(Norm(self.settings.final_norm, self.config.dtype).apply(self._final_norm, x))
+            norm = Norm(self.settings.final_norm, self.config.dtype, self.config.norm_epsilon)
+            x = jnp.asarray(norm.apply(self._final_norm, x))
         return x, tuple(kept)
 
 

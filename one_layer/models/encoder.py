@@ -24,7 +24,7 @@ class TextEncoder(nn.Module):
             kind = "trained" if c.positions == "learned" else "fixed"
             self.position_embedding = Embedding(c.position_rows, c.d_model, kind, c.supermask)
         if c.embedding_norm:
-            self.embedding_norm = Norm(str(c.norm), c.dtype)
+            self.embedding_norm = Norm(str(c.norm), c.dtype, c.norm_epsilon)
         self.drop = Drop(c.dropout)
         self.encoder = Stack(EncoderLayer, c.stack("encoder"))
 

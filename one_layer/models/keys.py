@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from one_layer.data.special_tokens import PAD
+from one_layer.layers.attention import ROTARY_BASE
 from one_layer.layers.freezing import STACKS, Freezing
 from one_layer.layers.pattern import expand
 from one_layer.layers.quantization import Precisions
@@ -85,6 +86,7 @@ class ModelKeys:
     embedding_norm: bool = False
     activation: str = "relu"
     norm: str | None = None
+    norm_epsilon: float = 1e-5
     bias: bool | None = None
     share_bias: bool = False
     share_norm_scale: bool | None = None
@@ -110,6 +112,7 @@ class ModelKeys:
     zero_pad_row: bool | None = None
     init_qk_gain: float | None = None
     block: str = "paper"
+    rotary_base: float = ROTARY_BASE
     family: str | None = None
     backskip: str = "off"
     train_only: str = ""
@@ -197,4 +200,6 @@ class ModelKeys:
 # Keys that the sections `train` and `optim` give, and all that users do not give in the section `model`: text and task decide the others.
 FOR_TRAINING = ("backskip", "train_only", "freeze")
 DECIDED = ("source_vocab", "target_vocab", "family", *FOR_TRAINING)
+# Keys without which tickets of earlier versions are.
+LATER = (*(f"keep_{part}" for part in PARTS), "norm_epsilon", "rotary_base")
 MODEL_KEYS = tuple(each.name for each in dataclasses.fields(ModelKeys) if each.name not in DECIDED)

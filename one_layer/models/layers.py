@@ -65,6 +65,7 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
         mask=config.supermask,
         bias=bool(config.bias),
         norm=str(config.norm),
+        norm_epsilon=config.norm_epsilon,
         activation=config.activation,
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
@@ -72,6 +73,7 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
         dtype=config.dtype,
         norm_position=config.norm_position,
         modern=config.modern,
+        rotary_base=config.rotary_base,
     )
     if letter == config.main_letter:
         return main

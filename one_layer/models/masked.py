@@ -34,7 +34,7 @@ class MaskedModel(TextEncoder):
         super().setup()
         c = self.config
         self.head_dense = Projection(c.d_model, "trained", c.supermask, True, c.dtype)
-        self.head_dense_norm = Norm("affine", c.dtype)
+        self.head_dense_norm = Norm("affine", c.dtype, c.norm_epsilon)
         self.head_output = Bias(c.source_vocab)
 
     def __call__(

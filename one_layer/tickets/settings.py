@@ -17,7 +17,7 @@ from one_layer.data.text.lines import split_lines
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
-from one_layer.models.keys import FOR_TRAINING, MODEL_KEYS, PARTS, default_family
+from one_layer.models.keys import FOR_TRAINING, LATER, MODEL_KEYS, ModelKeys, default_family
 from one_layer.runs.records import record
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
@@ -64,9 +64,9 @@ def write_settings(settings: Settings) -> dict[str, str]:
     model = dataclasses.asdict(settings.config)
     for name in ("family", *FOR_TRAINING):  # the task decides the family
         del model[name]
-    for part in PARTS:  # left out where not given, so that earlier versions can read the ticket
-        if model[f"keep_{part}"] is None:
-            del model[f"keep_{part}"]
+    for name in LATER:  # left out where they say nothing new, so that earlier versions can read the ticket
+        if model[name] == getattr(ModelKeys, name):
+            del model[name]
     values = {"task": settings.task.name, "seed": settings.seed, "step": settings.step, "model": model, **sections}
     training = {**({"checkpoint": settings.checkpoint} if settings.checkpoint else {}), **settings.training}
     return {name: json.dumps(values[name]) for name in NAMES} | ({"training": json.dumps(training)} if training else {})

@@ -35,7 +35,10 @@ Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
 
 # Keys that decide what taken over arrays compute.
-_SAME = ("block", "d_model", "ffn", "heads", "activation", "norm_position", "positions")
+_SAME = (
+    *("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions"),
+    "rotary_base",
+)
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
 _SELECTING = ("selection", "keep", "threshold", "dynamic_scale")  # keys that decide which masks scores give
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")

@@ -21,7 +21,7 @@ from tests.commands.test_import_llama import END, MERGES, TOKENS
 D, LAYERS, CONTEXT = 8, 2, 32
 OPTIONS = {
     **{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": len(TOKENS), "n_embd": D, "n_head": 4},
-    **{"n_layer": LAYERS, "n_positions": CONTEXT, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5},
+    **{"n_layer": LAYERS, "n_positions": CONTEXT, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-3},
     **{"bos_token_id": len(TOKENS) - 1, "eos_token_id": len(TOKENS) - 1},
 }
 
@@ -106,11 +106,11 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
 @pytest.mark.parametrize(
     ("options", "state", "message"),
     [
-        ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are gelu_new"),
+        ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are relu, gelu"),
         (
-            {"layer_norm_epsilon": 1e-6},
+            {"layer_norm_epsilon": None},
             {},
-            r"layer_norm_epsilon is 1e-06, but this program computes a GPT-2 with 1e-05",
+            r"layer_norm_epsilon is None; it must be a number above 0",
         ),
         ({"scale_attn_by_inverse_layer_idx": True}, {}, r"scale_attn_by_inverse_layer_idx is True, but"),
         ({"n_embd": None}, {}, r"n_embd is None; it must be a whole number"),

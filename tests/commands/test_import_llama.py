@@ -22,9 +22,9 @@ TOKENS = (*byte_level.pieces(MERGES), END)  # the ids are not those of this prog
 D, FFN, LAYERS, HEADS, KEY_HEADS = 8, 12, 2, 4, 2
 OPTIONS = {
     **{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": len(TOKENS), "hidden_size": D},
-    **{"intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "rms_norm_eps": 1e-5},
+    **{"intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "rms_norm_eps": 1e-3},
     **{"num_key_value_heads": KEY_HEADS, "max_position_embeddings": 32, "tie_word_embeddings": True},
-    **{"bos_token_id": len(TOKENS) - 1, "eos_token_id": len(TOKENS) - 1, "rope_theta": 10000.0},
+    **{"bos_token_id": len(TOKENS) - 1, "eos_token_id": len(TOKENS) - 1, "rope_theta": 500.0},
 }
 
 
@@ -101,6 +101,9 @@ def test_what_is_exported_comes_back(llama, tmp_path):
 
     model = imported(llama(), tmp_path, "--config.model.weights=dense", "--config.model.embedding=trained")
     engines.export(model, "huggingface", tmp_path / "out")
+    assert (model.config.norm_epsilon, model.config.rotary_base) == (1e-3, 500.0)
+    written = json.loads((tmp_path / "out" / "config.json").read_text("utf-8"))
+    assert (written["rms_norm_eps"], written["rope_theta"]) == (1e-3, 500.0)
     dense = ["--config.model.weights=dense", "--config.model.embedding=trained"]
     import_llama.main([f"--folder={tmp_path / 'out'}", f"--workdir={tmp_path / 'again'}", *dense])
     again = restore_run(tmp_path / "again")
@@ -112,9 +115,9 @@ def test_what_is_exported_comes_back(llama, tmp_path):
 @pytest.mark.parametrize(
     ("options", "state", "message"),
     [
-        ({"rope_theta": 500000.0}, {}, r"rope_theta is 500000\.0, but this program computes a Llama with 10000\.0"),
+        ({"rope_theta": "10000"}, {}, r"rope_theta is '10000'; it must be a number above 0"),
         ({"rope_scaling": {"rope_type": "llama3"}}, {}, r"rope_type is 'llama3', but"),
-        ({"rms_norm_eps": 1e-6}, {}, r"rms_norm_eps is 1e-06, but this program computes a Llama with 1e-05"),
+        ({"rms_norm_eps": 2.0}, {}, r"model\.norm_epsilon is 2\.0; it must lie in \(0, 1\)"),
         ({"model_type": "mistral"}, {}, r"model_type is 'mistral'"),
         ({"hidden_size": None}, {}, r"hidden_size is None; it must be a whole number"),
         (

@@ -59,7 +59,7 @@ def fine_tuning(init_from, changes, **sections):
     config["task"] = "classification"
     config["model"] |= {"d_model": D, "ffn": FFN, "heads": 2, "encoder_layers": LAYERS, "decoder_layers": 0}
     config["model"] |= {"weights": "dense", "positions": "learned", "max_positions": ROWS - 2, "embedding_norm": True}
-    config["model"] |= {"activation": "gelu", **changes}
+    config["model"] |= {"activation": "gelu", "norm_epsilon": OPTIONS["layer_norm_eps"], **changes}
     config["data"] |= {"source": "labelled", "labels": "no,yes", "columns": "text,label", "source_language": "en"}
     config["data"] |= {"bpe_kind": "byte-level", "max_length": 16, **sections["data"]}
     config["train"] |= {"updates": 1, "select": "nll", "init_from": str(init_from)}
@@ -239,10 +239,13 @@ def changed(name, array):
             "architecture RobertaForTokenClassification; known",
         ),
         (
-            {"options": {"layer_norm_eps": 1e-12}},
-            r"layer_norm_eps is 1e-12, but this program computes RoBERTa with 1e-05",
+            {"options": {"layer_norm_eps": 0}},
+            r"layer_norm_eps is 0; it must be a number above 0",
         ),
-        ({"options": {"hidden_act": "gelu_new"}}, r"hidden_act is 'gelu_new'; known are gelu and relu"),
+        (
+            {"options": {"hidden_act": "silu"}},
+            r"hidden_act is 'silu'; known are relu, gelu, gelu_pytorch_tanh, gelu_new",
+        ),
         ({"options": {"hidden_size": None}}, r"hidden_size is None; it must be a whole number"),
         (
             {"options": {"vocab_size": 99}},

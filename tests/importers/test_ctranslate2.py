@@ -29,7 +29,7 @@ CONFIGS = {
     "biases, affine norms": POST.replace(norm="affine", bias=True, share_bias=True, embedding="trained"),
     "a layer string": POST.replace(encoder_layers="LSRS", activation="gelu"),
     "dense": POST.replace(weights="dense", norm_position="pre"),
-    "modern": POST.replace(block="modern", norm_position="pre", norm="rms"),
+    "modern": POST.replace(block="modern", norm_position="pre", norm="rms", rotary_base=50.0, norm_epsilon=0.1),
     "one mask": POST.replace(weights="multi_layer", sharing="masks"),
 }
 SOURCE = np.array([[5, 7, 6, EOS], [8, 4, EOS, PAD]], np.int32)

@@ -124,6 +124,10 @@ def test_a_model_that_is_no_llama_is_refused_by_name(changes, message):
             "model.block is modern and model.norm rms_plain, but no translation model",
         ),
         ({"encoder_layers": "SR", "reservoir": "conv"}, "model.reservoir=conv, but the format"),
+        (
+            {"norm_epsilon": 1e-6},
+            "model.norm_epsilon is 1e-06, but norms in the translation models of transformers have 1e-05",
+        ),
     ],
 )
 def test_a_translation_model_without_a_class_is_refused_by_name(changes, message):
@@ -147,7 +151,10 @@ def read_by_transformers(kind, folder):
     return reader.eval()
 
 
-@pytest.mark.parametrize("changes", [{}, {"norm": "rms"}, {"decoder_layers": "LSRS"}, {"weights": "dense"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"norm": "rms", "rotary_base": 50.0, "norm_epsilon": 0.1}, {"decoder_layers": "LSRS"}, {"weights": "dense"}],
+)
 def test_a_causal_model_has_the_same_logits(tmp_path, changes):
     torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
     model = language_model("bpe", tmp_path, **changes)

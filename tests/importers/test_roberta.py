@@ -12,6 +12,7 @@ from safetensors.numpy import save_file
 from one_layer.importers.roberta import roberta_positions, roberta_state, roberta_table
 from one_layer.importers.roberta_options import read_options
 from one_layer.system.errors import UserError
+from tests.tiny_roberta import OPTIONS
 
 PLACES = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "Ġthe": 5, "ä": 4}
 
@@ -128,9 +129,9 @@ def test_invalid_files_are_refused(model, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "config.json does not exist; give the folder of a RoBERTa"),
-        ("{", "config.json cannot be read as JSON"),
-        ("[]", "config.json must be a JSON object"),
+        (None, "config.json does not exist; give the folder of a model"),
+        ("{", r"config\.json cannot be read \(Expecting"),
+        ("[]", r"config\.json cannot be read \(it is not a JSON object\)"),
         ('{"architectures": ["BertModel"]}', "BertModel"),
     ],
 )
@@ -138,3 +139,9 @@ def test_a_config_that_is_not_roberta_s_is_refused(tmp_path, content, message):
     if content is not None:
         (tmp_path / "config.json").write_text(content)
     refused(message, read_options, tmp_path / "config.json")
+
+
+def test_both_names_of_the_gelu_by_tanh_are_read(tmp_path):
+    for name in ("gelu_new", "gelu_pytorch_tanh"):
+        (tmp_path / "config.json").write_text(json.dumps({**OPTIONS, "hidden_act": name}))
+        assert read_options(tmp_path / "config.json").model["activation"] == "gelu_tanh"

@@ -18,19 +18,19 @@ pytestmark = pytest.mark.slow
 
 MODERN = {"d_model": 8, "ffn": 12, "heads": 2, "block": "modern", "norm_position": "pre"}
 ALONE = {"encoder_layers": 0, "family": "decoder"}
-DENSE = ModelConfig(20, 20, **MODERN, **ALONE, decoder_layers=1, weights="dense")
+DENSE = ModelConfig(20, 20, **MODERN, **ALONE, decoder_layers=1, weights="dense", rotary_base=300.0, norm_epsilon=0.1)
 TOKENS = np.random.default_rng(1).integers(4, 20, (2, 7)).astype(np.int32)
 
 
 def rms(x, scale):
-    return x / np.sqrt(np.mean(x**2, -1, keepdims=True) + 1e-5) * scale
+    return x / np.sqrt(np.mean(x**2, -1, keepdims=True) + 0.1) * scale
 
 
 def turned(x):
     """Pairs of features as complex numbers, turned by an angle that grows with the position."""
     length, size = x.shape
     pairs = x[:, : size // 2] + 1j * x[:, size // 2 :]
-    pairs = pairs * np.exp(1j * np.arange(length)[:, None] * 10000.0 ** (-2 * np.arange(size // 2) / size))
+    pairs = pairs * np.exp(1j * np.arange(length)[:, None] * 300.0 ** (-2 * np.arange(size // 2) / size))
     return np.concatenate([pairs.real, pairs.imag], -1)
 
 
@@ -77,7 +77,7 @@ def test_no_layer_has_a_bias_and_every_feed_forward_network_has_a_gate(changes):
 
 
 def test_the_cached_decoder_of_a_translation_model_equals_the_whole_one():
-    config = ModelConfig(20, 20, **MODERN, encoder_layers=1, decoder_layers=2)
+    config = ModelConfig(20, 20, **MODERN, encoder_layers=1, decoder_layers=2, rotary_base=300.0, norm_epsilon=0.1)
     variables = prepared(config, initialize(config, 3))
     target = np.concatenate([np.full((2, 1), 2, np.int32), TOKENS[:, :5]], axis=1)
     whole = build(config).apply(variables, TOKENS, target)
@@ -102,6 +102,12 @@ def test_a_dense_model_of_the_same_shape_is_modern_too():
             r"model\.activation is 'gelu', but model\.block is 'modern'.*give model\.activation=relu",
         ),
         ({"bias": True}, r"model\.bias is True, but model\.block is 'modern'"),
+        ({"rotary_base": 1.0}, r"model\.rotary_base is 1\.0; it must lie in \(1, 10\*\*9\]"),
+        ({"norm_epsilon": 0.0}, r"model\.norm_epsilon is 0\.0; it must lie in \(0, 1\)"),
+        (
+            {"block": "paper", "norm": "affine"},
+            r"model\.rotary_base is 300\.0, but model\.block is 'paper', which has no rotary positions",
+        ),
         ({"block": "new"}, r"model\.block is 'new'; known are paper, modern"),
         ({"d_model": 6, "heads": 2}, r"rotary positions need an even number of features in a head"),
     ],

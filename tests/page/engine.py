@@ -34,9 +34,9 @@ _OUTCOMES = """
 """
 
 
-def run(script: str, **given: Any) -> Any:
-    """What `script` returns; it has `given` and `opened(path)`, the model of a ticket."""
-    return evaluate(_OPEN + script, {"tables": TABLES, **given})
+def run(script: str, seconds: float = 300, **given: Any) -> Any:
+    """What `script` returns within `seconds`; it has `given` and `opened(path)`, the model of a ticket."""
+    return evaluate(_OPEN + script, {"tables": TABLES, **given}, seconds)
 
 
 def outcomes(paths: Sequence[Path]) -> list[str]:

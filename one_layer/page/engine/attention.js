@@ -57,12 +57,15 @@ export function attend(query, memory, heads, seen, kept = null) {
   return mixed;
 }
 
-/** Rotary positions (Su et al. 2021), in place. @param {Float32Array} x [rows, d] @param {(row: number) => number} place @returns {Float32Array} */
-export function rotated(x, d, heads, place) {
+/**
+ * Rotary positions (Su et al. 2021), in place. @param {Float32Array} x [rows, d] @param {{d_model: number, heads: number, rotary_base: number}} config
+ * @param {(row: number) => number} place @returns {Float32Array}
+ */
+export function rotated(x, { d_model: d, heads, rotary_base: base }, place) {
   const head = d / heads, half = head / 2;
   for (let row = 0; row * d < x.length; row++) {
     for (let i = 0; i < half; i++) {
-      const angle = Math.fround(place(row) * Math.fround(10000 ** (-i / half))), cos = Math.cos(angle), sin = Math.sin(angle);
+      const angle = Math.fround(place(row) * Math.fround(base ** (-i / half))), cos = Math.cos(angle), sin = Math.sin(angle);
       for (let at = row * d + i; at < (row + 1) * d; at += head) {
         const first = x[at], second = x[at + half];
         x[at] = first * cos - second * sin;

@@ -19,7 +19,7 @@ const KNOWN = {
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
   init_preset: ["paper", "reference", "corrected"], init_scheme: DRAWN, init_attention: ["scheme", "xavier"], init_embedding: ["", ...DRAWN],
 };
-const BELOW_ONE = 1 - 2 ** -53, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
+const BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
 
 /** What each task's network has: its stacks, its tables and its heads. */
 export const FAMILIES = {
@@ -81,7 +81,7 @@ function checkModel(c) {
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
     heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
-    init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model],
+    init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
   });
   for (const part of PARTS) {
     const own = c[`keep_${part}`], fits = c.masked && c.exact && (part !== "embedding" || c.embedding === "masked");
@@ -92,6 +92,7 @@ function checkModel(c) {
       refuseIf(c[key] !== value, `model.${key} is ${c[key]}, but model.block is 'modern', which needs ${value}`);
     }
   }
+  refuseIf(!c.modern && c.rotary_base !== 10000, `model.rotary_base is ${c.rotary_base}, but model.block is ${c.block}, which has no rotary positions`);
   refuseIf(c.d_model % c.heads !== 0, `model.heads is ${c.heads}, which does not divide model.d_model ${c.d_model}`);
   refuseIf(c.modern && (c.d_model / c.heads) % 2 !== 0, `model.heads is ${c.heads}; rotary positions need an even number of features in a head`);
   refuseIf(c.d_model % 2 !== 0, `model.d_model is ${c.d_model}; sinusoidal positions need an even width of at least 4`);

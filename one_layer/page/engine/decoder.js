@@ -37,7 +37,7 @@ export class Decoder {
     network.layers.decoder.forEach((layer, depth) => {
       const kept = attention && [];
       const self = (query, key, value) => {
-        if (config.modern) [query, key].forEach((each) => rotated(each, d, config.heads, () => place));
+        if (config.modern) [query, key].forEach((each) => rotated(each, config, () => place));
         this.past[depth].add(key, value);
         return attend(query, this.past[depth], config.heads, (row) => this.rows[row]);
       };

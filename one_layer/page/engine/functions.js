@@ -1,19 +1,17 @@
 /** Norms, activations and probabilities, on rows of numbers. */
 
-const EPSILON = 1e-5;
-
 /**
- * LayerNorm or RMSNorm of each row (`one_layer.layers.matrix.Norm`). @param {Float32Array} x [rows, d] @param {number} d
- * @param {string} kind @param {Float32Array | null} scale [d] @param {Float32Array | null} shift [d] @returns {Float32Array}
+ * LayerNorm or RMSNorm of each row (`one_layer.layers.matrix.Norm`). @param {Float32Array} x [rows, d]
+ * @param {{d_model: number, norm_epsilon: number}} config @param {string} kind @param {Float32Array | null} scale [d] @param {Float32Array | null} shift [d] @returns {Float32Array}
  */
-export function norm(x, d, kind, scale, shift) {
+export function norm(x, { d_model: d, norm_epsilon: epsilon }, kind, scale, shift) {
   const y = new Float32Array(x.length), centred = !kind.startsWith("rms");
   for (let at = 0; at < x.length; at += d) {
     let mean = 0, square = 0;
     if (centred) for (let k = at; k < at + d; k++) mean += x[k];
     mean /= d;
     for (let k = at; k < at + d; k++) square += (x[k] - mean) ** 2;
-    const factor = 1 / Math.sqrt(square / d + EPSILON);
+    const factor = 1 / Math.sqrt(square / d + epsilon);
     for (let k = 0; k < d; k++) y[at + k] = (x[at + k] - mean) * factor * (scale ? scale[k] : 1) + (shift ? shift[k] : 0);
   }
   return y;

@@ -96,7 +96,7 @@ export class Model {
 
   #headLogits(x) {
     const { network } = this, d = this.ticket.config.d_model, table = network.matrix("encoder/embedding"), vector = (name) => network.vector(`head/dense/norm/${name}`, 0);
-    const hidden = norm(ACTIVATIONS.gelu(network.project("head/dense", 0, x)), d, "affine", vector("scale"), vector("bias"));
+    const hidden = norm(ACTIVATIONS.gelu(network.project("head/dense", 0, x)), this.ticket.config, "affine", vector("scale"), vector("bias"));
     return linear(hidden, x.length / d, d, table.product(), table.rows, network.vector("head/output/bias", 0));
   }
 

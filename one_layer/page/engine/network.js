@@ -58,7 +58,7 @@ export class Network {
 
   /** LayerNorm of a role. @param {string} role @param {string} kind @param {number} index @param {Float32Array} x @returns {Float32Array} */
   normalise(role, kind, index, x) {
-    return norm(x, this.config.d_model, kind, this.vector(`${role}/norm/scale`, index), this.vector(`${role}/norm/bias`, index));
+    return norm(x, this.config, kind, this.vector(`${role}/norm/scale`, index), this.vector(`${role}/norm/bias`, index));
   }
 
   /** The inputs of the first layer. @param {string} role of the table @param {ArrayLike<number>} ids @param {(row: number) => number} place from 0 */
@@ -116,7 +116,7 @@ export class Network {
     let x = this.embed(config.task === "translation" && config.shared_embedding ? "shared/embedding" : "encoder/embedding", ids, (row) => row);
     for (const layer of this.layers.encoder) {
       x = this.layer(layer, x, (query, key, value) => {
-        if (config.modern) [query, key].forEach((each) => rotated(each, d, config.heads, (row) => row));
+        if (config.modern) [query, key].forEach((each) => rotated(each, config, (row) => row));
         const memory = new Memory(d, ids.length);
         memory.add(key, value);
         return attend(query, memory, config.heads, () => everywhere);
