@@ -34,12 +34,18 @@ def set_up() -> None:
     keep_programs()
     keep_loops_on_gpu()
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
-    logging.getLogger("jax").setLevel(logging.WARNING)
-    # Orbax warns about intended settings. It raises the errors that it logs, and asyncio reports the same ones once more, at a random time.
-    for library in ("absl", "asyncio"):
-        logging.getLogger(library).setLevel(logging.CRITICAL)
+    _quieten()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
+
+
+def _quieten() -> None:
+    """Leaves out JAX's search for devices, and what Orbax logs: what it closes, warnings about intended settings, and errors that it
+    raises too. asyncio reports the same errors once more, at a random time.
+    """
+    logging.getLogger("jax").setLevel(logging.WARNING)
+    for library in ("absl", "asyncio"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
@@ -72,6 +78,7 @@ def run(main: Callable[[], int | None]) -> None:
     """
     in_utf8()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    _quieten()
     config_files.make_importable()
 
     def whole() -> None:
