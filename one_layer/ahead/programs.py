@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,15 +95,17 @@ def _rows(name: str, run: RunConfig, length: int, devices: Devices) -> int:
 
 
 def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
-    adam = with_policy(optimizer(run.optim, _UPDATES), config, run.seed)
+    lr, warmup = (
+        run.optim.lr or 1e-3,
+        run.optim.warmup or 0,
+    )  # a run chooses what a config leaves open; no number changes the program
+    adam = with_policy(optimizer(replace(run.optim, lr=lr, warmup=warmup), _UPDATES), config, run.seed)
     fixed = abstract(config)
     params = fixed.pop("params")
     moments = jax.eval_shape(lambda params: adam.init(TrainedParts.of(config).pick(params)), params)
     fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
     distil = Distil.of(run.train)
-    step = train_step(
-        run.task, config, adam, run.optim.label_smoothing, run.seed, run.optim.warmup or 0, devices, distil
-    )
+    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices, distil)
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {
         each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)

@@ -46,6 +46,11 @@ def test_a_search_is_compiled_for_models_that_translate_alone(run):
         compiled("search", other, run.model_config(20, 20), HERE, 8, (1, 1))
 
 
+def test_numbers_that_a_config_leaves_open_do_not_matter(run, step):
+    optim = replace(run.optim, lr=None, warmup=None)
+    assert compiled("step", replace(run, optim=optim), run.model_config(20, 20), HERE, 8, (1, 1)).rows == step.rows
+
+
 def test_a_mesh_that_is_not_there_is_refused(run):
     with pytest.raises(UserError, match=r"mesh\.data=4 and mesh\.model=2 do not arrange the 1 devices"):
         compiled("step", run, run.model_config(20, 20), HERE, 8, (4, 2))
