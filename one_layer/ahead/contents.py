@@ -20,6 +20,9 @@ _NO_KERNEL = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call", "after-all", "partition-id",
     "replica-id", "opt-barrier", "async-start", "async-update", "async-done", "copy-done", "domain", "add-dependency",
 }  # fmt: skip
+_FUSED_SCATTER = (
+    "all-reduce-scatter"  # of a TPU: a fusion of an all-reduce with the cut of each device's part, executed as one
+)
 _PARTS = {"dynamic-slice", "gather", "dynamic-update-slice"}
 _EXECUTES = {"while", "conditional", "call", "async-start"}
 
@@ -78,14 +81,15 @@ class Contents:
 def contents(text: str) -> Contents:
     """What the text of a compiled program has, in one call of it. A loop that depends on data counts as one turn."""
     program, found = Program(text), Contents()
-    channels: set[tuple[str, str]] = set()
+    channels: set[tuple[str, str, tuple[Shape, ...]]] = set()
     kernels = _started(program)
     for visit in program.visits():
         each = visit.instruction
         operation = each.operation.removesuffix("-start")
         if operation in _COLLECTIVES:
-            # An asynchronous collective of a TPU stands several times in a program, with one channel.
-            channel = (operation, each.attribute(r"channel_id=(\d+)") or f"{visit.computation}/{each.name}")
+            # An asynchronous collective of a TPU stands several times in a program, with one channel; others may share its number.
+            number = each.attribute(r"channel_id=(\d+)") or f"{visit.computation}/{each.name}"
+            channel = operation, number, _result(operation, each)
             if channel not in channels:
                 channels.add(channel)
                 found.transfers.append(_transfer(operation, visit))
@@ -140,9 +144,11 @@ def _traffic(program: Program, visit: Visit) -> float:
 
 
 def _transfer(operation: str, visit: Visit) -> Transfer:
-    each = visit.instruction
+    each, devices = visit.instruction, _group(visit.instruction)
     size = sum(shape.bytes for shape in _result(operation, each)) * visit.times
-    return Transfer(operation, size, visit.times, _group(each), each.made_by)
+    if operation == "all-reduce" and visit.computation.startswith(_FUSED_SCATTER):
+        return Transfer("reduce-scatter", size / devices, visit.times, devices, each.made_by)
+    return Transfer(operation, size, visit.times, devices, each.made_by)
 
 
 def _result(operation: str, each: Instruction) -> tuple[Shape, ...]:

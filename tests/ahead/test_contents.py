@@ -31,6 +31,7 @@ ENTRY %main (p: f32[8]) -> f32[8] {
 TPU = """%body (carried: (s32[], f32[4])) -> (s32[], f32[4]) {
   %sum-start = f32[4]{0:T(128)} all-reduce-start(%x), channel_id=1
   %again = f32[4]{0:T(128)} all-reduce-start(%x), channel_id=1
+  %other = f32[2]{0:T(128)} all-reduce(%y), channel_id=1
   %sum-done = f32[4]{0:T(128)} all-reduce-done(%sum-start)
 }
 
@@ -42,6 +43,17 @@ TPU = """%body (carried: (s32[], f32[4])) -> (s32[], f32[4]) {
 
 ENTRY %main (p: f32[8]) -> f32[8] {
   %layers = (s32[], f32[4]) while(%t), condition=%condition, body=%body
+}
+"""
+SCATTER = """%all-reduce-scatter.3 (input: f32[32]) -> f32[8] {
+  %input = f32[32]{0:T(128)} parameter(0)
+  %sum = f32[32]{0:T(128)} all-reduce(%input), channel_id=1, replica_groups={{0,1,2,3}}
+  ROOT %cut = f32[8]{0:T(128)S(1)} dynamic-slice(%sum, %first), dynamic_slice_sizes={8}
+}
+
+ENTRY %main (p: f32[32]) -> f32[8] {
+  %p = f32[32]{0:T(128)} parameter(0)
+  ROOT %mine = f32[8]{0:T(128)S(1)} fusion(%p), kind=kCustom, calls=%all-reduce-scatter.3
 }
 """
 GPU = """ENTRY %main (p: bf16[4,8]) -> f32[4,2] {
@@ -76,7 +88,12 @@ def test_a_loop_over_layers_counts_as_often_as_it_turns():
 
 def test_turns_are_read_from_a_condition_and_an_asynchronous_collective_counts_once():
     found = contents(TPU)
-    assert found.moved["reduced"] == 6 * 4 * 4 and not found.open_loops
+    assert found.moved["reduced"] == 6 * (4 + 2) * 4 and not found.open_loops
+
+
+def test_a_tpu_s_fusion_of_a_sum_and_a_cut_is_a_reduce_scatter():
+    (found,) = contents(SCATTER).transfers
+    assert (found.operation, found.bytes, found.devices) == ("reduce-scatter", 4 * 8, 4) and found.sent == 3 * 4 * 8
 
 
 def test_a_start_counts_its_result_and_a_product_of_a_library_is_a_product():
