@@ -194,17 +194,8 @@ class Devices:
         )
 
     def for_computing(self, variables: Tree) -> Tree:
-        """Brings weights, inside a program, to where the computation needs them, and their gradients to where `summed` says."""
+        """Brings weights, inside a program, to where the computation needs them, and their gradients to where they are stored."""
         return _brought(self, variables) if self.many else variables
-
-    def summed(self, gradients: Tree) -> Tree:
-        """Brings the gradients of a micro-batch, inside a program, to where they are stored: each device sums the part that it keeps.
-
-        Over `model`, parts of a matrix are where the computation has them already.
-        """
-        if not self.many or self.mesh.shape[MODEL] > 1:
-            return gradients
-        return jax.lax.with_sharding_constraint(gradients, self.stored_tree(gradients))
 
     def selecting(self, supermask: Supermask) -> Selecting:
         """How these devices select masks, all at once on accelerators and where they share out the work, and multiply them with W.
@@ -226,8 +217,7 @@ def _brought(devices: Devices, variables: Tree) -> Tree:
 
 def _back(devices: Devices, _: None, gradients: Tree) -> tuple[Tree]:
     # The constraint's own gradient would bring whole matrices to where the weights were, and from there to the scores.
-    where = devices.stored_tree if devices.mesh.shape[MODEL] == 1 else devices.computing_tree
-    return (jax.lax.with_sharding_constraint(gradients, where(gradients)),)
+    return (jax.lax.with_sharding_constraint(gradients, devices.stored_tree(gradients)),)
 
 
 _brought.defvjp(lambda devices, variables: (_brought(devices, variables), None), _back)
@@ -255,7 +245,8 @@ def _forward(devices: Devices, signs: bool, path: Path, weights: Array, mask: Ar
 def _backward(devices: Devices, signs: bool, path: Path, kept: Any, gradient: Array) -> tuple[Array, Array]:
     weights, axes = kept
     gradient = jax.lax.with_sharding_constraint(gradient, devices.stored(path, gradient.shape))
-    of_mask = gradient * weights
+    # Its own part of W: if both passes shared W, broadcast to all layers, XLA would cut it here and, for TPUs, gather it there.
+    of_mask = gradient * jax.lax.with_sharding_constraint(weights, devices.stored(path, weights.shape))
     # Nothing trains W, so nothing reads its gradient.
     return jnp.zeros_like(weights), of_mask.sum(axis=0) if axes < of_mask.ndim else of_mask
 

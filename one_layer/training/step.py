@@ -5,7 +5,7 @@ An update whose loss or gradient is not finite changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy
 from one_layer.training.frozen_masks import with_frozen_masks
+from one_layer.training.own_rows import Gradients, on_own_rows
 
 Tree = Any
 Number = float | Shaped[Array, ""]  # Python's, or traced
@@ -80,16 +81,23 @@ def update(
     model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        # Cast here and not before, so that the gradients are float32, also in the sum over the micro-batches. On a CPU, each product casts
-        # its matrix: this takes hardly longer there, and the gradients of matrices are never rounded to bfloat16.
-        variables = parts.together(trained, fixed)
-        variables = variables if on_cpu() else computing(variables, config.dtype)
-        sums = task.loss(model, variables, batch, smoothing, {"dropout": key}, distil)
+        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, {"dropout": key}, distil)
         return sums["loss"], sums
 
     def gradient(*given: Any) -> tuple[Tree, dict[str, Array]]:
         found, sums = jax.grad(loss, has_aux=True)(*given)
-        return devices.summed(found), sums
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), found), sums
+
+    def cast(trained: Tree, rest: Tree, fixed: Iterable[str]) -> tuple[Tree, Tree]:
+        # On a CPU, each product casts its matrix: this takes hardly longer there, and the gradients of matrices are never rounded to
+        # bfloat16. Elsewhere they are rounded once for each micro-batch, and summed in float32.
+        if on_cpu():
+            return trained, rest
+        return parts.apart(computing(parts.together(trained, rest), config.dtype), fixed)
+
+    gradients_of: Gradients = partial(over_micro_batches, gradient)
+    if not uses_policy(config):  # the policy sees means over all rows
+        gradients_of = on_own_rows(devices, gradients_of)
 
     def apply(gradients: Tree, told: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
         changes, moments = optimizer.update(gradients, moments, params, **told)
@@ -104,18 +112,21 @@ def update(
         skips: bool = False,
         active: bool | Bool[Array, ""] = True,
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
+        untouched = fixed.keys() - {"materialized"}
+
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
             seen = quantized(variables, config.precisions)
             variables = materialize(seen, supermask, devices.selecting(supermask))
-            return parts.apart(devices.for_computing(variables), fixed.keys() - {"materialized"})
+            return parts.apart(devices.for_computing(variables), untouched)
 
         # Every matrix is quantised and every mask selected once per update, before the scan over the layers. In the scan, each selection
         # would wait for the previous layer, and the arrays that the backward pass needs would be copied.
         trained, pull_back, rest = jax.vjp(select, parts.pick(params), has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
         reservoirs = probes(config, moments, skips)
-        gradients, sums = over_micro_batches(gradient, {**trained, **reservoirs}, rest, batch, key)
+        used, rest = cast(trained, rest, untouched)
+        gradients, sums = gradients_of({**used, **reservoirs}, rest, batch, key)
         told = {name: gradients.pop(name) for name in reservoirs}
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)

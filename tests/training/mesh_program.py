@@ -34,7 +34,7 @@ MODEL = ModelConfig(
 MODELS = {
     "one_layer": MODEL.replace(weights="one_layer"),
     "signs": MODEL.replace(weights="one_layer", selection="signed_threshold", init_scheme="signed_constant"),
-    "dense": MODEL.replace(weights="dense"),
+    "dense": MODEL.replace(weights="dense", dropout=0.1),
     "frozen": MODEL.replace(weights="one_layer", freeze="encoder"),
 }
 MESHES = {"one device": None, "data": (8, 1), "model": (2, 4), "mixed": (4, 2)}

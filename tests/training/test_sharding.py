@@ -42,6 +42,7 @@ def found():
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "mesh"), EVERY)
 def test_training_is_the_same_on_every_mesh(found, model, mesh):
+    """Dropout too: the parts of a batch draw what the whole batch draws."""
     alone, shared = found[f"{model} one device"], found[f"{model} {mesh}"]
     np.testing.assert_allclose(shared["losses"], alone["losses"], rtol=CLOSE)
     np.testing.assert_allclose(shared["norms"], alone["norms"], rtol=100 * CLOSE)
