@@ -49,6 +49,10 @@ def _model() -> ConfigDict:
     model.keep_attention = placeholder(float)  # the same for the matrices of attention alone; none: model.keep
     model.keep_ffn = placeholder(float)  # of feed-forward networks
     model.keep_embedding = placeholder(float)  # of tables
+    # Shares of the weights of each masked matrix that the seed drops (pruned) or keeps (locked) for ever. Only the others have a bit in a
+    # ticket. keep stays the share of all weights: it lies between locked and 1 - pruned. For selections magnitude, score and sign.
+    model.pruned = 0.0
+    model.locked = 0.0
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
     model.score_init = "uniform"  # ±1/√fan_in; or constant; or constant_noisy, which adds N(0, 1e-4)

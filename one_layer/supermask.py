@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, Int8, Shaped, UInt8
+from jaxtyping import Array, Bool, Float, Int, Int8, Shaped, UInt8
 
 from one_layer.selection.counting import count, largest
 from one_layer.system.errors import UserError
@@ -41,6 +41,8 @@ class Supermask:
     τ is the field `threshold`; the three threshold selections ignore `keep`, and so does `sign`.
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
     `parts` has the keep of parts of a network that have their own, for instance (("attention", 0.3),); see `of`.
+    `pruned` and `locked` are the shares of a matrix's weights that the seed settles: pruned ones are never kept, locked ones always
+    (Otsuka et al. 2024, arXiv 2402.14029). Scores choose among the others, which are free; see `select_free`.
 
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
@@ -50,6 +52,8 @@ class Supermask:
     threshold: float = 0.0
     dynamic_scale: bool = False
     parts: tuple[tuple[str, float], ...] = ()
+    pruned: float = 0.0
+    locked: float = 0.0
 
     def own_keep(self, path: Collection[str]) -> float | None:
         """The keep of the part in which the matrix at `path` is: the part is a word in one of its names. None if it has none."""
@@ -68,16 +72,45 @@ class Supermask:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both."""
+        return ("mask", "sign") if self.settles and self.selection == "sign" else self.free_kinds
+
+    @property
+    def free_kinds(self) -> tuple[str, ...]:
+        """The same for the free weights alone, as tickets hold them."""
         return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask",))
+
+    @property
+    def settles(self) -> bool:
+        """Whether the seed settles a share of the weights."""
+        return self.pruned + self.locked > 0
+
+    def settled_counts(self, size: int) -> tuple[int, int]:
+        """How many of `size` weights are pruned and locked, computed in double precision."""
+        return int(self.pruned * size), int(self.locked * size)
+
+    def free_count(self, size: int) -> int:
+        """How many of `size` weights are free."""
+        return size - sum(self.settled_counts(size))
+
+    @property
+    def nonzero(self) -> float | Shaped[Array | np.ndarray, ""]:
+        """The fraction of the weights that the mask does not drop; of the thresholds, which leave it to the scores, `keep`."""
+        return 1.0 - self.pruned if self.selection == "sign" else self.keep
 
     @property
     def keeps_all(self) -> bool:
         """Whether every weight survives, so that no score needs to be trained."""
         return self.exact and bool(self.keep == 1.0)
 
-    def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
+    def __call__(
+        self,
+        scores: Float[Array | np.ndarray, "*shape"],
+        axis: int = -1,
+        settled: Int8[Array | np.ndarray, "*shape"] | None = None,
+    ) -> Float[Array, "*shape"]:
         """Returns the mask of `scores`; `dynamic_scale` counts along `axis`. Raises: UserError as `topk_mask` does."""
-        return self.applied(self.select(scores), scores, axis)
+        entries = self.select(scores) if settled is None else self.select_free(scores, settled)
+        return self.applied(entries, scores, axis, settled)
 
     def select(self, scores: Float[Array | np.ndarray, "*shape"]) -> Int8[Array, "*shape"]:
         """Returns the entries of the mask, 1, 0 or -1, without a gradient. Raises: UserError as `topk_mask` does.
@@ -97,11 +130,35 @@ class Supermask:
             chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
         return jnp.where(jnp.any(jnp.isnan(fixed)), _BROKEN, chosen).astype(jnp.int8)
 
+    def select_free(
+        self, scores: Float[Array | np.ndarray, "*shape"], settled: Int8[Array | np.ndarray, "*shape"]
+    ) -> Int8[Array, "*shape"]:
+        """The same where `settled` is 0, among these entries alone. The others are 1 where it is 1 (locked), and 0 where it is -1 (pruned).
+
+        `keep` is the fraction of all entries: locked ones are among those that it counts. `settled` has the counts of `settled_counts`.
+        """
+        free = jnp.asarray(settled) == 0
+        if self.exact:
+            kept = jnp.asarray(kept_count(scores.size, self.keep), jnp.int32) - self.settled_counts(scores.size)[1]
+            chosen = _largest(self.selection, lax.stop_gradient(jnp.asarray(scores)), kept, free)
+        else:
+            chosen = self.select(scores)
+        return jnp.where(free | (chosen == _BROKEN), chosen, jnp.maximum(settled, 0))
+
     def applied(
-        self, entries: Int8[Array, "*shape"], scores: Float[Array | np.ndarray, "*shape"], axis: int
+        self,
+        entries: Int8[Array, "*shape"],
+        scores: Float[Array | np.ndarray, "*shape"],
+        axis: int,
+        settled: Int8[Array | np.ndarray, "..."] | None = None,
     ) -> Float[Array, "*shape"]:
-        """Returns what `select` returned as a mask, through which the gradient passes to `scores`. Both may have leading axes."""
+        """Returns what `select` returned as a mask, through which the gradient passes to `scores`. Both may have leading axes.
+
+        No gradient passes to scores of entries that are `settled`.
+        """
         scores = jnp.asarray(scores)
+        if settled is not None:
+            scores = jnp.where(jnp.asarray(settled) == 0, scores, lax.stop_gradient(scores))
         mask = jnp.where(entries == _BROKEN, jnp.nan, entries).astype(scores.dtype)
         return self.scaled(
             _straight_through("magnitude" if self.selection == "magnitude" else "score", mask, scores), axis
@@ -204,9 +261,11 @@ def _backward(by: str, scores: Array | None, gradient: Float[Array, "*shape"]) -
 _straight_through.defvjp(_forward, _backward)
 
 
-def _largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Int8[Array, "*shape"]:
-    """Returns ones at the k largest entries of |S| or S, and zeros; or all broken."""
-    chosen, nan = largest(by, scores, k)
+def _largest(
+    by: str, scores: Float[Array, "*shape"], k: Int[Array, ""], free: Bool[Array, "*shape"] | None = None
+) -> Int8[Array, "*shape"]:
+    """Returns ones at the k largest entries of |S| or S, among the `free` ones if given, and zeros; or all broken."""
+    chosen, nan = largest(by, scores, k, free)
     return jnp.where(nan | (k < 1), _BROKEN, chosen).astype(jnp.int8)
 
 

@@ -74,7 +74,8 @@ class _Model:
         weights = at_layer(fixed["kernel"], layer, 2)
         if "scores" not in params:
             return weights
-        mask = mask_of(self.config, at_layer(params["scores"], layer, 2), keep_of(self.config, names))
+        settled = at_layer(get(self.random, names)["settled"], layer, 2) if self.config.supermask.settles else None
+        mask = mask_of(self.config, at_layer(params["scores"], layer, 2), keep_of(self.config, names), settled)
         if self.config.dynamic_scale:  # along the outputs of a projection, the tokens of a table
             axis = 1 if layer is not None else 0
             mask = mask * np.sqrt(mask.shape[axis] / np.maximum(mask.sum(axis=axis, keepdims=True), 1e-30))
@@ -152,9 +153,20 @@ def keep_of(config: ModelConfig, names: Sequence[str]) -> float:
     return config.keep
 
 
-def mask_of(config: ModelConfig, scores: np.ndarray, keep: float | None = None) -> np.ndarray:
-    """The mask, by sorting and comparing; `keep` in the place of that of the config."""
+def mask_of(
+    config: ModelConfig, scores: np.ndarray, keep: float | None = None, settled: np.ndarray | None = None
+) -> np.ndarray:
+    """The mask, by sorting and comparing; `keep` in the place of that of the config, and `settled` by the seed."""
     keep = config.keep if keep is None else keep
+    if settled is not None:
+        mask = np.maximum(settled, 0).astype(float)
+        if config.selection == "sign":
+            mask[settled == 0] = np.where(scores < 0, -1.0, 1.0)[settled == 0]
+        else:
+            rank = np.abs(scores) if config.selection == "magnitude" else scores
+            order = np.argsort(-np.where(settled == 0, rank, -np.inf).ravel(), kind="stable")
+            mask.ravel()[order[: scores.size - int((1 - keep) * scores.size) - int((settled > 0).sum())]] = 1.0
+        return mask
     flat, threshold = scores.ravel(), config.threshold
     if config.selection == "sign":
         return np.where(scores < 0, -1.0, 1.0)

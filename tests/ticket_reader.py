@@ -31,6 +31,7 @@ class TicketReader:
         tensors = {name: self._decoded(name) for name in self._stored}
 
         self.weights = {entry["role"]: self._drawn(entry) for entry in json.loads(metadata["random"])}
+        self._layers = {entry["role"]: entry["layers"] for entry in json.loads(metadata["random"])}
         for name, array in tensors.items():
             collection, _, role = name.rpartition("/")[0].partition("/")
             if name.endswith("/kernel") and collection in ("random", "frozen"):
@@ -44,7 +45,8 @@ class TicketReader:
                 mask = mask if kind == "mask" else np.ones_like(mask)
                 if f"sign/{role}" in tensors:
                     mask[self._mask(tensors[f"sign/{role}"], role) == 1] = -1
-                self.masks[role] = mask
+                settled = self._settled(role, self.weights[role].shape)
+                self.masks[role] = np.where(settled == 0, mask, np.maximum(settled, 0))
 
         self.vocabularies, self.codes, self.preprocessing = {}, {}, {}
         for side, steps in json.loads(metadata["text"]).items():
@@ -114,9 +116,30 @@ class TicketReader:
 
     def _mask(self, bits: np.ndarray, role: str) -> np.ndarray:
         shape = self.weights[role].shape[-2:]
+        free = np.broadcast_to(self._settled(role, self.weights[role].shape) == 0, (*bits.shape[:-1], *shape))
+        count = int(free.sum()) // math.prod(bits.shape[:-1])
         rows = np.unpackbits(bits, axis=-1, bitorder="little")
-        assert not rows[..., math.prod(shape) :].any()
-        return rows[..., : math.prod(shape)].reshape(*bits.shape[:-1], *shape)
+        assert not rows[..., count:].any()
+        found = np.zeros(free.shape, np.uint8)
+        found[free] = rows[..., :count].reshape(-1)
+        return found
+
+    def _settled(self, role: str, shape: tuple[int, ...]) -> np.ndarray:
+        size = math.prod(shape[-2:])
+        pruned, locked = (int(self.model.get(name, 0.0) * size) for name in ("pruned", "locked"))
+        if not pruned + locked:
+            return np.zeros(shape[-2:], np.int8)
+        layers = self._layers.get(role)
+        numbers = layers if isinstance(layers, list) else range(layers or 0)
+        found = []
+        for name in [f"{role}/settled#{layer}" for layer in numbers] or [f"{role}/settled"]:
+            key = int.from_bytes(hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=16).digest(), "little")
+            words = np.random.Philox(key=key).random_raw(size).astype("<u8").view("<u4")[:size]
+            order = sorted(range(size), key=lambda place, words=words: (words[place] >> 8, place))
+            each = np.zeros(size, np.int8)
+            each[order[:pruned]], each[order[pruned : pruned + locked]] = -1, 1
+            found.append(each)
+        return np.stack(found).reshape(shape)
 
     def _drawn(self, entry: dict[str, Any]) -> np.ndarray:
         numbers = entry["layers"] if isinstance(entry["layers"], list) else range(entry["layers"] or 0)

@@ -59,7 +59,13 @@ def placed(config: ModelConfig, found: Arrays) -> Variables:
     """The variables of a model from another program's arrays, by path.
 
     Where the model has masks, an array is W and also its scores, so that the first masks keep its largest entries; else it is trained.
+    Raises: UserError if the seed would settle weights.
     """
+    if config.supermask.settles:
+        raise UserError(
+            f"model.pruned is {config.pruned} and model.locked {config.locked}, which settle weights by the seed, but these weights are "
+            "imported; leave both out"
+        )
     variables: Variables = {"params": {}, "random": {}}
     for path, shape in shapes(config).items():
         array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]

@@ -99,6 +99,11 @@ def check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"this model is of the family {config.family}; only translation models can be converted from and to fairseq"
         )
+    if config.supermask.settles:
+        raise UserError(
+            f"model.pruned is {config.pruned} and model.locked {config.locked}, but the paper's code settles no weights by the seed; give "
+            "a model without them"
+        )
     groups = [group for stack in ("encoder", "decoder") for group in config.stack(stack).groups]
     if config.norm_position != "post" or any(group.name != "layers" for group in groups):
         raise UserError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import flax.linen as nn
@@ -21,6 +21,7 @@ from one_layer.supermask import Supermask, unpack_mask
 
 Path = tuple[str, ...]
 Variables = dict[str, Any]
+NONE: Mapping[Path, Any] = MappingProxyType({})  # of a model whose seed settles no weights
 
 NORMS = ("plain", "affine", "frozen", "rms", "rms_plain")  # the kinds of `Norm`
 
@@ -32,7 +33,8 @@ def matrix(
 
     - `trained`: `params/kernel`.
     - `fixed`: W, which is never trained. It is `frozen/kernel` if that exists (values from elsewhere), else `random/kernel`.
-    - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3). If `materialized/kernel` exists, it holds this
+    - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3), and of `random/settled` where the seed settles
+      weights (see `Supermask.select_free`). If `materialized/kernel` exists, it holds this
       product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use. `params` may have
       more that is trained beside the mask (`one_layer.layers.beside`).
 
@@ -54,7 +56,8 @@ def matrix(
     if module.has_variable("packed", mask.kinds[0]):
         bits: dict[str, Array] = {kind: module.get_variable("packed", kind) for kind in mask.kinds}
         return with_beside(weights * mask.scaled(unpack_mask(bits, shape), axis), beside)
-    return with_beside(weights * mask(module.param("scores", zeros, shape), axis), beside)
+    settled = module.variable("random", "settled", jnp.zeros, shape, jnp.int8).value if mask.settles else None
+    return with_beside(weights * mask(module.param("scores", zeros, shape), axis, settled), beside)
 
 
 def trained_leaf(kind: str, mask: Supermask) -> str | None:
@@ -105,12 +108,13 @@ def materialize(
         scores.pop((*kernel[:-1], "scores"), None)
         weights_of(kernel)
         products[kernel] = completed(kernel, products[kernel])
-    entries = select(scores, mask, selecting)
+    settled = {path: flat["random"].pop((*path[:-1], "settled")) for path in scores} if mask.settles else {}
+    entries = select(scores, mask, selecting, settled)
     for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
         kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
         weights = weights_of(kernel)
         if path in entries:
-            chosen = mask.applied(entries[path], scores[path], axis)
+            chosen = mask.applied(entries[path], scores[path], axis, settled.get(path))
         else:
             own = {kind: bits[*path[:-1], kind] for kind in mask.kinds}
             chosen = mask.scaled(unpack_mask(own, weights.shape[-2:]), axis)
@@ -127,10 +131,12 @@ def select(
     scores: Mapping[Path, Float[Array, "*layers rows columns"]],
     mask: Supermask,
     selecting: Selecting = ONE_AFTER_THE_OTHER,
+    settled: Mapping[Path, Int8[Array, "..."]] = NONE,
 ) -> dict[Path, Int8[Array, "*layers rows columns"]]:
     """Selects the entries of all masks (see `Supermask.select`) by path; the layer axis is first if the scores have one.
 
-    One loop selects all masks of one shape and one keep, so XLA compiles one selection per shape instead of one per matrix.
+    If the seed settles weights, `settled` says which, by the paths of the scores (see `Supermask.select_free`). One loop selects all
+    masks of one shape and one keep, so XLA compiles one selection per shape instead of one per matrix.
     """
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
@@ -140,8 +146,13 @@ def select(
         own = mask.of(paths[0])
         layers = [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
         whole = jnp.concatenate(layers)
-        each = jax.vmap(own.select) if selecting.together else partial(jax.lax.map, own.select)
-        entries = each(whole) if len(whole) > 1 else own.select(whole[0])[None]
+        given: tuple[Array, ...] = (whole,)
+        if mask.settles:
+            fixed = [jnp.broadcast_to(settled[path], scores[path].shape).reshape(-1, *shape) for path in paths]
+            given = (whole, jnp.concatenate(fixed))
+        one: Callable[..., Array] = own.select_free if mask.settles else own.select
+        each = jax.vmap(one) if selecting.together else lambda *rows, one=one: jax.lax.map(lambda row: one(*row), rows)
+        entries = each(*given) if len(whole) > 1 else one(*(rows[0] for rows in given))[None]
         ends = np.cumsum([len(part) for part in layers])
         for path, part in zip(paths, jnp.split(entries, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]

@@ -59,6 +59,7 @@ def check(keys: ModelKeys) -> None:
         _check_sizes,
         _check_sharing,
         _check_keep,
+        _check_settled,
         _check_masks,
         _check_embeddings,
         _check_skipping,
@@ -143,6 +144,38 @@ def _check_keep(keys: ModelKeys) -> None:
         if part == "embedding" and keys.embedding != "masked":
             raise UserError(
                 f"{key} is {value}, but model.embedding is {keys.embedding!r}, whose tables have no masks; leave {key} out"
+            )
+
+
+def _check_settled(keys: ModelKeys) -> None:
+    shares = {key: getattr(keys, key) for key in ("pruned", "locked")}
+    for key, value in shares.items():
+        if not 0.0 <= value < 1.0:
+            raise UserError(
+                f"model.{key} is {value}; it must lie in [0, 1), as the share of the weights that the seed settles"
+            )
+    given = " and ".join(f"model.{key} {value}" for key, value in shares.items() if value)
+    if not given:
+        return
+    if sum(shares.values()) >= 1.0:
+        raise UserError(f"{given} leave no weight for the scores to choose; their sum must be below 1")
+    if not keys.masked:
+        raise UserError(
+            f"{given} settle weights under masks, but model.weights is dense, which has no masks; leave them out"
+        )
+    if keys.selection not in ("magnitude", "score", "sign"):
+        raise UserError(f"{given} need model.selection=magnitude, score or sign; it is {keys.selection}")
+    if keys.sharing == "masks":
+        raise UserError(
+            f"{given} settle other weights in each of the layers, but with model.sharing=masks these share one mask; give "
+            "model.sharing=none, or model.weights=one_layer"
+        )
+    own = {f"keep_{part}": keep for part, keep in keys.supermask.parts}
+    for key, keep in ({"keep": keys.keep} | own).items() if keys.supermask.exact else ():
+        if not shares["locked"] < keep < 1.0 - shares["pruned"]:
+            raise UserError(
+                f"model.{key} is {keep}, a share of all weights, but with {given} masks keep more than {shares['locked']:g} and less than "
+                f"{1 - shares['pruned']:g} of them; give a share in between"
             )
 
 

@@ -17,13 +17,14 @@ from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
-from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
+from one_layer.initializers import ORTHOGONAL, Recipe, Settled, drawn_layers
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.matrix import trained_leaf
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
 from one_layer.models.sharding import Devices
 
+_TYPES = {"settled": jnp.int8}  # of arrays, by the last word of their path; others are float32
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 
 Path = tuple[str, ...]
@@ -65,8 +66,13 @@ def shapes(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
 
 def abstract(config: ModelConfig) -> Variables:
     """The same as a tree: what `initialize` makes, with shapes in place of arrays."""
-    leaves = {path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes(config).items()}
+    leaves = {p: jax.ShapeDtypeStruct(s, _TYPES.get(p[-1], jnp.float32)) for p, s in shapes(config).items()}
     return {"params": {}, "random": {}, **unflatten_dict(leaves)}
+
+
+def settled(config: ModelConfig) -> dict[Path, Settled]:
+    """Which weights of every masked matrix the seed settles, by the path of its module; empty if it settles none."""
+    return {path[1:-1]: part for path, part in _parts(config).items() if isinstance(part, Settled)}
 
 
 @dataclass(frozen=True)
@@ -83,9 +89,9 @@ class _Constant:
         return constant + self.noise.draw(seed) if self.noise else constant
 
 
-def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
+def _parts(config: ModelConfig) -> dict[Path, Recipe | Settled | _Constant]:
     """How every variable is made, by collection and path."""
-    parts: dict[Path, Recipe | _Constant] = {}
+    parts: dict[Path, Recipe | Settled | _Constant] = {}
     kinds = _kinds(config)
     for path, recipe in recipes(config).items():
         leaf = trained_leaf(kinds[path], config.supermask.of(path))
@@ -98,6 +104,9 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
             parts["random", *path, "kernel"] = recipe
         if leaf == "scores":
             parts["params", *path, "scores"] = _scores(config, path, recipe)
+        if leaf == "scores" and config.supermask.settles:
+            counts = config.supermask.settled_counts(math.prod(recipe.shape))
+            parts["random", *path, "settled"] = Settled(f"{recipe.role}/settled", recipe.shape, *counts, recipe.layers)
     if config.positions == "frozen":
         shape = (config.position_rows, config.d_model)
         parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
@@ -184,7 +193,7 @@ def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
 
 
 def _keep_scale(config: ModelConfig, path: Path) -> float:
-    return math.sqrt(1 / float(config.supermask.of(path).keep)) if config.scale_by_keep else 1.0
+    return math.sqrt(1 / float(config.supermask.of(path).nonzero)) if config.scale_by_keep else 1.0
 
 
 def _found_scale(config: ModelConfig, path: Path) -> float:

@@ -27,6 +27,7 @@ from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
+from one_layer.tickets.free_bits import all_bits, free_bits
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.precision import chosen, dequantize, quantize
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
@@ -58,7 +59,7 @@ class Ticket(Settings):
 
     - `masks`: packed bits in C order over fan_in and fan_out, the lowest bit of each byte first. Every layer starts at a new byte, so the
       shape is [layers, bytes]; it is [bytes] for a table, and for one mask that the layers share. Keys are the module's path and the kinds
-      of `Supermask.kinds`: "mask" (1 where the mask is not 0) and "sign" (1 where it is -1).
+      of `Supermask.kinds`: "mask" (1 where the mask is not 0) and "sign" (1 where it is -1). A file has the bits of free weights alone.
     - `drawn`, by the module's path: the random weights that the seed gives.
     - `arrays`, by collection and path: all other variables: trained, fixed, or random but not from the seed.
     """
@@ -89,7 +90,8 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     text, tensors = write_text(ticket.assets)
     levels = dict.fromkeys(tensors, 19)  # texts are small, and their repetitions are far apart
     tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
-    tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
+    masks = free_bits(ticket.masks, ticket.config, ticket.seed)
+    tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
     matrices = chosen(ticket.config.trained_precision, precision)
@@ -125,7 +127,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
             arrays |= parts
             used.add(joint)
     for path, shape in known.items():
-        if path in arrays:
+        if path in arrays or path[-1] == "settled":
             continue
         collection, *module, leaf = path
         role = names[tuple(module)]
@@ -141,6 +143,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     if strange := sorted(file.metadata.keys() - METADATA):
         raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
     weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
+    masks = all_bits(masks, config, settings.seed)
     return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
 
 
@@ -183,18 +186,20 @@ def _read_joined(
 
 
 def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:
-    """The packed masks for scores of this shape. Checks that bits beyond the last weight are 0, and how many bits are set."""
-    size = math.prod(shape[-2:])
+    """The packed masks of the free weights of this shape. Checks that bits beyond the last are 0, and how many bits are set."""
+    supermask, whole = config.supermask, math.prod(shape[-2:])
+    size = supermask.free_count(whole)
     packed = (*shape[:-2], -(-size // 8))
-    bits = {kind: file.tensor(f"{kind}/{role}", "uint8", packed) for kind in config.supermask.kinds}
+    bits = {kind: file.tensor(f"{kind}/{role}", "uint8", packed) for kind in supermask.free_kinds}
     first, mask = next(iter(bits.items()))
     if size % 8 and np.any(mask[..., -1] >> size % 8):
         raise damaged(f"{first}/{role} has bits beyond its last weight")
     if len(bits) > 1 and np.any(bits["sign"] & ~mask):
         raise damaged(f"sign/{role} has bits where the mask is 0")
-    if config.selection in ("magnitude", "score"):
-        keep = config.supermask.of(role.split("/")).keep
-        kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(size, keep)
+    if supermask.exact:
+        keep = supermask.of(role.split("/")).keep
+        locked = supermask.settled_counts(whole)[1]
+        kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(whole, keep) - locked
         if len(wrong := np.ravel(kept)[np.ravel(kept) != wanted]):
             raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where model.keep {keep} keeps {wanted:,}")
     return bits
@@ -203,7 +208,7 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
 def _read_recipes(file: TicketFile, config: ModelConfig, names: dict[Path, str]) -> dict[Path, tuple[Recipe, str]]:
     """The recipes and checksums of the random matrices that the seed gives, by the paths of their modules."""
     known, own = shapes(config), recipes(config)
-    modules = {names[path[1:-1]]: path[1:-1] for path in known if path[0] == "random"}
+    modules = {names[path[1:-1]]: path[1:-1] for path in known if (path[0], path[-1]) == ("random", "kernel")}
     entries = read_json(file.metadata, "random")
     found = {}
     for entry in entries if isinstance(entries, list) else [None]:

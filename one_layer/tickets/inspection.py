@@ -21,12 +21,16 @@ from one_layer.models.config import ModelConfig
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import Ticket
+from one_layer.tickets.free_bits import free_bits
 from one_layer.tickets.ticket import describe_checkpoint, read
 
 _EXPLAINED = (
     "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
     "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
     "independent masks.",
+)
+_SETTLED = (
+    "The seed prunes or locks some weights, which take no bits; bound, Jaccard and used are those of the others alone."
 )
 
 
@@ -81,15 +85,17 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     else:
         file, ticket = read(ticket, {})
     sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
-    matrices = []
+    matrices, supermask = [], ticket.config.supermask
+    free = free_bits(ticket.masks, ticket.config, ticket.seed)
     for module, recipe in recipes(ticket.config).items():
         drawn = ticket.drawn.get(module)
-        masks = {path[-1]: bits for path, bits in ticket.masks.items() if path[:-1] == module}
+        masks = {path[-1]: bits for path, bits in free.items() if path[:-1] == module}
         if drawn or masks:
             stored = sum(sizes[f"{kind}/{recipe.role}"] for kind in masks)
             made = f"{drawn.recipe.scheme} × {drawn.recipe.scale:.4g}" if drawn else "stored"
             shared = ticket.config.sharing == "weights"
-            matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared))
+            settled = supermask.settled_counts(math.prod(recipe.shape))
+            matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared, settled))
     masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
@@ -132,8 +138,9 @@ def describe(inspection: Inspection) -> str:
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
     own = "".join(f" ({part} {keep:g})" for part, keep in config.supermask.parts)
+    settled = f", {config.pruned:g} pruned, {config.locked:g} locked" if config.supermask.settles else ""
     by = f", keep {config.keep:g}{own}" if config.supermask.exact else f", threshold {config.threshold:g}"
-    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}; " if masked else ""
+    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}{settled}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [
@@ -145,6 +152,7 @@ def describe(inspection: Inspection) -> str:
             f"{inspection.total:,} bytes: {of_masks}other arrays {inspection.arrays:,}, vocabularies and "
             f"codes {inspection.text:,}, header {rest:,}",
             *(_EXPLAINED if masked else ()),
+            *((_SETTLED,) if masked and config.supermask.settles else ()),
         ]
     )
 
@@ -156,17 +164,25 @@ def _kept(density: tuple[float, ...]) -> str:
 
 
 def _matrix(
-    role: str, recipe: str, shape: tuple[int, ...], masks: dict[str, np.ndarray], stored: int, shared: bool
+    role: str,
+    recipe: str,
+    shape: tuple[int, ...],
+    masks: dict[str, np.ndarray],
+    stored: int,
+    shared: bool,
+    settled: tuple[int, int] = (0, 0),
 ) -> Matrix:
-    size = math.prod(shape)
+    """`masks` has the bits of the free weights; the seed prunes and locks as many of the others as `settled` says."""
+    size = math.prod(shape) - sum(settled)
     rows = {kind: bits.reshape(-1, bits.shape[-1]) for kind, bits in masks.items()}
     shares = {kind: [int(ones) / size for ones in _ones(bits)] for kind, bits in rows.items()}
-    density = shares.get("mask") or [1.0] * len(shares.get("sign", []))
-    negative = shares.get("sign") or [0.0] * len(density)
-    bound = sum(_entropy(p - minus, minus, 1 - p) for p, minus in zip(density, negative, strict=True)) * size / 8
+    kept = shares.get("mask") or [1.0] * len(shares.get("sign", []))
+    negative = shares.get("sign") or [0.0] * len(kept)
+    bound = sum(_entropy(p - minus, minus, 1 - p) for p, minus in zip(kept, negative, strict=True)) * size / 8
+    density = tuple((share * size + settled[1]) / math.prod(shape) for share in kept) if sum(settled) else tuple(kept)
     packed = sum(bits.nbytes for bits in masks.values())
-    overlap = _overlap(rows["mask"], density, size) if shared and len(density) > 1 and "mask" in rows else None
-    return Matrix(role, recipe, (shape[0], shape[1]), tuple(density), packed, stored, bound, overlap)
+    overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None
+    return Matrix(role, recipe, (shape[0], shape[1]), density, packed, stored, bound, overlap)
 
 
 def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> Overlap:

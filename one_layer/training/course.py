@@ -68,7 +68,8 @@ class _Course:
     def __init__(self, trainer: Trainer, interruption: Interruption, lines: MetricsLog) -> None:
         self._trainer, self._interruption, self._log = trainer, interruption, lines
         self._validator = trainer.new_validator()
-        self._flips = Flips(trainer.model, trainer.devices)
+        settles = trainer.model.supermask.settles
+        self._flips = Flips(trainer.model, trainer.devices, trainer.fixed["random"] if settles else {})
         self._keep_masks_of_last_evaluation()
         self._line = ProgressLine(trainer.updates, trainer.evaluate_every)
         self._pause = processes.Pause()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,24 +11,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt8
 
-from one_layer.layers.matrix import ONE_AFTER_THE_OTHER, Selecting, select
+from one_layer.layers.matrix import NONE, ONE_AFTER_THE_OTHER, Path, Selecting, select
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
+from one_layer.models.trees import flatten_dict
 from one_layer.supermask import Supermask
 
 
 class Flips:
     """Keeps the masks of one evaluation, to compare those of the next one with them. Of a model without masks it knows nothing."""
 
-    def __init__(self, model: ModelConfig, devices: Devices) -> None:
+    def __init__(self, model: ModelConfig, devices: Devices, random: Any) -> None:
+        """`random` is the collection of the model, which says which weights the seed settles."""
         mask = model.supermask
         self._masked = model.masked
+        self._settled = {
+            (*path[:-1], "scores"): leaf for path, leaf in flatten_dict(random).items() if path[-1] == "settled"
+        }
         self._pack = jax.jit(partial(packed_masks, mask=mask, selecting=devices.selecting(mask)))
         self._masks: Masks = {}
 
     def keep(self, params: Any) -> None:
         """Keeps the masks of `params`."""
-        self._masks = self._pack(params) if self._masked else {}
+        self._masks = self._pack(params, settled=self._settled) if self._masked else {}
 
     def since(self, params: Any) -> dict[str, float]:
         """`mask/flips`: the share of the entries in which the masks of `params`, which are kept now, differ from those before.
@@ -42,7 +48,7 @@ class Flips:
 @partial(jax.tree_util.register_dataclass, data_fields=["bits", "negative"], meta_fields=["count"])
 @dataclass(frozen=True, eq=False)
 class PackedMask:
-    """Where the masks of all layers of a matrix are above 0 and, if they have a sign, below 0: `count` entries.
+    """Where the masks of all layers of a matrix are above 0 and, if they have a sign, below 0. `count` entries are free to change.
 
     The bits of each column are padded to whole bytes.
     """
@@ -55,20 +61,24 @@ class PackedMask:
 Masks = dict[str, PackedMask]
 
 
-def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Masks:
-    """Every mask of a model, by the path of its scores. Layers are packed separately."""
+def packed_masks(
+    params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER, settled: Mapping[Path, Array] = NONE
+) -> Masks:
+    """Every mask of a model, by the path of its scores. Layers are packed separately. `settled` is as `select` takes it."""
     named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
 
     def packed(entries: Array) -> PackedMask:
         negative = jnp.packbits(entries < 0, axis=-2) if mask.kinds == ("mask", "sign") else None
-        return PackedMask(jnp.packbits(entries > 0, axis=-2), negative, entries.size)
+        size = entries.shape[-2] * entries.shape[-1]
+        count = entries.size // size * mask.free_count(size)
+        return PackedMask(jnp.packbits(entries > 0, axis=-2), negative, count)
 
-    return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting).items()}
+    return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting, settled).items()}
 
 
 def flipped_share(before: Masks, after: Masks) -> float:
-    """The share of all entries of masks that differ, in [0, 1]. Padding bits do not count."""
+    """The share of all free entries of masks that differ, in [0, 1]. Padding bits do not count."""
     flips = [int(number) for number in _flips(before, after)]
     return sum(flips) / sum(mask.count for mask in before.values())
 

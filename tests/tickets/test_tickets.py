@@ -46,13 +46,18 @@ def case(request, tmp_path_factory):
     return config, quantized(variables, config.precisions), path
 
 
+def without_scores(variables):
+    """What no mask is made of. The seed also says which weights it settles."""
+    return {name: leaf for name, leaf in flat(variables).items() if not name.endswith(("/scores", "/settled"))}
+
+
 def test_the_network_has_from_its_ticket_what_it_had(case):
     """Products are compared with what another program reads, and that with the model's own weights and scores (below)."""
     config, variables, path = case
     loaded = tickets.load(path)
     assert (loaded.config, loaded.seed, loaded.assets) == (config, SEED, assets(config))
     reader, scale = TicketReader(path), config.supermask.scaled
-    expected = {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")}
+    expected = without_scores(variables)
     for module, recipe in recipes(config).items():
         if (mask := reader.masks.get(recipe.role)) is not None:
             path = "/".join((*module, "kernel"))
@@ -78,8 +83,11 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
     found = flat(tickets.variables(tickets.load(path), packed=True))
     bits = {name.removeprefix("packed/"): found.pop(name) for name in list(found) if name.startswith("packed/")}
     scores = {name.removeprefix("params/"): leaf for name, leaf in flat(variables).items() if name.endswith("/scores")}
-    same_numbers(found, {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")})
+    same_numbers(found, without_scores(variables))
     kinds = {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(config.selection, ("mask",))
+    kinds = (
+        ("mask", "sign") if config.selection == "sign" and config.pruned else kinds
+    )  # which are dropped, no sign says
     assert bits.keys() == {name.replace("scores", kind) for name in scores for kind in kinds}
     for name, packed in bits.items():
         layers = {"encoder": (2,), "decoder": (3,)}.get(name.split("/")[0], ())
@@ -88,7 +96,15 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
 
 
 # A ticket has those that say something new.
-LATER = {"keep_attention": None, "keep_ffn": None, "keep_embedding": None, "norm_epsilon": 1e-5, "rotary_base": 1e4}
+LATER = {
+    "keep_attention": None,
+    "keep_ffn": None,
+    "keep_embedding": None,
+    "pruned": 0.0,
+    "locked": 0.0,
+    "norm_epsilon": 1e-5,
+    "rotary_base": 1e4,
+}
 
 
 def test_another_program_reads_every_weight_mask_array_and_word(case):
@@ -101,12 +117,16 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
         role = roles.get(tuple(module)) or f"{module[0]}/{module[2].removesuffix('_norm')}/norm"
         if kind == "scores":
             layers = leaf.reshape(-1, *leaf.shape[-2:]).astype(np.float64)
+            fixed = flat(variables).get("/".join(("random", *module, "settled")))
+            at = partial(lambda fixed, number: fixed if fixed is None or fixed.ndim == 2 else fixed[number], fixed)
             keep = numpy_transformer.keep_of(config, module)
-            expected = np.stack([numpy_transformer.mask_of(config, layer, keep) for layer in layers]).reshape(
-                leaf.shape
-            )
+            expected = np.stack(
+                [numpy_transformer.mask_of(config, layer, keep, at(number)) for number, layer in enumerate(layers)]
+            ).reshape(leaf.shape)
             np.testing.assert_array_equal(reader.masks[role], expected)
             masks += 1
+        elif kind == "settled":
+            continue
         elif kind == "kernel" and collection != "params":
             np.testing.assert_array_equal(reader.weights[role], leaf)
             drawn += 1

@@ -58,6 +58,7 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   config.modern = modern;
   config.masked = !dense;
   config.exact = ["magnitude", "score"].includes(config.selection);
+  config.settles = config.masked && config.pruned + config.locked > 0;
   config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask"];
   config.positionRows = config.positions === "sinusoidal" ? 0 : config.max_positions + 2;
   checkModel(config);
@@ -86,6 +87,14 @@ function checkModel(c) {
   for (const part of PARTS) {
     const own = c[`keep_${part}`], fits = c.masked && c.exact && (part !== "embedding" || c.embedding === "masked");
     refuseIf(own !== null && !(fits && own > 0 && own <= 1), `model.keep_${part} is ${own}, which is no fraction, or the model has no mask for it`);
+  }
+  if (c.pruned || c.locked) {
+    const given = `model.pruned ${c.pruned} and model.locked ${c.locked}`, fits = ["magnitude", "score", "sign"].includes(c.selection) && c.sharing !== "masks";
+    refuseIf(!(c.pruned >= 0 && c.locked >= 0 && c.pruned + c.locked < 1), `${given} leave no weight to choose; their sum must be below 1`);
+    refuseIf(!(c.masked && fits), `${given} do not fit this model's masks`);
+    for (const keep of [c.keep, ...PARTS.map((part) => c[`keep_${part}`] ?? c.keep)]) {
+      refuseIf(c.exact && !(c.locked < keep && keep < 1 - c.pruned), `model.keep is ${keep}; with ${given} it must lie in between`);
+    }
   }
   if (c.modern) {
     for (const [key, value] of Object.entries({ norm_position: "pre", activation: "relu", positions: "sinusoidal", bias: false })) {

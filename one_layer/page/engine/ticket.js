@@ -7,6 +7,7 @@ import { hasExactly, isObject, readJson } from "./json.js";
 import { checkKnown } from "./keys.js";
 import { partsOf } from "./parts.js";
 import { SCHEMES, checksum, draw } from "./random.js";
+import { settledCounts, withSettled } from "./settled.js";
 import { Refused, demand, shown } from "./refused.js";
 import { INVERSE, readData, readEvaluation, readTraining } from "./settings.js";
 
@@ -56,6 +57,7 @@ export function openTicket(bytes) {
   }
   for (const name of file.tensors.keys()) demand(used.has(name), `its model has no place for the tensor ${name}`);
   for (const name of Object.keys(metadata)) demand(METADATA.includes(name), `its metadata have the unknown name ${shown(name)}`);
+  if (config.settles) for (const [role, mask] of masks) masks.set(role, withSettled(mask, config, seed, role, recipes.get(role)?.layers ?? null));
   const drawn = new Map();
   for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawChecked(seed, recipe) });
   const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
@@ -142,11 +144,11 @@ function drawChecked(seed, recipe) {
   return weights;
 }
 
-/** The packed masks of a matrix. Bits beyond the last weight are 0, and `keep` says how many are set. @returns {Mask} */
+/** The packed masks of a matrix's free weights. Bits beyond the last are 0, and `keep` says how many are set. @returns {Mask} */
 function readMask(file, role, shape, config) {
-  const [rows, columns] = shape.slice(-2), size = rows * columns, bytes = Math.ceil(size / 8), layers = shape.length > 2 ? shape[0] : null;
+  const [rows, columns] = shape.slice(-2), whole = rows * columns, [pruned, locked] = settledCounts(config, whole), size = whole - pruned - locked, bytes = Math.ceil(size / 8), layers = shape.length > 2 ? shape[0] : null;
   const bits = Object.fromEntries(config.maskKinds.map((kind) => [kind, file.bytes(`${kind}/${role}`, [...shape.slice(0, -2), bytes])]));
-  const first = config.maskKinds[0], mask = bits[first], wanted = Math.max(1, size - Math.trunc((1 - keepOf(config, role)) * size));
+  const first = config.maskKinds[0], mask = bits[first], wanted = Math.max(1, whole - Math.trunc((1 - keepOf(config, role)) * whole)) - locked;
   for (let layer = 0; layer < (layers ?? 1); layer++) {
     const end = (layer + 1) * bytes;
     demand(size % 8 === 0 || mask[end - 1] >> size % 8 === 0, `${first}/${role} has bits beyond its last weight`);
