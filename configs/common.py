@@ -53,6 +53,9 @@ def _model() -> ConfigDict:
     # ticket. keep stays the share of all weights: it lies between locked and 1 - pruned. For selections magnitude, score and sign.
     model.pruned = 0.0
     model.locked = 0.0
+    # Masks that add up, for selections magnitude and score: the largest scores have the value coats, the next ones coats - 1, and so on.
+    # keep is the share that is not 0; the values from 1 to coats have equal shares of it. Tickets take the entropy of the values.
+    model.coats = 1
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
     model.score_init = "uniform"  # ±1/√fan_in; or constant; or constant_noisy, which adds N(0, 1e-4)

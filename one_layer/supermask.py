@@ -6,23 +6,24 @@ arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Int8, Shaped, UInt8
+from jaxtyping import Array, Bool, Float, Int, Int8, Shaped
 
 from one_layer.selection.counting import count, largest
 from one_layer.system.errors import UserError
 
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign")
 
-_BROKEN = 2  # every entry of a mask whose scores have a NaN
+MOST_COATS = 16
+BROKEN = -128  # every entry of a mask whose scores have a NaN
 _LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
 
 
@@ -43,6 +44,8 @@ class Supermask:
     `parts` has the keep of parts of a network that have their own, for instance (("attention", 0.3),); see `of`.
     `pruned` and `locked` are the shares of a matrix's weights that the seed settles: pruned ones are never kept, locked ones always
     (Otsuka et al. 2024, arXiv 2402.14029). Scores choose among the others, which are free; see `select_free`.
+    `coats` is the number of nested masks that `magnitude` and `score` add up, so M is 0, 1, ... `coats` (Okoshi et al., ICML 2022,
+    "Multicoated Supermasks"). `keep` is the fraction that is not 0; the other values have equal shares of it.
 
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
@@ -54,6 +57,7 @@ class Supermask:
     parts: tuple[tuple[str, float], ...] = ()
     pruned: float = 0.0
     locked: float = 0.0
+    coats: int = 1
 
     def own_keep(self, path: Collection[str]) -> float | None:
         """The keep of the part in which the matrix at `path` is: the part is a word in one of its names. None if it has none."""
@@ -71,13 +75,20 @@ class Supermask:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both."""
+        """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both; `coat2` (it is at least 2), `coat3`, ..."""
         return ("mask", "sign") if self.settles and self.selection == "sign" else self.free_kinds
 
     @property
     def free_kinds(self) -> tuple[str, ...]:
         """The same for the free weights alone, as tickets hold them."""
-        return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask",))
+        coats = tuple(f"coat{number}" for number in range(2, self.coats + 1))
+        return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask", *coats))
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values that entries of masks may have."""
+        below = (-1,) if "sign" in self.kinds else ()
+        return (*below, *range("mask" not in self.kinds, self.coats + 1))
 
     @property
     def settles(self) -> bool:
@@ -92,15 +103,27 @@ class Supermask:
         """How many of `size` weights are free."""
         return size - sum(self.settled_counts(size))
 
+    def coat_counts(self, size: int) -> list[Any]:
+        """How many of `size` entries are above 0, 1, ... `coats` - 1, where `keep` decides: ⌈k · (coats - i) / coats⌉ above i."""
+        kept = kept_count(size, self.keep)
+        return [-(-kept * (self.coats - below) // self.coats) for below in range(self.coats)]
+
+    def bit_counts(self, size: int) -> dict[str, int]:
+        """How many bits of each kind a ticket has for a mask of `size` entries: a further coat has those of what the coat below keeps."""
+        found = dict.fromkeys(self.free_kinds, self.free_count(size))
+        below = self.coat_counts(size) if self.coats > 1 else []
+        return found | {f"coat{number}": count for number, count in enumerate(below[:-1], 2)}
+
     @property
-    def nonzero(self) -> float | Shaped[Array | np.ndarray, ""]:
-        """The fraction of the weights that the mask does not drop; of the thresholds, which leave it to the scores, `keep`."""
-        return 1.0 - self.pruned if self.selection == "sign" else self.keep
+    def mean_square(self) -> float | Shaped[Array | np.ndarray, ""]:
+        """The mean of M², by which masks change the variance of weights; for thresholds, where the scores decide, `keep`."""
+        squares = (self.coats + 1) * (2 * self.coats + 1) / 6  # the mean of 1², 2², ... coats²
+        return 1.0 - self.pruned if self.selection == "sign" else self.keep * squares
 
     @property
     def keeps_all(self) -> bool:
         """Whether every weight survives, so that no score needs to be trained."""
-        return self.exact and bool(self.keep == 1.0)
+        return self.exact and bool(self.keep == 1.0) and self.coats == 1
 
     def __call__(
         self,
@@ -113,7 +136,7 @@ class Supermask:
         return self.applied(entries, scores, axis, settled)
 
     def select(self, scores: Float[Array | np.ndarray, "*shape"]) -> Int8[Array, "*shape"]:
-        """Returns the entries of the mask, 1, 0 or -1, without a gradient. Raises: UserError as `topk_mask` does.
+        """Returns the entries of the mask, one of `values`, without a gradient. Raises: UserError as `topk_mask` does.
 
         A byte instead of a float for each entry is a quarter of the memory to write and to read, which decides what a mask costs.
         """
@@ -121,21 +144,22 @@ class Supermask:
             raise UserError(f"scores of shape {scores.shape} have no entries; give at least one")
         fixed = lax.stop_gradient(jnp.asarray(scores))
         if self.exact:
-            return _largest(self.selection, fixed, jnp.asarray(kept_count(scores.size, self.keep), jnp.int32))
+            coats = [_largest(self.selection, fixed, jnp.asarray(k, jnp.int32)) for k in self.coat_counts(scores.size)]
+            return coats[0] if self.coats == 1 else jnp.where(coats[0] == BROKEN, coats[0], sum(coats))
         if self.selection == "sign":
             chosen = jnp.where(fixed < 0, -1, 1)
         elif self.selection == "signed_threshold":
             chosen = _beyond(fixed, self.threshold)
         else:
             chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
-        return jnp.where(jnp.any(jnp.isnan(fixed)), _BROKEN, chosen).astype(jnp.int8)
+        return jnp.where(jnp.any(jnp.isnan(fixed)), BROKEN, chosen).astype(jnp.int8)
 
     def select_free(
         self, scores: Float[Array | np.ndarray, "*shape"], settled: Int8[Array | np.ndarray, "*shape"]
     ) -> Int8[Array, "*shape"]:
         """The same where `settled` is 0, among these entries alone. The others are 1 where it is 1 (locked), and 0 where it is -1 (pruned).
 
-        `keep` is the fraction of all entries: locked ones are among those that it counts. `settled` has the counts of `settled_counts`.
+        `keep` is the fraction of all entries, so locked ones count. `settled` has the counts of `settled_counts`.
         """
         free = jnp.asarray(settled) == 0
         if self.exact:
@@ -143,7 +167,7 @@ class Supermask:
             chosen = _largest(self.selection, lax.stop_gradient(jnp.asarray(scores)), kept, free)
         else:
             chosen = self.select(scores)
-        return jnp.where(free | (chosen == _BROKEN), chosen, jnp.maximum(settled, 0))
+        return jnp.where(free | (chosen == BROKEN), chosen, jnp.maximum(settled, 0))
 
     def applied(
         self,
@@ -152,14 +176,11 @@ class Supermask:
         axis: int,
         settled: Int8[Array | np.ndarray, "..."] | None = None,
     ) -> Float[Array, "*shape"]:
-        """Returns what `select` returned as a mask, through which the gradient passes to `scores`. Both may have leading axes.
-
-        No gradient passes to scores of entries that are `settled`.
-        """
+        """Returns what `select` returned as a mask, through which the gradient passes to `scores` that are not `settled`."""
         scores = jnp.asarray(scores)
         if settled is not None:
             scores = jnp.where(jnp.asarray(settled) == 0, scores, lax.stop_gradient(scores))
-        mask = jnp.where(entries == _BROKEN, jnp.nan, entries).astype(scores.dtype)
+        mask = jnp.where(entries == BROKEN, jnp.nan, entries).astype(scores.dtype)
         return self.scaled(
             _straight_through("magnitude" if self.selection == "magnitude" else "score", mask, scores), axis
         )
@@ -216,29 +237,11 @@ def kept_count(size: int, keep: float | Shaped[Array | np.ndarray, ""]) -> int |
     return max(1, size - int((1.0 - number) * size))
 
 
-def unpack_mask(
-    bits: Mapping[str, UInt8[Array | np.ndarray, "*layers bytes"]], shape: tuple[int, ...]
-) -> Float[Array, "..."]:
-    """Returns the mask that `bits` packs by their kinds (see `Supermask.kinds`), or that of each layer."""
-    mask = unpack(bits["mask"], shape) if "mask" in bits else 1.0
-    return mask * (1.0 - 2.0 * unpack(bits["sign"], shape)) if "sign" in bits else jnp.asarray(mask)
-
-
-def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Returns the mask of zeros and ones that `bits` packs, or that of each layer.
-
-    The bits are in C order, lowest bit of each byte first. Zeros fill the rest of the last byte.
-    """
-    unpacked = jnp.unpackbits(jnp.asarray(bits), axis=-1, count=math.prod(shape), bitorder="little")
-    return unpacked.reshape(*bits.shape[:-1], *shape).astype(jnp.float32)
-
-
 def rescaled(mask: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
     """Returns `mask` times √(size / kept), both counted along `axis`, so that the kept weights have the variance of all weights.
 
-    The factor is that of the reference's "dynamic scaling", which its models apply to the masks of the tables alone. The axis is a
-    projection's outputs, or an embedding's tokens. The gradient passes through the factor too. A row or column that keeps nothing stays
-    0; the reference divides by 0 there.
+    The factor is that of the reference's "dynamic scaling", which its models apply to the masks of the tables alone. The axis is that of
+    a projection's outputs or an embedding's tokens. The gradient passes through it too. What keeps nothing stays 0, not 0 / 0 as there.
     """
     kept = jnp.sum(mask, axis=axis, keepdims=True)
     return mask * jnp.where(kept > 0, jnp.sqrt(mask.shape[axis] / jnp.where(kept > 0, kept, 1.0)), 0.0)
@@ -266,7 +269,7 @@ def _largest(
 ) -> Int8[Array, "*shape"]:
     """Returns ones at the k largest entries of |S| or S, among the `free` ones if given, and zeros; or all broken."""
     chosen, nan = largest(by, scores, k, free)
-    return jnp.where(nan | (k < 1), _BROKEN, chosen).astype(jnp.int8)
+    return jnp.where(nan | (k < 1), BROKEN, chosen).astype(jnp.int8)
 
 
 def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Int8[Array, "*shape"]:

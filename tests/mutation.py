@@ -39,6 +39,7 @@ TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
     "supermask": {
         "supermask": ("test_supermask", "selection/test_selections"),
         "selection/counting": ("selection/test_counting", "test_supermask"),
+        "selection/bits": ("test_supermask", "models/test_by_role"),
     },
     "search": {
         "tasks/translation/beam_search": ("tasks/translation/test_beam_search",),

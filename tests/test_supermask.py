@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from one_layer.supermask import kept_count, topk_mask, unpack
+from one_layer.selection.bits import unpack
+from one_layer.supermask import kept_count, topk_mask
 from one_layer.system.errors import UserError
 from tests import golden
 from tests.adversaries import adversaries

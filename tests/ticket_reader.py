@@ -45,6 +45,10 @@ class TicketReader:
                 mask = mask if kind == "mask" else np.ones_like(mask)
                 if f"sign/{role}" in tensors:
                     mask[self._mask(tensors[f"sign/{role}"], role) == 1] = -1
+                below = mask
+                for coat in range(2, self.model.get("coats", 1) + 1):
+                    below = self._coat(tensors[f"coat{coat}/{role}"], below)
+                    mask = mask + below
                 settled = self._settled(role, self.weights[role].shape)
                 self.masks[role] = np.where(settled == 0, mask, np.maximum(settled, 0))
 
@@ -123,6 +127,15 @@ class TicketReader:
         found = np.zeros(free.shape, np.uint8)
         found[free] = rows[..., :count].reshape(-1)
         return found
+
+    def _coat(self, bits: np.ndarray, below: np.ndarray) -> np.ndarray:
+        rows = np.unpackbits(bits, axis=-1, bitorder="little").reshape(-1, 8 * bits.shape[-1])
+        found = np.zeros_like(below).reshape(len(rows), -1)
+        for coat, row, ones in zip(found, rows, below.reshape(len(rows), -1), strict=True):
+            count = int(ones.sum())
+            assert not row[count:].any()
+            coat[ones == 1] = row[:count]
+        return found.reshape(below.shape)
 
     def _settled(self, role: str, shape: tuple[int, ...]) -> np.ndarray:
         size = math.prod(shape[-2:])

@@ -46,6 +46,7 @@ CASES = {
         "source_vocab": 6,
     },
     "settled signs": {"selection": "sign", "keep": 1.0, "pruned": 0.4, "locked": 0.1, "weights": "multi_layer"},
+    "coats": {"coats": 3, "keep": 0.6, "keep_ffn": 1.0, "selection": "score"},
     "trained besides": {"norm": "affine", "bias": True, "share_bias": True, "embedding": "trained"},
     "frozen": {"norm": "frozen", "embedding": "frozen", "init_scheme": "xavier_normal"},
     "layers left out": {"weights": "multi_layer", "encoder_layers": "sSsS", "decoder_layers": "SsSS"},

@@ -99,6 +99,10 @@ def check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"this model is of the family {config.family}; only translation models can be converted from and to fairseq"
         )
+    if config.coats > 1:
+        raise UserError(
+            f"model.coats is {config.coats}, but the paper's code has masks of 0 and 1 alone; give a model with model.coats=1"
+        )
     if config.supermask.settles:
         raise UserError(
             f"model.pruned is {config.pruned} and model.locked {config.locked}, but the paper's code settles no weights by the seed; give "

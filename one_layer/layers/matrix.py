@@ -17,7 +17,8 @@ from jaxtyping import Array, Float, Int, Int8
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.products import product
-from one_layer.supermask import Supermask, unpack_mask
+from one_layer.selection.bits import unpack_mask
+from one_layer.supermask import Supermask
 
 Path = tuple[str, ...]
 Variables = dict[str, Any]

@@ -94,10 +94,11 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
 
 def ticket_bytes(config: ModelConfig) -> int:
     """The bytes of the packed masks, and of all other arrays that no seed gives, in the precision in which they are trained."""
-    bits, total = len(config.supermask.free_kinds), 0
+    total = 0
     for path, shape in shapes(config).items():
         if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
-            total += bits * math.prod(shape[:-2]) * -(-config.supermask.free_count(math.prod(shape[-2:])) // 8)
+            counts = config.supermask.of(path[1:-1]).bit_counts(math.prod(shape[-2:]))
+            total += math.prod(shape[:-2]) * sum(-(-count // 8) for count in counts.values())
         elif path[0] in ("params", "frozen"):
             total += stored_bytes(config.precisions.of(path[-1], shape), shape)
     return total
@@ -106,19 +107,21 @@ def ticket_bytes(config: ModelConfig) -> int:
 def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
     """The fewest and the most bytes of a masked model's ticket, without vocabulary and headers; None if the scores decide.
 
-    The fewest: each mask of n free weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. The
-    most: a bit for each free weight. Trained and fixed arrays have no code in both, but the precision in which they are trained.
+    The fewest: each mask of n free weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. So
+    does each further coat, of the n weights that the coat below keeps. The most: a bit for each of these. Trained and fixed arrays have
+    no code in both, but the precision in which they are trained.
     """
     if not config.supermask.exact:
         return None
     fewest, most = 0.0, ticket_bytes(config)
     for (*path, leaf), shape in _shapes(config).get("params", {}).items():
         if leaf == "scores":
-            size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
-            kept = int(kept_count(size, config.supermask.of(path).keep)) - config.supermask.settled_counts(size)[1]
-            size = config.supermask.free_count(size)
-            chosen = math.lgamma(size + 1) - math.lgamma(kept + 1) - math.lgamma(size - kept + 1)
-            fewest += masks * (chosen / math.log(2) / 8 - -(-size // 8))
+            mask, size, masks = config.supermask.of(path), math.prod(shape[-2:]), math.prod(shape[:-2])
+            first, *more = mask.coat_counts(size)
+            counts = [first - mask.settled_counts(size)[1], *more]
+            for bits, kept in zip(mask.bit_counts(size).values(), counts, strict=True):
+                chosen = math.lgamma(bits + 1) - math.lgamma(kept + 1) - math.lgamma(bits - kept + 1)
+                fewest += masks * (chosen / math.log(2) / 8 - -(-bits // 8))
     return most + math.floor(fewest), most
 
 

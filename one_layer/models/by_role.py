@@ -20,12 +20,10 @@ from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import fetch
 from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.models.weights import Path, Variables, roles, shapes
-from one_layer.supermask import Supermask
+from one_layer.supermask import BROKEN, Supermask
 from one_layer.system.errors import UserError
 
 Matrices = Mapping[str, np.ndarray]
-
-_VALUES = {("mask",): (0, 1), ("mask", "sign"): (-1, 0, 1), ("sign",): (-1, 1)}  # of masks, by the kinds of their bits
 
 
 def matrices(config: ModelConfig, variables: Variables, *collections: str, leaf: str = "kernel") -> Matrices:
@@ -36,7 +34,7 @@ def matrices(config: ModelConfig, variables: Variables, *collections: str, leaf:
 
 
 def masks(config: ModelConfig, variables: Variables) -> Matrices:
-    """The masks by role, int8, of 0 and 1; those of selections with signs have -1 too. Raises: UserError for scores that are NaN."""
+    """The masks by role, int8, of the values of `Supermask.values`. Raises: UserError for scores that are NaN."""
     names, flat = roles(config), flatten_dict(variables)
     return _to_read({names[path[1:-1]]: _mask(config, flat, path, shape) for path, shape in _masked(config).items()})
 
@@ -77,7 +75,7 @@ def select(
     else:
         fixed = np.broadcast_to(settled, scores.shape).reshape(whole.shape)
         layers = [np.asarray(supermask.select_free(*layer)) for layer in zip(whole, fixed, strict=True)]
-    if any(layer.max() > 1 for layer in layers):
+    if any((layer == BROKEN).any() for layer in layers):
         raise UserError("the scores are not numbers: no mask can be made of this checkpoint; use another")
     return np.stack(layers).reshape(scores.shape)
 
@@ -85,9 +83,9 @@ def select(
 def pack(
     mask: Int8[np.ndarray, "*layers rows columns"], supermask: Supermask
 ) -> dict[str, UInt8[np.ndarray, "*layers bytes"]]:
-    """The masks as bits by their kinds (`Supermask.kinds`), as `one_layer.supermask.unpack_mask` reads them."""
+    """The masks as bits by their kinds (`Supermask.kinds`), as `one_layer.selection.bits.unpack_mask` reads them."""
     flat = mask.reshape(*mask.shape[:-2], -1)
-    kinds = {"mask": flat != 0, "sign": flat < 0}
+    kinds = {"mask": flat != 0, "sign": flat < 0} | {f"coat{n}": flat >= n for n in range(2, supermask.coats + 1)}
     return {kind: np.packbits(kinds[kind], axis=-1, bitorder="little") for kind in supermask.kinds}
 
 
@@ -117,14 +115,15 @@ def _mask(config: ModelConfig, flat: dict[Path, Any], path: Path, shape: tuple[i
         return ones.reshape(shape).astype(np.int8)
 
     bits = {kind: unpacked(kind) for kind in config.supermask.kinds}
-    return bits.get("mask", np.ones(shape, np.int8)) * (1 - 2 * bits.get("sign", np.zeros(shape, np.int8)))
+    mask, sign = bits.pop("mask", np.ones(shape, np.int8)), bits.pop("sign", np.zeros(shape, np.int8))
+    return (mask + sum(bits.values())) * (1 - 2 * sign)  # the others are further coats
 
 
 def _checked(config: ModelConfig, own: Matrices, role: str, mask: Any) -> Int8[np.ndarray, "..."]:
     if role not in own:
         known = f"give one of {', '.join(own)}" if own else "this model has no masks"
         raise UserError(f"no mask of the model has the role {role!r:.120}; {known}")
-    given, values = np.asarray(mask), _VALUES[config.supermask.kinds]
+    given, values = np.asarray(mask), config.supermask.values
     if given.shape != own[role].shape:
         raise UserError(f"the mask of {role} has the shape {given.shape}; give one of the shape {own[role].shape}")
     right = np.isin(given, values) if given.dtype.kind in "biuf" else np.zeros(given.shape, bool)

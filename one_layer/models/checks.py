@@ -16,7 +16,7 @@ from one_layer.layers.matrix import NORMS
 from one_layer.layers.quantization import PRECISIONS
 from one_layer.layers.reservoirs import BLOCKS
 from one_layer.models.keys import PARTS, SHARING, ModelKeys
-from one_layer.supermask import SELECTIONS
+from one_layer.supermask import MOST_COATS, SELECTIONS
 from one_layer.system.errors import UserError, check_least
 
 _KNOWN: dict[str, tuple[str, ...]] = {
@@ -60,6 +60,7 @@ def check(keys: ModelKeys) -> None:
         _check_sharing,
         _check_keep,
         _check_settled,
+        _check_coats,
         _check_masks,
         _check_embeddings,
         _check_skipping,
@@ -177,6 +178,29 @@ def _check_settled(keys: ModelKeys) -> None:
                 f"model.{key} is {keep}, a share of all weights, but with {given} masks keep more than {shares['locked']:g} and less than "
                 f"{1 - shares['pruned']:g} of them; give a share in between"
             )
+
+
+def _check_coats(keys: ModelKeys) -> None:
+    if not 1 <= keys.coats <= MOST_COATS:
+        raise UserError(
+            f"model.coats is {keys.coats}; it must lie in [1, {MOST_COATS}], as the number of masks that add up"
+        )
+    if keys.coats == 1:
+        return
+    given = f"model.coats is {keys.coats}, but"
+    if not keys.masked:
+        raise UserError(f"{given} model.weights is dense, which has no masks; leave model.coats out")
+    if not keys.supermask.exact:
+        raise UserError(
+            f"{given} model.selection={keys.selection} has no coats, because model.keep does not decide its masks; give "
+            "model.selection=magnitude or score, or model.coats=1"
+        )
+    if keys.dynamic_scale:
+        raise UserError(f"{given} model.dynamic_scale counts ones; leave one of them out")
+    if keys.pruned or keys.locked:
+        raise UserError(
+            f"{given} weights that the seed settles (model.pruned, model.locked) have one coat; leave one of them out"
+        )
 
 
 def _check_masks(keys: ModelKeys) -> None:

@@ -21,6 +21,7 @@ MASKS = (
     *(f"keep_{part}" for part in PARTS),
     "pruned",
     "locked",
+    "coats",
     "selection",
     "threshold",
     "dynamic_scale",
@@ -52,7 +53,8 @@ class ModelKeys:
     `init_embedding` can give random tables another scheme than `init_scheme`.
 
     `keep_attention`, `keep_ffn` and `keep_embedding` are the keep of these matrices; None: `keep`. The seed drops the share `pruned` of the
-    weights of every masked matrix for ever, and keeps the share `locked` (Otsuka et al. 2024, arXiv 2402.14029).
+    weights of every masked matrix for ever, and keeps the share `locked` (Otsuka et al. 2024, arXiv 2402.14029). `coats` nested masks
+    add up to one of whole numbers (Okoshi et al., ICML 2022).
 
     `score_init`: `uniform` is U(±1/√fan_in); `constant` is `score_constant` everywhere, so that all entries tie; `constant_noisy` adds
     noise N(0, 1e-4) to it. `reservoir_direction` says what a `gru` or `conv` sees: `both` sides, the `past` alone, or `auto`: both in
@@ -75,6 +77,7 @@ class ModelKeys:
     keep_embedding: float | None = None
     pruned: float = 0.0
     locked: float = 0.0
+    coats: int = 1
     threshold: float = 0.0
     dynamic_scale: bool = False
     score_init: str = "uniform"
@@ -200,12 +203,12 @@ class ModelKeys:
         """How the scores of every matrix become its mask."""
         parts = tuple((part, keep) for part in PARTS if (keep := getattr(self, f"keep_{part}")) is not None)
         settled = (self.pruned, self.locked) if self.masked else (0.0, 0.0)
-        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale, parts, *settled)
+        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale, parts, *settled, self.coats)
 
 
 # Keys that the sections `train` and `optim` give, and all that users do not give in the section `model`: text and task decide the others.
 FOR_TRAINING = ("backskip", "train_only", "freeze")
 DECIDED = ("source_vocab", "target_vocab", "family", *FOR_TRAINING)
 # Keys without which tickets of earlier versions are.
-LATER = (*(f"keep_{part}" for part in PARTS), "pruned", "locked", "norm_epsilon", "rotary_base")
+LATER = (*(f"keep_{part}" for part in PARTS), "pruned", "locked", "coats", "norm_epsilon", "rotary_base")
 MODEL_KEYS = tuple(each.name for each in dataclasses.fields(ModelKeys) if each.name not in DECIDED)

@@ -193,7 +193,7 @@ def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
 
 
 def _keep_scale(config: ModelConfig, path: Path) -> float:
-    return math.sqrt(1 / float(config.supermask.of(path).nonzero)) if config.scale_by_keep else 1.0
+    return math.sqrt(1 / float(config.supermask.of(path).mean_square)) if config.scale_by_keep else 1.0
 
 
 def _found_scale(config: ModelConfig, path: Path) -> float:

@@ -23,7 +23,6 @@ from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.quantization import VECTORS, stored_bytes
 from one_layer.models import ModelConfig, recipes, roles, shapes
-from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.file import TicketFile, damaged
@@ -187,21 +186,20 @@ def _read_joined(
 
 def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:
     """The packed masks of the free weights of this shape. Checks that bits beyond the last are 0, and how many bits are set."""
-    supermask, whole = config.supermask, math.prod(shape[-2:])
-    size = supermask.free_count(whole)
-    packed = (*shape[:-2], -(-size // 8))
-    bits = {kind: file.tensor(f"{kind}/{role}", "uint8", packed) for kind in supermask.free_kinds}
-    first, mask = next(iter(bits.items()))
-    if size % 8 and np.any(mask[..., -1] >> size % 8):
-        raise damaged(f"{first}/{role} has bits beyond its last weight")
-    if len(bits) > 1 and np.any(bits["sign"] & ~mask):
+    supermask, whole = config.supermask.of(role.split("/")), math.prod(shape[-2:])
+    first, *more = supermask.coat_counts(whole) if supermask.exact else (0,)
+    wanted = dict(zip(supermask.free_kinds, (first - supermask.settled_counts(whole)[1], *more), strict=False))
+    bits: dict[str, np.ndarray] = {}
+    for kind, size in supermask.bit_counts(whole).items():
+        bits[kind] = file.tensor(f"{kind}/{role}", "uint8", (*shape[:-2], -(-size // 8)))
+        if size % 8 and np.any(bits[kind][..., -1] >> size % 8):
+            raise damaged(f"{kind}/{role} has bits beyond its last weight")
+        kept = np.ravel(np.bitwise_count(bits[kind]).sum(axis=-1, dtype=np.int64))
+        if supermask.exact and len(wrong := kept[kept != wanted[kind]]):
+            keep = f"model.keep {supermask.keep}" + (f" with model.coats {supermask.coats}" if more else "")
+            raise damaged(f"{kind}/{role} keeps {wrong[0]:,} weights where {keep} keeps {wanted[kind]:,}")
+    if "mask" in bits and "sign" in bits and np.any(bits["sign"] & ~bits["mask"]):
         raise damaged(f"sign/{role} has bits where the mask is 0")
-    if supermask.exact:
-        keep = supermask.of(role.split("/")).keep
-        locked = supermask.settled_counts(whole)[1]
-        kept, wanted = np.bitwise_count(mask).sum(axis=-1, dtype=np.int64), kept_count(whole, keep) - locked
-        if len(wrong := np.ravel(kept)[np.ravel(kept) != wanted]):
-            raise damaged(f"mask/{role} keeps {wrong[0]:,} weights where model.keep {keep} keeps {wanted:,}")
     return bits
 
 

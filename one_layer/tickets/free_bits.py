@@ -1,7 +1,7 @@
-"""Masks of which the seed settles a share of the weights: a file holds the bits of the free weights alone.
+"""The bits of masks as a file holds them: those that nothing else says.
 
-The bits of the free weights follow each other in C order, as if there were no others. Which weights are free, the seed says
-(`one_layer.initializers.Settled`).
+If the seed settles weights, a file has the bits of the free ones alone (`one_layer.initializers.Settled`). Of a further coat, it has those
+of the weights that the coat below keeps. The bits that it has follow each other in C order, as if there were no others.
 """
 
 from __future__ import annotations
@@ -11,22 +11,32 @@ import math
 import numpy as np
 from jaxtyping import Bool, Int8, UInt8
 
-from one_layer.models import ModelConfig
+from one_layer.models import ModelConfig, shapes
 from one_layer.models.weights import roles, settled
 from one_layer.system.errors import UserError
 
 Path = tuple[str, ...]
 Masks = dict[Path, UInt8[np.ndarray, "..."]]
+Bits = UInt8[np.ndarray, "*layers bytes"]
 
 
 def free_bits(masks: Masks, config: ModelConfig, seed: int) -> Masks:
-    """The bits of the free weights, of the kinds that a file has (`Supermask.free_kinds`).
+    """The bits that a file has (`Supermask.free_kinds`), from those of all weights.
 
-    Raises: UserError for a mask that drops a locked weight, or keeps a pruned one.
+    Raises: UserError for a mask that drops a locked weight, or keeps a pruned one, and for coats that keep other numbers of weights than
+    the config says.
     """
-    if not config.supermask.settles:
-        return masks
     found: Masks = {}
+    for module, size in _sizes(config).items():
+        own = {kind: masks[*module, kind] for kind in config.supermask.kinds}
+        bits = _nested(own, size)
+        counts = config.supermask.of(module).bit_counts(size)
+        if any(each.shape[-1] != -(-counts[kind] // 8) for kind, each in bits.items()):
+            raise UserError(
+                f"the coats of {roles(config)[module]} keep other numbers of weights than model.keep and model.coats say; give masks that "
+                "keep these"
+            )
+        found |= {(*module, kind): each for kind, each in bits.items()}
     for module, settling in settled(config).items():
         fixed = settling.draw(seed)
         own = {kind: masks[*module, kind] for kind in config.supermask.kinds}
@@ -38,17 +48,55 @@ def free_bits(masks: Masks, config: ModelConfig, seed: int) -> Masks:
                 "differ from the model's own in free weights alone"
             )
         found |= {(*module, kind): bits for kind, bits in kinds.items()}
-    return found
+    return found or masks
 
 
 def all_bits(free: Masks, config: ModelConfig, seed: int) -> Masks:
     """The bits of all weights, of the kinds of `Supermask.kinds`, from those that `free_bits` gives."""
-    if not config.supermask.settles:
-        return free
     found: Masks = {}
+    for module, size in _sizes(config).items():
+        kinds = {kind: free[*module, kind] for kind in config.supermask.kinds}
+        counts = config.supermask.of(module).bit_counts(size)
+        found |= {(*module, kind): bits for kind, bits in _whole(kinds, counts).items()}
     for module, settling in settled(config).items():
         kinds = {kind: free[*module, kind] for kind in config.supermask.free_kinds}
         found |= {(*module, kind): bits for kind, bits in _put(kinds, settling.draw(seed)).items()}
+    return found or free
+
+
+def _sizes(config: ModelConfig) -> dict[Path, int]:
+    """The number of weights of every matrix whose mask has several coats."""
+    known = shapes(config).items() if config.supermask.coats > 1 else ()
+    return {path[1:-1]: math.prod(shape[-2:]) for path, shape in known if path[-1] == "scores"}
+
+
+def _nested(coats: dict[str, Bits], size: int) -> dict[str, Bits]:
+    """The bits of each coat where the coat below has ones."""
+    found, below = {}, None
+    for kind, bits in coats.items():
+        ones = np.unpackbits(bits, axis=-1, count=size, bitorder="little").reshape(-1, size)
+        rows = [
+            row if below is None else row[under == 1]
+            for row, under in zip(ones, ones if below is None else below, strict=True)
+        ]
+        longest = max(map(len, rows))
+        padded = np.stack([np.pad(row, (0, longest - len(row))) for row in rows]).reshape(*bits.shape[:-1], longest)
+        found[kind] = np.packbits(padded, axis=-1, bitorder="little")
+        below = ones
+    return found
+
+
+def _whole(coats: dict[str, Bits], counts: dict[str, int]) -> dict[str, Bits]:
+    """Undoes `_nested`; `counts` are the bits of each coat."""
+    found, below = {}, None
+    for kind, bits in coats.items():
+        ones = np.unpackbits(bits, axis=-1, count=counts[kind], bitorder="little")
+        if below is not None:
+            whole = np.zeros_like(below)
+            whole[below == 1] = ones.reshape(-1)
+            ones = whole
+        found[kind] = np.packbits(ones, axis=-1, bitorder="little")
+        below = ones
     return found
 
 

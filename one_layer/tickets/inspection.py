@@ -8,6 +8,7 @@ that overlap more, or use fewer weights, have something in common.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -96,7 +97,7 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
             shared = ticket.config.sharing == "weights"
             settled = supermask.settled_counts(math.prod(recipe.shape))
             matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared, settled))
-    masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "text/")))
+    masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "coat", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
     sizes_of = (file.total, arrays, text)
@@ -139,6 +140,7 @@ def describe(inspection: Inspection) -> str:
     rest = inspection.total - masks - inspection.arrays - inspection.text
     own = "".join(f" ({part} {keep:g})" for part, keep in config.supermask.parts)
     settled = f", {config.pruned:g} pruned, {config.locked:g} locked" if config.supermask.settles else ""
+    settled = f", {config.coats} coats" if config.supermask.coats > 1 else settled
     by = f", keep {config.keep:g}{own}" if config.supermask.exact else f", threshold {config.threshold:g}"
     selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}{settled}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
@@ -178,7 +180,9 @@ def _matrix(
     shares = {kind: [int(ones) / size for ones in _ones(bits)] for kind, bits in rows.items()}
     kept = shares.get("mask") or [1.0] * len(shares.get("sign", []))
     negative = shares.get("sign") or [0.0] * len(kept)
-    bound = sum(_entropy(p - minus, minus, 1 - p) for p, minus in zip(kept, negative, strict=True)) * size / 8
+    more = [share for kind, share in shares.items() if kind not in ("mask", "sign")] or [negative]
+    values = zip(kept, *more, strict=True)  # shares: not 0, and at least 2, 3, ..., or below 0
+    bound = sum(_entropy(1 - each[0], *map(operator.sub, each, (*each[1:], 0.0))) for each in values) * size / 8
     density = tuple((share * size + settled[1]) / math.prod(shape) for share in kept) if sum(settled) else tuple(kept)
     packed = sum(bits.nbytes for bits in masks.values())
     overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None

@@ -98,6 +98,11 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
         raise damaged("its seed, its step or the sizes of its vocabularies are not valid whole numbers")
+    if unknown := sorted(sections["model"].keys() - MODEL_KEYS):
+        raise UserError(
+            f"unknown key model.{unknown[0]}, for instance of a kind of mask that only later versions know; use the version that wrote the "
+            "ticket, or a later one"
+        )
     task = _read_task(metadata, sections["model"])
     run = _as_run(task, seed, sections)
     for name, limits in {"data": _DATA_LIMITS, "evaluation": task.limits}.items():

@@ -45,16 +45,16 @@ class Flips:
         return {"mask/flips": flipped_share(before, self._masks)} if before else {}
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["bits", "negative"], meta_fields=["count"])
+@partial(jax.tree_util.register_dataclass, data_fields=["bits", "others"], meta_fields=["count"])
 @dataclass(frozen=True, eq=False)
 class PackedMask:
-    """Where the masks of all layers of a matrix are above 0 and, if they have a sign, below 0. `count` entries are free to change.
+    """Where the masks of all layers of a matrix are above 0; `others`: below 0 if they have a sign, and above 1, 2, ... if they have coats.
 
-    The bits of each column are padded to whole bytes.
+    `count` entries are free to change. The bits of each column are padded to whole bytes.
     """
 
     bits: UInt8[Array, "*layers bytes columns"]
-    negative: UInt8[Array, "*layers bytes columns"] | None
+    others: tuple[UInt8[Array, "*layers bytes columns"], ...]
     count: int
 
 
@@ -69,10 +69,12 @@ def packed_masks(
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
 
     def packed(entries: Array) -> PackedMask:
-        negative = jnp.packbits(entries < 0, axis=-2) if mask.kinds == ("mask", "sign") else None
+        others = [entries < 0] if "sign" in mask.kinds else []
+        others += [entries > below for below in range(1, mask.coats)]
         size = entries.shape[-2] * entries.shape[-1]
         count = entries.size // size * mask.free_count(size)
-        return PackedMask(jnp.packbits(entries > 0, axis=-2), negative, count)
+        first, *more = (jnp.packbits(each, axis=-2) for each in (entries > 0, *others))
+        return PackedMask(first, tuple(more), count)
 
     return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting, settled).items()}
 
@@ -88,7 +90,9 @@ def _flips(before: Masks, after: Masks) -> list[Int[Array, ""]]:
     # One program: on many devices every sum is an exchange, and a row of small programs with exchanges can stop a CPU for ever.
     def differing(one: PackedMask, other: PackedMask) -> UInt8[Array, "*layers bytes columns"]:
         bits = one.bits ^ other.bits
-        return bits if one.negative is None or other.negative is None else bits | (one.negative ^ other.negative)
+        for ours, theirs in zip(one.others, other.others, strict=True):
+            bits |= ours ^ theirs
+        return bits
 
     flips = [jnp.bitwise_count(differing(mask, after[name])) for name, mask in before.items()]
     return [jnp.sum(each, dtype=jnp.int32) for each in flips]

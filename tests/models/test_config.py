@@ -42,6 +42,13 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"keep_ffn": 0.3, "selection": "threshold"}, "model.keep_ffn is 0.3, but with model.selection=threshold"),
         ({"keep_ffn": 0.3, "weights": "dense", "embedding": None}, "model.keep_ffn is 0.3, but model.weights is dense"),
         ({"keep": float("nan")}, "model.keep is nan"),
+        ({"coats": 0}, r"model.coats is 0; it must lie in \[1, 16\]"),
+        ({"coats": 17}, r"model.coats is 17; it must lie in \[1, 16\]"),
+        ({"coats": 2, "selection": "sign", "keep": 1.0}, "model.coats is 2, but model.selection=sign has no coats"),
+        ({"coats": 2, "selection": "threshold"}, "model.coats is 2, but model.selection=threshold has no coats"),
+        ({"coats": 2, "weights": "dense"}, "model.coats is 2, but model.weights is dense"),
+        ({"coats": 2, "dynamic_scale": True}, "model.coats is 2, but model.dynamic_scale counts ones"),
+        ({"coats": 2, "pruned": 0.1}, "model.coats is 2, but weights that the seed settles .* have one coat"),
         ({"pruned": -0.1}, r"model.pruned is -0.1; it must lie in \[0, 1\)"),
         ({"locked": float("nan")}, "model.locked is nan; it must lie in"),
         (

@@ -177,7 +177,10 @@ FORGED = {
     ),
     "wider than its masks": (value("model", "ffn", to=32), "but its model"),
     "another keep": (value("model", "keep", to=0.2), "keeps .* weights where model.keep 0.2 keeps"),
-    "an unknown field": (value("model", "callback", to="x"), "unknown key model.callback"),
+    "an unknown field": (
+        value("model", "callback", to="x"),
+        "unknown key model.callback, for instance of a kind of mask",
+    ),
     "a field's type": (value("model", "heads", to="2"), "model.heads is '2'; it takes a value of type int"),
     "a field's value": (value("model", "heads", to=3), "model.heads is 3, which does not divide"),
     "a huge number": (value("model", "ffn", to=10**300), "model.ffn is the number 10{39}; a ticket's settings are"),

@@ -85,6 +85,7 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
     scores = {name.removeprefix("params/"): leaf for name, leaf in flat(variables).items() if name.endswith("/scores")}
     same_numbers(found, without_scores(variables))
     kinds = {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(config.selection, ("mask",))
+    kinds = ("mask", "coat2", "coat3") if config.coats > 1 else kinds
     kinds = (
         ("mask", "sign") if config.selection == "sign" and config.pruned else kinds
     )  # which are dropped, no sign says
@@ -102,6 +103,7 @@ LATER = {
     "keep_embedding": None,
     "pruned": 0.0,
     "locked": 0.0,
+    "coats": 1,
     "norm_epsilon": 1e-5,
     "rotary_base": 1e4,
 }

@@ -82,6 +82,6 @@ def test_filling_bits_do_not_count():
 
 
 def test_no_flips_and_all():
-    masks, others = ({"a": PackedMask(jnp.asarray([bits], jnp.uint8), None, 16)} for bits in ([0, 255], [255, 0]))
+    masks, others = ({"a": PackedMask(jnp.asarray([bits], jnp.uint8), (), 16)} for bits in ([0, 255], [255, 0]))
     assert flipped_share(masks, masks) == 0
     assert flipped_share(masks, others) == 1

@@ -88,6 +88,7 @@ function checkModel(c) {
     const own = c[`keep_${part}`], fits = c.masked && c.exact && (part !== "embedding" || c.embedding === "masked");
     refuseIf(own !== null && !(fits && own > 0 && own <= 1), `model.keep_${part} is ${own}, which is no fraction, or the model has no mask for it`);
   }
+  refuseIf(c.coats !== 1, `model.coats is ${c.coats}, but this page has masks of one coat alone; use the ticket with the program`);
   if (c.pruned || c.locked) {
     const given = `model.pruned ${c.pruned} and model.locked ${c.locked}`, fits = ["magnitude", "score", "sign"].includes(c.selection) && c.sharing !== "masks";
     refuseIf(!(c.pruned >= 0 && c.locked >= 0 && c.pruned + c.locked < 1), `${given} leave no weight to choose; their sum must be below 1`);

@@ -14,7 +14,7 @@ const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`,
 export const KEYS = {
   model: {
     d_model: whole(512), ffn: whole(1024), heads: whole(4), encoder_layers: ["int or text", 6], decoder_layers: ["int or text", 6],
-    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), keep_attention: follows("float"), keep_ffn: follows("float"), keep_embedding: follows("float"), pruned: real(0), locked: real(0), threshold: real(0), dynamic_scale: flag(false),
+    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), keep_attention: follows("float"), keep_ffn: follows("float"), keep_embedding: follows("float"), pruned: real(0), locked: real(0), coats: whole(1), threshold: real(0), dynamic_scale: flag(false),
     score_init: text("uniform"), score_constant: real(0.5), gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), norm_epsilon: real(1e-5), bias: follows("bool"), share_bias: flag(false),

@@ -1,0 +1,155 @@
+"""Masks of several coats (`model.coats`): nested masks that add up, and what a ticket takes for them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_layer import tickets
+from one_layer.importers.fairseq_options import write_options
+from one_layer.models import by_role, initialize, shapes
+from one_layer.models.accounting import account, ticket_bytes, ticket_size
+from one_layer.models.sharding import Devices
+from one_layer.page.document import of_ticket
+from one_layer.supermask import Supermask, kept_count
+from one_layer.system.errors import UserError
+from one_layer.tickets import file as ticket_file
+from one_layer.tickets.inspection import inspect
+from one_layer.training.flips import flipped_share, packed_masks
+from tests.numpy_transformer import mask_of
+from tests.page.engine import outcomes
+from tests.tiny_tickets import TINY, ticket_of, trained
+
+CONFIG = TINY.replace(coats=3, keep=0.5, keep_embedding=1.0)
+
+
+def scores(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(8, 9)).astype(np.float32)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 10**6), st.sampled_from(["magnitude", "score"]), st.integers(1, 5), st.sampled_from([0.02, 0.4, 1.0])
+)
+def test_the_mask_is_the_sum_of_nested_masks_also_among_ties(seed, selection, coats, keep):
+    ties = np.random.default_rng(seed).integers(-2, 3, (8, 9)).astype(np.float32)
+    config = CONFIG.replace(selection=selection, coats=coats, keep=keep)
+    found = np.asarray(Supermask(keep, selection, coats=coats).select(ties))
+    np.testing.assert_array_equal(found, mask_of(config, ties, keep))
+    k = kept_count(72, keep)
+    assert [(found > below).sum() for below in range(coats)] == [
+        math.ceil(k * (coats - i) / coats) for i in range(coats)
+    ]
+
+
+def test_one_coat_is_the_mask_of_today():
+    for keep in (0.1, 0.5):
+        np.testing.assert_array_equal(Supermask(keep, coats=1).select(scores(1)), Supermask(keep).select(scores(1)))
+    one, plain = (initialize(config, 1)["random"] for config in (TINY.replace(coats=1), TINY))
+    jax.tree.map(np.testing.assert_array_equal, one, plain)
+
+
+@pytest.mark.parametrize("selection", ["magnitude", "score"])
+def test_the_gradient_passes_straight_through_the_sum(selection):
+    given_, ours = scores(2), scores(1)
+    gradient = jax.grad(lambda s: jnp.sum(Supermask(0.5, selection, coats=3)(s) * given_))(ours)
+    np.testing.assert_array_equal(gradient, given_ * np.sign(ours) if selection == "magnitude" else given_)
+
+
+def test_a_nan_breaks_the_whole_mask():
+    broken = scores(1)
+    broken[0, 0] = np.nan
+    assert np.isnan(Supermask(0.5, coats=3)(broken)).all()
+    with pytest.raises(UserError, match="the scores are not numbers"):
+        by_role.select(broken, Supermask(0.5, coats=3))
+
+
+def test_products_have_the_variance_of_the_weights_without_masks():
+    """The mean of M² is that which the weights are divided by."""
+    found = np.asarray(
+        Supermask(0.5, coats=3).select(np.random.default_rng(0).normal(size=(60, 60)).astype(np.float32))
+    )
+    assert np.mean(np.square(found, dtype=np.float64)) == pytest.approx(Supermask(0.5, coats=3).mean_square, rel=1e-3)
+    plain, own = (
+        initialize(CONFIG.replace(coats=coats), 1)["random"]["source_embedding"]["kernel"] for coats in (1, 3)
+    )
+    np.testing.assert_allclose(plain, own * math.sqrt(14 / 3), rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("coats") / "t"
+    ticket = ticket_of(CONFIG)
+    tickets.save(path, ticket)
+    return ticket, path
+
+
+def test_a_ticket_takes_the_entropy_of_the_values_and_gives_every_mask_back(saved):
+    ticket, path = saved
+    file, bits, entropy = ticket_file.read(path), 0, 0.0
+    for module, size, layers in [
+        (p[1:-1], s[-2] * s[-1], s[:-2]) for p, s in shapes(CONFIG).items() if p[-1] == "scores"
+    ]:
+        k = kept_count(size, 1.0 if module[-1].endswith("embedding") else 0.5)
+        role, sizes = ticket.drawn[module].recipe.role, (size, k, math.ceil(k * 2 / 3))
+        for kind, count in zip(("mask", "coat2", "coat3"), sizes, strict=True):
+            assert file.shape(f"{kind}/{role}") == (*layers, math.ceil(count / 8))
+            bits += math.prod(layers) * math.ceil(count / 8)
+        counts = [size - k, *(sizes[n] - (*sizes, math.ceil(k / 3))[n + 1] for n in (1, 2)), math.ceil(k / 3)]
+        ways = math.lgamma(size + 1) - sum(math.lgamma(count + 1) for count in counts)
+        entropy += math.prod(layers) * ways / math.log(2) / 8
+    assert ticket_bytes(CONFIG) == bits == ticket_size(CONFIG)[1] == account(CONFIG)["bytes"]["ticket"]
+    assert ticket_size(CONFIG)[0] == math.floor(entropy)
+    assert sum(matrix.packed for matrix in inspect(path).matrices) == bits
+    loaded = tickets.load(path)
+    for name, packed in ticket.masks.items():
+        np.testing.assert_array_equal(loaded.masks[name], packed)
+    ours, theirs = by_role.masks(CONFIG, trained(CONFIG)), by_role.masks(CONFIG, tickets.variables(loaded, packed=True))
+    for role, mask in ours.items():
+        np.testing.assert_array_equal(mask, theirs[role])
+
+
+def test_coats_that_keep_other_numbers_are_not_stored(saved):
+    ticket, _ = saved
+    path = next(path for path, bits in ticket.masks.items() if path[-1] == "coat2" and bits.ndim == 1)
+    with pytest.raises(UserError, match=r"the coats of \S+embedding keep other numbers of weights"):
+        tickets.content.to_bytes(dataclasses.replace(ticket, masks={**ticket.masks, path: 0 * ticket.masks[path]}))
+
+
+def test_a_page_refuses_them_in_a_sentence(saved):
+    _, path = saved
+    with pytest.raises(UserError, match=r"has masks of several coats \(model\.coats=3\), which a page cannot compute"):
+        of_ticket(path)
+    assert outcomes([path]) == [
+        "model.coats is 3, but this page has masks of one coat alone; use the ticket with the program"
+    ]
+
+
+def test_other_programs_have_one_coat():
+    with pytest.raises(UserError, match=r"model\.coats is 3, but the paper's code"):
+        write_options(TINY.replace(coats=3), ("de", "en"))
+
+
+def test_a_change_of_the_value_alone_is_a_flip():
+    """The two largest change places with the next two: four of eight entries have other values, and all stay kept."""
+    before, after = (
+        {"a": {"scores": jnp.asarray([row])}} for row in ([8.0, 7, 6, 5, 4, 3, 2, 1], [6.0, 5, 8, 7, 4, 3, 2, 1])
+    )
+    masks = [packed_masks(each, Supermask(0.5, coats=2)) for each in (before, after)]
+    assert flipped_share(*masks) == 0.5
+
+
+def test_many_devices_multiply_whole_masks_and_not_their_bits():
+    devices = Devices.holding(())
+    many = dataclasses.make_dataclass("Many", [], bases=(Devices,), namespace={"many": True}, frozen=True)(devices.mesh)
+    weights, mask = jnp.full((8, 9), 2.0), Supermask(0.5, coats=3)
+    entries = mask(scores(1))
+    made = many.selecting(mask).multiply(("a", "kernel"), weights, entries)
+    np.testing.assert_array_equal(made, 2 * np.asarray(entries))
