@@ -32,7 +32,7 @@ def set_up() -> None:
     """
     keep_freed_memory()
     keep_programs()
-    keep_loops_on_gpu()
+    keep_loops_on_gpu(exchanges=not any(word.startswith("--distributed") for word in sys.argv))
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     _quieten()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)

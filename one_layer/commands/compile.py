@@ -69,9 +69,9 @@ def main(argv: list[str]) -> None:
     )
     parser.add_argument("--output", type=Path, help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
-    keep_loops_on_gpu()  # as in a run
     jax.config.update("jax_platforms", "cpu")  # nothing is run, whatever devices are here
     targets = [Target.of(name) for name in arguments.target.split(",")]
+    keep_loops_on_gpu(exchanges=all(target.number <= target.chip.together for target in targets))  # as in a run
     run = _run(arguments.config, rest)
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length

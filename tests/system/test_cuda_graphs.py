@@ -17,11 +17,11 @@ FLAG = "--xla_gpu_enable_command_buffer"
 def machine(monkeypatch):
     """A machine with these packages of JAX, and what the user says to XLA."""
 
-    def make(plugin, jaxlib, flags):
+    def make(plugin, jaxlib, flags, *exchanges):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name == plugin else None)
         monkeypatch.setattr(importlib.metadata, "version", lambda name: jaxlib)
         monkeypatch.setenv("XLA_FLAGS", flags)
-        keep_loops_on_gpu()
+        keep_loops_on_gpu(*exchanges)
         return os.environ["XLA_FLAGS"]
 
     return make
@@ -31,6 +31,13 @@ def machine(monkeypatch):
 def test_loops_go_into_graphs_beside_the_flags_of_the_user(machine, plugin):
     given = machine(plugin, "0.10.2", "--xla_dump_to=x")
     assert given.startswith(f"--xla_dump_to=x {FLAG}=") and "WHILE" in given and "CONDITIONAL" in given
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_exchanges_between_gpus_of_one_machine_go_into_graphs_too(machine, exchanges):
+    assert ("COLLECTIVES" in machine("jax_cuda12_plugin", "0.10.2", "", exchanges)) == exchanges
+    keep_loops_on_gpu(not exchanges)  # it may change its mind
+    assert ("COLLECTIVES" in os.environ["XLA_FLAGS"]) != exchanges and os.environ["XLA_FLAGS"].count(FLAG) == 1
 
 
 @pytest.mark.parametrize(
