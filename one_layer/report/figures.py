@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from one_layer.report import naming
+from one_layer.report import naming, published
 from one_layer.report.drawing import legend, look, new_axes
 from one_layer.report.measures import MEASURES
 from one_layer.report.naming import Dimension
-from one_layer.report.point import KEEP, Point, Setting
+from one_layer.report.point import KEEP, Point, Setting, commands
 
 LEAST = 3  # points on the axis of a figure; fewer are a row of a table
 
@@ -165,17 +165,34 @@ def draw(comparison: Comparison, number: int) -> Picture:
         _line(axes, line, *look(place))
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3])
+    every = tuple(point for line in comparison.lines for point in line.points) + comparison.dense
+    papers = [each for each in published.numbers(commands(every)) if comparison.kind in each.figures]
+    for place, each in enumerate(papers):
+        of_paper(axes, each.keep, each, place)
     axes.set_xlim(0.0, 1.0)
     _missing(axes, comparison)
     legend(figure)
     title = next((kind.title for kind in KINDS if kind.name == comparison.kind), "Score against keep")
-    every = tuple(point for line in comparison.lines for point in line.points) + comparison.dense
     return Picture(
         f"{comparison.kind}-{number}",
         f"{title}{comparison.addition}: {first.bench.title}",
         _caption(comparison, every),
         every,
         figure,
+    )
+
+
+def of_paper(axes: Axes, x: float, number: published.Number, place: int) -> None:
+    """A number of paper A as a hollow grey mark, whose shape is that of its place among those of the picture."""
+    axes.errorbar(
+        [x],
+        [number.mean],
+        yerr=[number.deviation or 0.0],
+        fmt=look(place)[1],
+        color="grey",
+        markerfacecolor="none",
+        clip_on=False,
+        label=number.label,
     )
 
 

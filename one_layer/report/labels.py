@@ -103,7 +103,7 @@ def _variant(checkpoint: str) -> str:
 def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
     kinds = [kind(config) for config in configs]
     aspects = [_aspects(config) | _others(setting) for config, setting in zip(configs, settings, strict=True)]
-    _letter(aspects)
+    _number(aspects)
     known = list(dict.fromkeys(name for each in aspects for name in each))
     keys = [name for name in known if "." in name and name not in _FIRST]
     order = [*(name for name in known if "." not in name), *_FIRST, *sorted(keys)]
@@ -185,19 +185,15 @@ def _others(setting: Setting) -> dict[str, str]:
     return {name: naming.said(name, value).replace("_", " ") for name, value in setting if name not in _IN_WORDS}
 
 
-def _letter(aspects: Sequence[dict[str, str]]) -> None:
-    """Gives paths, and all that is long, the letters A, B and so on, as they come."""
+def _number(aspects: Sequence[dict[str, str]]) -> None:
+    """Gives paths, and all that is long, numbers as they come. Letters stand for texts (`one_layer.report.texts`)."""
     known = {(name, text) for each in aspects for name, text in each.items()}
     for name in {name for name, text in known if "/" in text or len(text) > _LONGEST}:
         values = list(dict.fromkeys(each[name] for each in aspects if name in each))
         word = name.rpartition(".")[2].replace("_", " ")
         for each in aspects:
             if name in each:
-                each[name] = f"{word} {_place(values.index(each[name]))}"
-
-
-def _place(number: int) -> str:
-    return chr(ord("A") + number) if number < 26 else str(number)
+                each[name] = f"{word} no. {values.index(each[name]) + 1}"
 
 
 def _usual(values: Sequence[str]) -> str | None:

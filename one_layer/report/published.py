@@ -6,6 +6,7 @@ Paper A: Shen et al. 2021, "What's Hidden in a One-layer Randomly Weighted Trans
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 
@@ -36,6 +37,34 @@ FIGURES = {
     "figure4": (DENSE, PRETRAINED, WIDE, DEEP),
     "figure5": (DENSE,),
 }
+
+
+class Number(NamedTuple):
+    """A row of Table 1 on one corpus: its name, BLEU and its deviation, bytes, keep, and the figures to which it belongs."""
+
+    label: str
+    mean: float
+    deviation: float | None
+    bytes: float | None
+    keep: float
+    figures: tuple[str, ...]
+
+
+def numbers(commands: Collection[str]) -> list[Number]:
+    """Table 1 for runs by these commands, if all are of the config of one of its corpora: on other text its scores mean nothing."""
+    for column, name in enumerate(("iwslt14", "wmt14")):
+        if commands and all(f"configs/{name}.py" in command for command in commands):
+            return [_number(row, column) for row in TABLE_1]
+    return []
+
+
+def _number(row: Row, column: int) -> Number:
+    mean, _, deviation = (row.iwslt14, row.wmt14)[column].partition(" ± ")
+    size = float(row.memory.split(", ")[column]) * 1e6 if "," in row.memory else None
+    figures = tuple(name for name, kinds in FIGURES.items() if row.kind in kinds)
+    title = f"paper A: {row.title.partition(' (')[0]}"
+    return Number(title, float(mean), float(deviation or 0) or None, size, 1.0 if row.kind == DENSE else 0.5, figures)
+
 
 # What the papers say in words about results for which they give no table. Each begins with the labels (`data.labels`) or the layers that it
 # is about.

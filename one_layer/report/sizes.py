@@ -10,11 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
+from one_layer.report import published
 from one_layer.report.drawing import INK, legend, look, new_axes
-from one_layer.report.figures import Picture
+from one_layer.report.figures import Picture, of_paper
 from one_layer.report.labels import kind, place
 from one_layer.report.measures import MEASURES
-from one_layer.report.point import Point
+from one_layer.report.point import Point, commands
 from one_layer.system.errors import counted
 
 ABOUT_AS_SMALL = 1.01  # of two files; the names of folders alone make such differences
@@ -45,7 +46,8 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     many = len({mark.name for mark in every}) > _MOST_NAMED
     shown = _without_the_worst(every) if many else every
     figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
-    _log_of_bytes(axes, [mark.bytes for mark in shown])
+    papers = [(number.bytes, number) for number in published.numbers(commands(points)) if number.bytes]
+    _log_of_bytes(axes, [mark.bytes for mark in shown] + [int(size) for size, _ in papers])
     _draw_models(axes, shown, many)
     best = frontier(shown)
     if len(best) > 1:
@@ -53,6 +55,8 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
         axes.plot(*zip(*line, strict=True), "--", color=INK, linewidth=0.8, label="frontier")
         if many:
             _name(axes, best)
+    for place_of_paper, (size, number_of_paper) in enumerate(papers):
+        of_paper(axes, size, number_of_paper, place_of_paper)
     top = max((point for point in points if point.merit is not None), key=lambda point: point.merit or 0.0)
     if top.bytes is None:
         axes.axhline(

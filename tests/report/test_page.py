@@ -111,11 +111,18 @@ def test_a_comparison_with_too_few_keeps_is_in_the_table_and_a_long_line_is_draw
 
 @pytest.mark.parametrize("config", ["iwslt14", "toy"])
 def test_the_papers_points_are_beside_those_of_its_corpus_alone(tmp_path, config):
+    """In the data of the page and in the files of the pictures that they belong to."""
     words = [f"config=configs/{config}.py:small"]
-    write_run(tmp_path / "runs" / "a", {}, 30.0, overrides=words)
+    for keep in (0.3, 0.5, 0.7):
+        for width in (128, 256):
+            changes = {"model.keep": keep, "model.d_model": width}
+            write_run(tmp_path / "runs" / f"{keep},{width}", changes, 30.0, overrides=words)
     writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
     text = (tmp_path / "out" / "index.html").read_text()
     assert ("paper A: fully weighted" in text) is (config == "iwslt14")
+    pictures = {path.stem: "twice as wide" in path.read_text() for path in (tmp_path / "out").glob("*.svg")}
+    wanted = {"figure4-1", "bytes-2"} if config == "iwslt14" else set()
+    assert {name for name, there in pictures.items() if there} == wanted and {"figure4-1", "bytes-2"} <= pictures.keys()
 
 
 def test_a_run_under_way_says_how_many_updates_it_will_make(tmp_path):

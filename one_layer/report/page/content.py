@@ -15,7 +15,7 @@ from one_layer.report.labels import Label, kind, place
 from one_layer.report.measures import MEASURES
 from one_layer.report.page.runs import Run, state, steps
 from one_layer.report.plain_text import joined
-from one_layer.report.point import KEEP, Bench, Point, Setting, without
+from one_layer.report.point import KEEP, Bench, Point, Setting, commands, without
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.sizes import frontier, marks
 
@@ -39,7 +39,7 @@ def models(records: Sequence[Record], settings: dict[Path, Setting], labels: dic
     every = {name for setting, _ in found.values() for name, _ in setting}
     differing = {name for name in every if len(_known(name, list(found.values()))) > 1}
     return {
-        "kinds": {word: place(word) for word in {kind(record.config) for _, record in found.values()}},
+        "kinds": {word: place(word) for word in sorted({kind(record.config) for _, record in found.values()})},
         "differing": sorted(differing),
         "named": {
             name: {
@@ -73,7 +73,7 @@ def bench(each: Bench, points: Sequence[Point], records: Sequence[Record]) -> di
         "less": measure.less_is_better,
         "digits": 2 if each.measure.startswith("bleu") else 4,
         "points": [{**_point(point, folders), "frontier": id(point) in best} for point in points if point.values],
-        "papers": _papers(points),
+        "papers": [number._asdict() for number in published.numbers(commands(points))],
     }
 
 
@@ -91,27 +91,6 @@ def _point(point: Point, folders: dict[Path, int]) -> dict[str, Any]:
         "seconds": values(point.seconds),
         "runs": [folders[record.folder] for record in point.records],
         "whole": point.whole,
-    }
-
-
-def _papers(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Paper A's rows of Table 1, for runs of the configs of its corpora: on other text its scores mean nothing."""
-    commands = {record.command for point in points for record in point.records}
-    for column, name in enumerate(("iwslt14", "wmt14")):
-        if commands and all(f"configs/{name}.py" in command for command in commands):
-            return [_paper(row, column) for row in published.TABLE_1]
-    return []
-
-
-def _paper(row: published.Row, column: int) -> dict[str, Any]:
-    mean, _, deviation = (row.iwslt14, row.wmt14)[column].partition(" ± ")
-    return {
-        "label": f"paper A: {row.title.partition(' (')[0]}",
-        "mean": float(mean),
-        "deviation": float(deviation or 0) or None,
-        "bytes": float(row.memory.split(", ")[column]) * 1e6 if "," in row.memory else None,
-        "keep": 1.0 if row.kind == published.DENSE else 0.5,
-        "figures": [name for name, kinds in published.FIGURES.items() if row.kind in kinds],
     }
 
 
