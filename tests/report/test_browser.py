@@ -10,6 +10,9 @@ import subprocess
 
 import pytest
 
+from one_layer.report import writing
+from tests.report.made_runs import write_run
+
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
 )
@@ -137,6 +140,16 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
             assert copied[0][0] == "run" and [row[0] for row in copied[1:]] == used["filtered"]
             assert [float(row[2]) for row in copied[1:]] == [97.3, 97.2, 97.1]
             assert used["differences"] == ["the cat <ins>sat</ins>", "the <del>old</del> cat"]
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_page_of_runs_without_any_score_has_no_error(tmp_path):
+    (write_run(tmp_path / "runs" / "a", {}, 30.0) / "result.json").unlink()
+    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
+    done, _ = open_page(tmp_path / "out" / "index.html", tmp_path)
+    assert "CONSOLE" not in done.stderr, done.stderr
+    assert '<th scope="col" tabindex="0"' in done.stdout, "the program ran"
 
 
 @pytest.mark.slow

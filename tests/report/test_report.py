@@ -271,7 +271,8 @@ def test_unfinished_runs_alone_still_give_a_page(tmp_path):
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config({})))
     writing.report(str(folder), tmp_path / "out")
-    assert "0 finished runs" in (tmp_path / "out" / "index.html").read_text()
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "0 finished runs" in page and "No run has a score on a test set yet" in page
 
 
 def test_the_command_imports_no_jax(runs, tmp_path):

@@ -67,7 +67,7 @@ function rankFigure(host, place) {
 // How many weights should masks keep? A figure for each question of paper A, with a panel for each group of models alike in all else.
 function keepFigures(host, place) {
   const bench = DATA.benches[place];
-  host.replaceChildren(...DATA.keeps[place].map((figure) => {
+  host.replaceChildren(...(DATA.keeps[place] ?? []).map((figure) => {
     const lines = [...new Set(figure.panels.flatMap((panel) => panel.lines.map((line) => line.name)))];
     const dense = [...new Set(figure.panels.flatMap((panel) => panel.dense))];
     const dash = (point) => DASHES[dense.indexOf(point) % DASHES.length];
