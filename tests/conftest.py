@@ -9,14 +9,12 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from jaxtyping import install_import_hook
 
-import tests.typechecker  # noqa: F401  # the hook looks it up by name
-from tests import ROOT
+from tests import ROOT, typechecker
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-install_import_hook("one_layer", "tests.typechecker.check")
+typechecker.install()
 
 # A busy machine makes no test fail.
 hypothesis.settings.register_profile("without_a_clock", deadline=None)
