@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.commit import commit
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import RunConfig
+from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
 from one_layer.training import continuing, processes, results
@@ -25,7 +26,15 @@ from one_layer.training.meter import Clock
 from one_layer.training.optimizer import learning_rate, optimizer
 from one_layer.training.plan import total_updates
 from one_layer.training.progress import Progress
-from one_layer.training.step import train_step
+from one_layer.training.step import train_step as new_train_step
+
+# A run that goes on, or is repeated, in the same process has its program already.
+train_step = lru_cache(maxsize=8)(new_train_step)
+
+
+@lru_cache(maxsize=8)  # the same object, so that `train_step` knows it again
+def _optimizer(config: OptimConfig, updates: int, model: ModelConfig, seed: int) -> Any:
+    return with_policy(optimizer(config, updates), model, seed)
 
 
 class Trainer:
@@ -49,7 +58,7 @@ class Trainer:
         self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.schedule = learning_rate(run.optim, self.updates)
-        self.optimizer = with_policy(optimizer(run.optim, self.updates), model, run.seed)
+        self.optimizer = _optimizer(run.optim, self.updates, model, run.seed)
         variables = self.begun()
         self.params = variables.pop("params")
         self.fixed = variables

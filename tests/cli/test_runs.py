@@ -15,7 +15,7 @@ import pytest
 
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.training import trainer as training
-from one_layer.training.step import train_step
+from one_layer.training.trainer import train_step
 from tests import ROOT, tiny
 
 TOY = "--config=configs/toy.py"

@@ -21,8 +21,8 @@ from one_layer.training import trainer as training
 from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.interruption import Interrupted
 from one_layer.training.metrics import read_metrics
-from one_layer.training.step import train_step
 from one_layer.training.train import train
+from one_layer.training.trainer import train_step
 from tests import tiny, tiny_runs
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.translation import validation
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted
-from one_layer.training.step import train_step
 from one_layer.training.train import train
+from one_layer.training.trainer import train_step
 from tests import tiny
 from tests.training.test_train import assert_same_run, disturbed, kept_steps, lines, metrics, result
 

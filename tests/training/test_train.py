@@ -26,9 +26,8 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
-from one_layer.training.step import train_step
 from one_layer.training.train import run_to_the_end, train
-from one_layer.training.trainer import Trainer
+from one_layer.training.trainer import Trainer, train_step
 from tests import ROOT, tiny
 
 # Long enough that a process can be caught in the middle; a checkpoint every 4 updates.

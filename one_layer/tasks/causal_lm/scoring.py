@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -28,13 +29,7 @@ class Scorer:
     """Scores texts. Its program is compiled once, because all batches have one shape."""
 
     def __init__(self, model: ModelConfig, settings: LanguageModelSettings) -> None:
-        self._settings, network = settings, build(model)
-
-        def nll(variables: Variables, batch: dict[str, Array]) -> tuple[Array]:
-            logits: Any = network.apply(variables, batch["source"])
-            return (label_smoothed_nll(logits, batch["target"], 0.0)[1],)
-
-        self._nll = jax.jit(nll)
+        self._settings, self._nll = settings, _program(model)
 
     def __call__(
         self,
@@ -61,6 +56,17 @@ class Scorer:
         perplexity = math.exp(mean) if mean < 700 else math.inf
         bits = nll / math.log(2) / max(measured, 1)
         return {"nll": mean, "perplexity": perplexity, f"bits_per_{unit.measure}": bits}
+
+
+@lru_cache(maxsize=8)  # the scorers of a process share what is traced and compiled
+def _program(model: ModelConfig) -> Any:
+    network = build(model)
+
+    def nll(variables: Variables, batch: dict[str, Array]) -> tuple[Array]:
+        logits: Any = network.apply(variables, batch["source"])
+        return (label_smoothed_nll(logits, batch["target"], 0.0)[1],)
+
+    return jax.jit(nll)
 
 
 class CausalValidator:

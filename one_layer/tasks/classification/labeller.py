@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -31,13 +32,7 @@ class Labeller:
     """Computes log-probabilities of labels. A program is compiled once for each padded shape, and kept."""
 
     def __init__(self, model: ModelConfig, settings: LabellingSettings) -> None:
-        self._settings, network = settings, build(model)
-
-        def log_p(variables: Variables, source: Array) -> Array:
-            logits: Any = network.apply(variables, source)
-            return jax.nn.log_softmax(jnp.asarray(logits))
-
-        self._log_p = jax.jit(log_p)
+        self._settings, self._log_p = settings, _program(model)
 
     def __call__(
         self,
@@ -62,6 +57,17 @@ class Labeller:
                 found.update(zip(batch["index"][rows].tolist(), log_p, strict=True))
                 bar.update(len(log_p))
         return np.stack([found[place] for place in range(len(texts))])
+
+
+@lru_cache(maxsize=8)  # the labellers of a process share what is traced and compiled
+def _program(model: ModelConfig) -> Any:
+    network = build(model)
+
+    def log_p(variables: Variables, source: Array) -> Array:
+        logits: Any = network.apply(variables, source)
+        return jax.nn.log_softmax(jnp.asarray(logits))
+
+    return jax.jit(log_p)
 
 
 class ClassificationValidator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -38,15 +39,7 @@ class Scorer:
     """Scores texts. Its program is compiled once, because all batches have one shape."""
 
     def __init__(self, model: ModelConfig, settings: MaskedSettings, masking: Masking) -> None:
-        self._settings, self._masking, network = settings, masking, build(model)
-
-        def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array, Array]:
-            logits: Any = network.apply(variables, batch["source"], batch["places"])
-            _, nll, targets = label_smoothed_nll(logits, batch["target"], 0.0)
-            right = jnp.sum((jnp.argmax(logits, -1) == batch["target"]) & (batch["target"] != PAD))
-            return nll, targets, right.astype(jnp.float32)
-
-        self._sums = jax.jit(sums)
+        self._settings, self._masking, self._sums = settings, masking, _program(model)
 
     def __call__(
         self,
@@ -71,6 +64,19 @@ class Scorer:
         mean = nll / targets
         perplexity = math.exp(mean) if mean < 700 else math.inf
         return {"nll": mean, "perplexity": perplexity, "accuracy": right / targets, "masked": targets}
+
+
+@lru_cache(maxsize=8)  # the scorers of a process share what is traced and compiled
+def _program(model: ModelConfig) -> Any:
+    network = build(model)
+
+    def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array, Array]:
+        logits: Any = network.apply(variables, batch["source"], batch["places"])
+        _, nll, targets = label_smoothed_nll(logits, batch["target"], 0.0)
+        right = jnp.sum((jnp.argmax(logits, -1) == batch["target"]) & (batch["target"] != PAD))
+        return nll, targets, right.astype(jnp.float32)
+
+    return jax.jit(sums)
 
 
 class MaskedValidator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -39,8 +40,8 @@ class Generator:
     """Translates ids to ids. A program is compiled once for each padded shape, and kept."""
 
     def __init__(self, config: ModelConfig, settings: SearchSettings, beam: int | None = None) -> None:
-        self.config, self.settings, self.beam = config, settings, beam or settings.beam
-        self._search = jax.jit(self._search_batch)
+        self.settings = settings
+        self._search = _program(config, settings, beam or settings.beam)
 
     def __call__(
         self,
@@ -80,7 +81,7 @@ class Generator:
             for batch in batches:
                 between()
                 lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
-                limits = np.array([self._limit(length) for length in lengths], np.int32)
+                limits = np.array([_limit(self.settings, length) for length in lengths], np.int32)
                 active = devices.rows(batch["index"] >= 0, False)
                 best = fetch(self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active))
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
@@ -95,27 +96,32 @@ class Generator:
                 bar.update(len(rows))
         return [found[index] for index in range(len(sentences))]
 
-    def _limit(self, length: int) -> int:
-        """The most tokens of a translation, without eos. `length` counts the source's tokens with eos, as in fairseq."""
-        return int(self.settings.max_length_a * length + self.settings.max_length_b)
 
-    def _search_batch(
-        self,
+def _limit(settings: SearchSettings, length: int) -> int:
+    """The most tokens of a translation, without eos. `length` counts the source's tokens with eos, as in fairseq."""
+    return int(settings.max_length_a * length + settings.max_length_b)
+
+
+@lru_cache(maxsize=8)  # tracing takes longer than the search of a few lines, and a run scores several times
+def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
+    def search_batch(
         variables: Variables,
         source: Int[Array, "batch length"],
         limit: Int[Array, "batch"],
         active: Bool[Array, "batch"],
     ) -> Hypotheses:
         return search(
-            self.config,
+            config,
             variables,
             source,
-            beam=self.beam,
-            max_length=self._limit(source.shape[1]),
+            beam=beam,
+            max_length=_limit(settings, source.shape[1]),
             limit=limit,
-            length_penalty=self.settings.length_penalty,
+            length_penalty=settings.length_penalty,
             active=active,
         )
+
+    return jax.jit(search_batch)
 
 
 def search(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -31,14 +32,7 @@ class TranslationValidator:
 
     def __init__(self, model: ModelConfig, settings: SearchSettings, corpus: Corpus) -> None:
         self._model, self._corpus, self._settings = model, corpus, settings
-        network = build(model)
-
-        def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array]:
-            logits: Any = network.apply(variables, batch["source"], batch["target_in"])
-            _, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.0)
-            return nll, tokens
-
-        self._sums = jax.jit(sums)
+        self._sums = _program(model)
         target = corpus.target_preprocessing
         self._reference = bleu.bleu_tokens(target, corpus.valid.reference)
         measured = bleu.can_measure(self._reference)
@@ -65,3 +59,15 @@ class TranslationValidator:
             lines = bleu.bleu_tokens(target, target.join(subwords))
             values["valid/bleu"] = bleu.bleu_tokenized(lines, self._reference)
         return values
+
+
+@lru_cache(maxsize=8)  # the validators of a process share what is traced and compiled
+def _program(model: ModelConfig) -> Any:
+    network = build(model)
+
+    def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array]:
+        logits: Any = network.apply(variables, batch["source"], batch["target_in"])
+        _, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.0)
+        return nll, tokens
+
+    return jax.jit(sums)

@@ -122,6 +122,7 @@ def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, mon
         return Hypotheses(jnp.int32(nothing), jnp.int32(scores * 0), scores * 1.0, nothing, jnp.int32(scores[:, 0]))
 
     monkeypatch.setattr(generate, "search", found)
+    monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
     sentences = [*some_sentences(0, [3, 7, 2, 24, 4]), np.array([0, 5, 0, EOS], np.int32)]
     limits = [hypothesis.score for hypothesis in Generator(CONFIG, BY_LENGTH)(prepared, sentences)]
     assert limits == [int(0.5 * len(sentence) + 1) for sentence in sentences]
@@ -131,12 +132,13 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
     """A search is traced once for each shape: 40 inputs of 1 to 5 lines, of up to 80 tokens, have at most 6."""
     shapes, rng = [], np.random.default_rng(3)
 
-    def traced(self, variables, source, limit, active):
+    def traced(config, variables, source, *, active, **settings):
         shapes.append(source.shape)
         nothing = jnp.zeros((*source.shape[:1], 2))
         return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing, nothing[..., None], active)
 
-    monkeypatch.setattr(Generator, "_search_batch", traced)
+    monkeypatch.setattr(generate, "search", traced)
+    monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
     generator = Generator(CONFIG, BY_LENGTH)
     for number in range(40):
         lengths = rng.integers(2, 81, rng.integers(1, 6))
