@@ -120,6 +120,16 @@ class Devices:
             return self._sharding(*[None] * (len(shape) - 1), MODEL)
         return self._sharding()
 
+    def journey(self, path: Path, shape: tuple[int, ...]) -> list[NamedSharding]:
+        """The places of a mask from `stored` to `computing`. What must be whole is gathered over one axis of the mesh after the other.
+
+        For both at once, XLA would sum arrays with zeros on a pod of TPUs, which sends twice the bytes.
+        """
+        stored, computing = self.stored(path, shape), self.computing(path, shape)
+        if self.mesh.shape[MODEL] == 1 or computing.spec or tuple(stored.spec)[-1:] != ((MODEL, DATA),):
+            return [stored, computing]
+        return [stored, self._sharding(*[None] * (len(shape) - 1), MODEL), computing]
+
     def _shares_rows(self, path: Path, shape: tuple[int, ...]) -> bool:
         """Whether the rows of the matrix lie over `model`. The selection counts them in blocks, so every part must have whole blocks."""
         matrix = _module(path) in _ROWS and path[-1] not in VECTORS
@@ -227,10 +237,9 @@ _brought.defvjp(lambda devices, variables: (_brought(devices, variables), None),
 def _product(devices: Devices, signs: bool, path: Path, weights: Array, mask: Array) -> Array:
     def travelled(chosen: Bool[Array, "*shape"]) -> Float[Array, "*shape"]:
         # Without the first place and the barriers, XLA moves the packing behind the transfer, which then moves whole numbers.
-        bits = jax.lax.with_sharding_constraint(jnp.packbits(chosen, axis=-2), devices.stored(path, mask.shape))
-        bits = jax.lax.optimization_barrier(bits)
-        bits = jax.lax.with_sharding_constraint(bits, devices.computing(path, mask.shape))
-        bits = jax.lax.optimization_barrier(bits)
+        bits = jnp.packbits(chosen, axis=-2)
+        for place in devices.journey(path, mask.shape):
+            bits = jax.lax.optimization_barrier(jax.lax.with_sharding_constraint(bits, place))
         return jnp.unpackbits(bits, axis=-2, count=mask.shape[-2]).astype(mask.dtype)
 
     spread = travelled(mask > 0) - travelled(mask < 0) if signs else travelled(mask > 0)
