@@ -21,26 +21,22 @@ Tree = Any
 Gradients = Callable[[Tree, Tree, dict[str, Array], Array], tuple[Tree, dict[str, Array]]]
 
 
-def on_own_rows(devices: Devices, gradients: Gradients) -> Gradients:
+def on_own_rows(devices: Devices, gradients: Gradients, separate: bool = True) -> Gradients:
     """`gradients` (trained, fixed, batch, key) -> (gradients, sums), computed by each part of `mesh.data` for its rows, and then summed.
 
-    All that `gradients` returns must be a sum over rows. The gradients come out where `Devices.stored` says.
+    All that `gradients` returns must be a sum over rows. The gradients come out where `Devices.stored` says. If they need more than their
+    own rows (not `separate`), XLA shares out the rows.
     """
     parts, model = devices.mesh.shape[DATA], devices.mesh.shape[MODEL]
-    if parts == 1:
+    separate = separate and parts > 1
+    if model > 1:
+        gradients = _shared_out(devices, gradients, separate)
+    if not separate:
         return gradients
 
-    def shared_out(variables: Tree) -> Tree:
-        # Where they are stored would otherwise decide how the computation shares out its activations over `model`.
-        if model == 1:
-            return variables
-        specs = jax.tree.map(lambda place: place.spec, devices.computing_tree(variables))
-        return jax.lax.with_sharding_constraint(variables, specs)
-
     def of_part(trained: Tree, fixed: Tree, batch: dict[str, Array], words: Array, part: Int[Array, "1"]) -> Any:
-        key = of_rows(jax.random.wrap_key_data(words), part[0])
-        found, sums = gradients(shared_out(trained), shared_out(fixed), batch, key)
-        return jax.tree.map(lambda leaf: leaf[None], (shared_out(found), sums))
+        found = gradients(trained, fixed, batch, of_rows(jax.random.wrap_key_data(words), part[0]))
+        return jax.tree.map(lambda leaf: leaf[None], found)
 
     own = jax.shard_map(
         of_part,
@@ -57,3 +53,22 @@ def on_own_rows(devices: Devices, gradients: Gradients) -> Gradients:
         return jax.lax.with_sharding_constraint(found, devices.stored_tree(found)), sums
 
     return whole
+
+
+def _shared_out(devices: Devices, gradients: Gradients, separate: bool) -> Gradients:
+    """`gradients`, of variables that lie as `Devices.computing` says.
+
+    Where they are stored would otherwise decide how the computation shares out its activations over `model`.
+    """
+
+    def placed(variables: Tree) -> Tree:
+        places = devices.computing_tree(variables)
+        if separate:  # inside a part of `data`, XLA knows the axis `model` alone
+            places = jax.tree.map(lambda place: place.spec, places)
+        return jax.lax.with_sharding_constraint(variables, places)
+
+    def shared(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
+        found, sums = gradients(placed(trained), placed(fixed), batch, key)
+        return placed(found), sums
+
+    return shared

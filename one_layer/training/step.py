@@ -25,7 +25,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy
 from one_layer.training.frozen_masks import with_frozen_masks
-from one_layer.training.own_rows import Gradients, on_own_rows
+from one_layer.training.own_rows import on_own_rows
 
 Tree = Any
 Number = float | Shaped[Array, ""]  # Python's, or traced
@@ -95,9 +95,8 @@ def update(
             return trained, rest
         return parts.apart(computing(parts.together(trained, rest), config.dtype), fixed)
 
-    gradients_of: Gradients = partial(over_micro_batches, gradient)
-    if not uses_policy(config):  # the policy sees means over all rows
-        gradients_of = on_own_rows(devices, gradients_of)
+    of_all = partial(over_micro_batches, gradient)
+    gradients_of = on_own_rows(devices, of_all, separate=not uses_policy(config))  # the policy sees means over all rows
 
     def apply(gradients: Tree, told: Tree, params: Tree, moments: Tree) -> tuple[Tree, Tree]:
         changes, moments = optimizer.update(gradients, moments, params, **told)
