@@ -130,7 +130,7 @@ def test_a_browser_shows_the_page_without_errors_requests_or_horizontal_scrollin
             assert used["ticks"] == [[False, 1], [True, 2], [False, 0]]  # the ticks go with the box
             assert used["two"]["names"] == ["dense 128, seed 3", "dense 128, seed 2"]
             assert used["two"]["command"].split()[-1].strip("'").endswith("dense,seed=2")
-            keys, scores = used["two"]["tables"]
+            scores, keys = used["two"]["tables"]
             # Figure spaces behind a number put its point below those of numbers with more digits.
             assert keys == ["seed", "3", "2"]
             assert [cell.strip("\u2007") for cell in scores[1:]] == ["97.30", "97.20", "-0.10", "first"]

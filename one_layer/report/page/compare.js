@@ -56,25 +56,32 @@ function comparedLines(first, second) {
 }
 
 function lineShown({ test, source, reference, one, other, gain }) {
-  const word = gain > 0 ? "better" : "worse";
-  return element("dl", { class: "example" }, element("dt", {}, element("b", {}, word)), element("dd", {}, `in the second run (${test})`), element("dt", {}, "source"), element("dd", {}, source),
+  return element("dl", { class: "example" }, element("dt", {}, element("b", {}, gain > 0 ? "second" : "first")), element("dd", {}, `is better (${test})`), element("dt", {}, "source"), element("dd", {}, source),
     element("dt", {}, "reference"), element("dd", {}, reference), element("dt", {}, "first"), element("dd", {}, ...differences(reference, one)[0]),
     element("dt", {}, "second"), element("dd", {}, ...differences(reference, other)[0]));
+}
+
+// What a terminal says of them besides. A collection has no hypotheses.
+function inTerminal(first, second) {
+  const told = [first, second].some(({ address }) => address.includes(".jsonl.zst")) ? "What both needed, and the scores of their files in fewer bits; all lines, and whether chance explains the difference, only of folders that have their hypotheses: "
+    : "What both needed, the scores of their files in fewer bits, and where their folders have the hypotheses all lines, and whether chance explains the difference: ";
+  return element("p", { class: "caption" }, told, element("code", {}, `python -m one_layer compare '${first.address}' '${second.address}'`));
 }
 
 function showTwo(host, places) {
   const [first, second] = places.map((place) => DATA.runs[place]);
   const lines = comparedLines(first, second), changed = lines.filter(({ gain }) => gain);
-  const better = changed.filter(({ gain }) => gain > 0).length;
+  const better = changed.filter(({ gain }) => gain > 0).length, worse = changed.length - better;
   host.replaceChildren(element("form", { method: "dialog" }, element("button", { "aria-label": "Close" }, "×")), element("h2", {}, "Two runs"), facts([["first", first.name], ["second", second.name]]),
-    compareTable("Keys that differ", ["key", "first", "second"], differingKeys(first, second)),
     compareTable("Scores and cost", ["what", "first", "second", "difference", "better"], comparedScores(first, second, places), true),
+    element("p", { class: "caption" }, "Scores of the best checkpoint of each. MB: the file, or the weights counted where there is none."),
     element("h4", {}, "Lines"),
-    element("p", {}, lines.length ? `Lines that this page has of both: ${lines.length}. The second run has ${better} better and ${changed.length - better} worse.` : "This page has no line of both runs."),
-    element("p", { class: "caption" }, "By the words that a hypothesis shares with its reference in the same order. All lines, and whether chance explains the difference, where the folders of both have their hypotheses: ",
-      element("code", {}, `python -m one_layer compare '${first.address}' '${second.address}'`)),
-    ...changed.map(lineShown));
+    element("p", {}, lines.length ? `Lines that this page has of both: ${lines.length}. The second run has ${better} better, ${worse} worse, and ${lines.length - changed.length} as good.` : "This page has no line of both runs."),
+    element("p", { class: "caption" }, "By the words that a hypothesis shares with its reference in the same order."),
+    ...changed.map(lineShown),
+    compareTable("Keys that differ", ["key", "first", "second"], differingKeys(first, second)), inTerminal(first, second));
   host.showModal();
+  host.scrollTop = 0;
 }
 
 // A box in each row of the table of runs. The second tick opens a dialog, and both go when it closes.
@@ -93,6 +100,7 @@ function pickTwo(block) {
     for (const [, box] of picked.splice(0)) box.checked = false;
     say();
   });
+  host.addEventListener("click", ({ target }) => { if (target === host) host.close(); }); // outside of its content
   say();
   for (const link of block.querySelectorAll('tbody td:first-child a[href^="#run-"]')) {
     const place = Number(link.hash.slice(5)), box = element("input", { type: "checkbox", "aria-label": `compare ${link.textContent}` });

@@ -168,6 +168,7 @@ def run(each: Run, known: dict[str, Any], places: dict[tuple[str, str], int]) ->
         "update": record.doing.progress.update or None,
         "device": str(result.get("device") or ""),
         "commit": str(result.get("commit") or "")[:9],
+        "begun": naming.described([{**source, "path": Path(source["path"]).name} for source in record.sources]),
         "needs": naming.described(record.sources),
         "command": record.command,
         "config": {name: value for name, value in record.config.items() if name not in known},

@@ -64,12 +64,12 @@ function runMasks(run) {
   const percent = (share) => `${(100 * share).toFixed(2)} %`;
   return element("section", {}, element("h3", {}, "Masks"), facts([
     ["random weights", random.toLocaleString("en")], ["trained scores and weights", trained.toLocaleString("en")], ["kept by all masks together", kept.toLocaleString("en")],
-    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]), ...masksByDepth(run.masks));
+    ["shared weights that some mask keeps", shared ? percent(used / shared) : ""], ["entries that changed at the end", flips.length ? percent(flips.at(-1)) : ""]]), ...masksByDepth(run));
 }
 
 // Each matrix: the share that each depth keeps, and how much two depths have in common, beside what independent masks have.
-function masksByDepth(masks) {
-  if (!masks.length) return [element("p", { class: "caption" }, "Nothing is stored of the masks by depth: the run has not finished, or an earlier version trained it.")];
+function masksByDepth(run) {
+  if (!run.masks.length) return [element("p", { class: "caption" }, `${run.state === "finished" ? "An earlier version trained this run, which stored nothing" : "Until a run has finished, nothing is stored"} of the masks by depth.`)];
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
   const cells = (overlap) => (overlap.used ? [overlap.jaccard, overlap.independent_jaccard, overlap.used, overlap.independent_used].map(percent) : ["", "", "", ""]);
   const heads = ["matrix", "kept by depth", "two depths share", "if independent", "used by any depth", "if independent"];
@@ -77,7 +77,7 @@ function masksByDepth(masks) {
     element("td", { class: "number" }, (new Set(kept.map(percent)).size > 1 ? kept : kept.slice(0, 1)).map(percent).join(", ")), ...cells(overlap).map((cell) => element("td", { class: "number" }, cell)));
   return [element("p", { class: "caption" }, "Two depths share: of the weights that either of two depths keeps, the part that both keep; the mean over all pairs."),
     element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...heads.map((head, place) => element("th", { scope: "col", class: place ? "number" : null }, head)))),
-      element("tbody", {}, ...masks.map(row))))];
+      element("tbody", {}, ...run.masks.map(row))))];
 }
 
 function runExamples(run) {
@@ -105,7 +105,7 @@ function showRun(place) {
     element("h2", {}, run.name),
     element("p", {}, element("button", { class: "model", "data-model": run.model, onclick: () => showModel(run.model) }, run.model), ` ${DATA.named[run.model].words}`),
     facts([["state", run.state], ...DATA.benches.filter(({ title }) => title in run.scores).map(({ title, digits }) => [title, run.scores[title].toFixed(digits)]), ["bytes", run.bytes ? megabytes(run.bytes) : ""],
-      ["training", run.seconds === null ? "" : duration(run.seconds)], ["operations", run.flops ? operations(run.flops) : ""],
+      ["training", run.seconds === null ? "" : duration(run.seconds)], ["before that", run.begun], ["operations", run.flops ? operations(run.flops) : ""],
       ["best update", run.best === null ? "" : `${run.best} of ${run.steps}, by ${run.select}`], ["update", run.state !== "finished" && run.update ? `${run.update}${run.steps ? ` of ${run.steps}` : ""}` : ""], ["device", run.device]]),
     choices, curves, runMasks(run), runExamples(run),
     element("details", {}, element("summary", {}, "Settings and command"), facts([["folder", run.folder], ["commit", run.commit], ["needs", run.needs]]), element("p", {}, element("code", {}, run.command)),

@@ -16,6 +16,7 @@ from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 
 _WIDTH, _HEIGHT = 72, 18  # of a curve in small
+_OFTEN = 4  # a score that fewer than one run in four has stands at the end of the table
 
 
 class Run(NamedTuple):
@@ -54,13 +55,16 @@ def state(record: Record) -> str:
 def table(runs: Sequence[Run], benches: Sequence[Bench]) -> Table:
     """A row for each run."""
     shown = [bench for bench in benches if any(bench in run.scores for run in runs)]
-    columns = ["run", "state", *(bench.title for bench in shown), "MB", "minutes", "best update", "of", "validation"]
+    often = [bench for bench in shown if _OFTEN * sum(bench in run.scores for run in runs) >= len(runs)]
+    seldom = [bench for bench in shown if bench not in often]
+    columns = ["run", "state", *(bench.title for bench in often), "MB", "minutes", "best update", "of", "validation"]
+    columns += [bench.title for bench in seldom]
     caption = (
         "Scores of the best checkpoint by the score on the validation text. MB: the file, or the weights counted where there is none. "
         "Minutes are those of the run alone. Validation: the score that chooses the checkpoint, from the first evaluation to the last."
     )
     ranked = sorted(runs, key=lambda run: _merit(run, shown), reverse=True)
-    return Table("All runs", caption, columns, [_row(run, shown) for run in ranked])
+    return Table("All runs", caption, columns, [_row(run, often, seldom) for run in ranked])
 
 
 def _merit(run: Run, shown: Sequence[Bench]) -> tuple[bool, float]:
@@ -71,16 +75,20 @@ def _merit(run: Run, shown: Sequence[Bench]) -> tuple[bool, float]:
     return True, -known if MEASURES[shown[0].measure].less_is_better else known
 
 
-def _row(run: Run, shown: Sequence[Bench]) -> list[str]:
+def _row(run: Run, often: Sequence[Bench], seldom: Sequence[Bench]) -> list[str]:
     result = run.record.result
-    scores = [
-        "" if (value := run.scores.get(bench)) is None else f"{value:.{2 if bench.measure.startswith('bleu') else 4}f}"
-        for bench in shown
-    ]
     minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
     best = str(result.get("valid", {}).get("step", ""))
     size = f"{run.size[0] / 1e6:.3f}" if run.size else ""
-    return [run.name, state(run.record), *scores, size, minutes, best, str(steps(run.record) or ""), spark(run.record)]
+    cost = [size, minutes, best, str(steps(run.record) or ""), spark(run.record)]
+    return [run.name, state(run.record), *_scores(run, often), *cost, *_scores(run, seldom)]
+
+
+def _scores(run: Run, benches: Sequence[Bench]) -> list[str]:
+    return [
+        "" if (value := run.scores.get(bench)) is None else f"{value:.{2 if bench.measure.startswith('bleu') else 4}f}"
+        for bench in benches
+    ]
 
 
 def steps(record: Record) -> int | None:

@@ -32,8 +32,8 @@ def shared(configs: Sequence[naming.Config]) -> str:
     keys = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
     common = [naming.without_folder(part) for part in naming.common(configs).split("; ") if part]
     said = {"model.d_model", "model.ffn"} if naming.shape(first) in common else set()
-    if all(config.get("model.weights") == "dense" for config in configs):
-        said |= {"model.keep"}
+    if any(config.get("model.weights") == "dense" for config in configs):
+        said |= {"model.keep"}  # a dense model has no masks
     words = [f"{word} {keys[name]}" for name, word in _SHARED.items() if keys.get(name) and name not in said]
     task = [str(keys["task"]).replace("_", " ")] * ("task" in keys)
     languages = [str(keys.get(f"data.{side}_language") or "") for side in ("source", "target")]
