@@ -40,7 +40,15 @@ _SAME = (
     "rotary_base",
 )
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
-_SELECTING = ("selection", "keep", "threshold", "dynamic_scale")  # keys that decide which masks scores give
+_SELECTING = (
+    "selection",
+    "keep",
+    "threshold",
+    "dynamic_scale",
+    "pruned",
+    "locked",
+    "coats",
+)  # keys that decide which masks scores give
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
