@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from examples import look_at_masks, own_selection, paper
+from examples import look_at_masks, own_selection
 from tests import ROOT
 
 
@@ -18,12 +18,6 @@ def test_they_are_small():
     files = list((ROOT / "examples").glob("*.py"))
     assert len(files) == 3
     assert all(len(file.read_text("utf-8").splitlines()) <= 100 for file in files)
-
-
-@pytest.mark.slow
-def test_the_masks_of_the_paper_learn():
-    losses, _ = paper.main(updates=40)
-    assert len(losses) == 40 and losses[-1] < 0.85 * losses[0]
 
 
 def test_a_selection_of_one_s_own_is_a_mask_with_a_gradient():
@@ -36,12 +30,18 @@ def test_a_selection_of_one_s_own_is_a_mask_with_a_gradient():
 
 @pytest.mark.slow
 def test_translations_become_right():
-    """In a process that compiles as users do: whole trainings take several times as long with the flags that tests compile with."""
-    program = "from examples import own_selection, paper; print(paper.main()[1], *own_selection.main()[1:])"
+    """In a process that compiles as users do: a whole training takes several times as long with the flags that tests compile with.
+
+    The own selection trains in the same loop, so that a few updates show that it learns, and that masks keep two of four weights.
+    """
+    program = (
+        "from examples import own_selection, paper; losses, _, kept = own_selection.main(updates=40);"
+        "print(paper.main()[1], losses[-1] / losses[0], kept)"
+    )
     surroundings = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=surroundings, capture_output=True, text=True)
-    right, right_of_two, kept = done.stdout.splitlines()[-1].split()
-    assert float(right) > 0.3 and float(right_of_two) > 0.3 and kept == "{2}", done.stderr
+    right, fallen, kept = done.stdout.splitlines()[-1].split()
+    assert float(right) > 0.3 and float(fallen) < 0.85 and kept == "{2}", done.stderr
 
 
 def test_flipped_bits_spoil_the_translation(capsys):

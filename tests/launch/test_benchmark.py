@@ -1,16 +1,19 @@
-"""Every benchmark measures what its name says, on a very small model."""
+"""Every benchmark measures what its name says, on a very small model with small vocabularies."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from configs.common import SIZES
 from launch.benchmark import BENCHMARKS
-from launch.benchmarks import precision
+from launch.benchmarks import floor, growth, precision, reservoirs, workloads
 from launch.benchmarks.growth import decoding_flops, draw
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
@@ -18,17 +21,50 @@ from one_layer.runs.records import flatten
 
 pytestmark = pytest.mark.slow  # each compiles several models
 
+VOCABULARIES = (90, 80)
+
 
 @pytest.fixture
-def measured(request, monkeypatch):
-    """Runs the benchmark that the parameter names, checks all its numbers, and returns its result."""
+def small(monkeypatch):
+    """The size `tiny`, and vocabularies that take little time in the models and batches of all benchmarks."""
     monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 4))
+    smaller = {
+        "IWSLT14_VOCABULARIES": VOCABULARIES,
+        "model_of": partial(workloads.model_of, vocabularies=VOCABULARIES),
+        "random_batch": partial(workloads.random_batch, min(VOCABULARIES)),
+    }
+    monkeypatch.setattr(workloads, "IWSLT14_VOCABULARIES", VOCABULARIES)
+    for module in BENCHMARKS.values():
+        for name in smaller.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, smaller[name])
+
+
+@pytest.fixture
+def measured(request, monkeypatch, small):
+    """Runs the benchmark that the parameter names, checks all its numbers, and returns its result."""
+    monkeypatch.setattr(floor, "_SIDE", 100)
+    monkeypatch.setattr(floor, "_ARRAY", 1 << 16)
+    monkeypatch.setattr(reservoirs, "in_turn", two_in_turn)
+    monkeypatch.setattr(growth, "searcher", sparing(growth.searcher, 1))
+    monkeypatch.setattr(growth, "Training", sparing(growth.Training, 2))
     result = BENCHMARKS[request.param].measure("tiny", True)
     assert json.loads(json.dumps(result)) == result
     rows = [row for value in result.values() if isinstance(value, list) for row in value]
     numbers = [value for part in (result, *rows) for value in flatten(part).values() if isinstance(value, (int, float))]
     assert numbers and all(math.isfinite(number) and number >= 0 for number in numbers)
     return result
+
+
+def two_in_turn(sides, rounds):
+    """The seconds of two kinds of reservoirs, for all others too: to compile every one would take long."""
+    seconds = workloads.in_turn({name: sides[name] for name in ("none", "3 ffn, policy")}, rounds)
+    return dict.fromkeys(sides, seconds["none"]) | seconds
+
+
+def sparing(make, count):
+    """`make` for the first calls, which makes what is measured, and for all others something that does nothing."""
+    numbers = itertools.count()
+    return lambda *given: make(*given) if next(numbers) < count else lambda *_: np.zeros(1)
 
 
 @pytest.mark.parametrize("measured", ["select"], indirect=True)
@@ -48,8 +84,7 @@ def test_floor(measured):
     assert any("bf16" in row["operation"] for row in measured["bfloat16_operations"])
 
 
-def test_precision(monkeypatch):
-    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 4))
+def test_precision(monkeypatch, small):
     monkeypatch.setattr(precision, "_RECIPES", ())
     (row,) = precision.measure("tiny", True)["updates"]
     assert row["ratio"] == row["bfloat16_seconds"] / row["float32_seconds"] > 0
@@ -98,7 +133,7 @@ def test_decoding_takes_the_operations_of_a_forward_pass_but_for_what_lies_ahead
 @pytest.mark.parametrize("measured", ["ticket"], indirect=True)
 def test_ticket(measured):
     layers = 4 * (3 * 4 * 16**2 + 2 * 2 * 16 * 32)  # attentions and feed-forward networks
-    weights = layers + (8848 + 6632) * 16
+    weights = layers + sum(VOCABULARIES) * 16
     assert measured["bound_bytes"] == pytest.approx(weights / 8, rel=1e-3)
     assert measured["bound_bytes"] + measured["text_bytes"] < measured["bytes"]
 

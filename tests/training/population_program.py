@@ -66,7 +66,7 @@ def _opened(folder: Path, changes: dict[str, Any], open_runs: ExitStack) -> Memb
 def _updated(runs: list[Member], devices: int) -> dict[str, Any]:
     stack, sums, everybody = Stack(runs, jax.devices()[:devices]), [], list(range(len(runs)))
     requests = {place: (runs[place].batches[0], 0) for place in everybody}
-    text = stack._step.lower(*stack._arguments(requests)).compile().as_text()
+    stack._step = program = stack._step.lower(*stack._arguments(requests)).compile()
     for number in range(UPDATES):
         places = [place for place in everybody if number == 0 or place != FROZEN]
         reports = stack.update({place: (runs[place].batches[number], number) for place in places})
@@ -75,7 +75,7 @@ def _updated(runs: list[Member], devices: int) -> dict[str, Any]:
             first = {name: jax.device_get(stack.of(name, FROZEN)) for name in TREES}
     leaves = [jax.tree.leaves(stack._trees[name]) for name in TREES]
     return {
-        "collectives": collectives(text),
+        "collectives": collectives(program.as_text()),
         "members": {tuple(len(shard.data) for shard in leaf.addressable_shards) for each in leaves for leaf in each},
         "sums": sums,
         "first": first,
