@@ -21,7 +21,7 @@ from one_layer.cli import config_files
 from one_layer.system.cuda_graphs import keep_loops_on_gpu
 from one_layer.system.errors import UserError, of_a_file
 from one_layer.system.files import at_home
-from one_layer.system.heap import keep_freed_memory
+from one_layer.system.heap import collect_seldom, keep_freed_memory
 from one_layer.system.program_cache import keep_programs
 
 
@@ -31,6 +31,7 @@ def set_up() -> None:
     What the user says in JAX_COMPILATION_CACHE_DIR and XLA_FLAGS goes first.
     """
     keep_freed_memory()
+    collect_seldom()
     keep_programs()
     keep_loops_on_gpu(exchanges=not any(word.startswith("--distributed") for word in sys.argv))
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))

@@ -1,8 +1,11 @@
-"""Lets the process keep the memory that it frees, so that the next update does not have to ask the system for it again."""
+"""Lets the process keep the memory that it frees, so that the next update does not have to ask the system for it again, and look for
+garbage less often.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import platform
 
@@ -29,3 +32,11 @@ def keep_freed_memory() -> bool:
     mallopt = ctypes.CDLL(None).mallopt
     accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
     return all(accepted)
+
+
+def collect_seldom() -> None:
+    """Lets Python look for garbage in cycles after 20,000 new objects, and not after 700 as by default.
+
+    A program that starts makes objects and hardly any garbage: looking for it took a seventh of the time to a first translated line.
+    """
+    gc.set_threshold(20_000)
