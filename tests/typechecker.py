@@ -52,7 +52,7 @@ def _later(function: Callable[..., Any], typechecker: Callable[..., Any]) -> Cal
 def _of_arrays(function: Callable[..., Any]) -> bool:
     try:
         return any(map(_names_arrays, get_type_hints(function).values()))
-    except NameError:  # of a name that only a type checker imports
+    except (AttributeError, NameError):  # of a name that only a type checker has
         return True
 
 

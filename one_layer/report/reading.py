@@ -46,8 +46,7 @@ class Record:
 
     `metrics` has the lines up to the end that the result is of. `evaluations` are the contents of the files of `--mode=evaluate`.
     `command` trains the run again. `texts` are the fingerprints of its training and validation text, by the names of these parts, where
-    they are known. `began` is the content of identity.json. `doing` says how far a run is that has not finished. `address` is what `--runs`
-    takes for this run alone: its folder, or FILE/RUN of a collection.
+    they are known. `began` is the content of identity.json. `doing` says how far an unfinished run is. `--runs=address` reads it alone.
     """
 
     folder: Path
