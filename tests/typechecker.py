@@ -44,6 +44,8 @@ def _later(function: Callable[..., Any], typechecker: Callable[..., Any]) -> Cal
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal checked
+        if jaxtyping.config.jaxtyping_disable:  # as a user's program, which checks no type hints
+            return function(*arguments, **named)
         if checked is None:
             checked = _jaxtyped(function, typechecker=typechecker) if _of_arrays(function) else check(function)
         return checked(*arguments, **named)
