@@ -36,18 +36,40 @@ codes are those of that model. It scores higher than `one_layer`, in a larger fi
     python main.py --config=configs/text.py:best_mini --workdir=runs/best --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr --config.train.init_from=runs/dense
     python main.py --mode=export --workdir=runs/best --precision=int8
+
+The sweep best_SIZE does more of this in one command. The dense model also teaches `best`, which learns from the references and from the
+teacher's translations of the training text (docs/distillation.md), and its table is trained in 4 bits, so the ticket that its run writes
+is small:
+
+    python launch/sweep.py --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
+        --config.data.source_language=en --config.data.target_language=fr
 """
 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from configs import common, paper
+from configs.sweeps import Sweep, named
 
 # name: ((d_model, ffn, heads, layers of each stack), updates at most, tokens in an update, merges of BPE)
 SIZES = {
     "mini": ((128, 256, 4, 2), 4000, 1024, 4000),
     "cpu": ((256, 512, 4, 3), 6000, 1536, 8000),
     **{name: (shape, 8000, 4096, 10_000) for name, shape in common.SIZES.items()},
+}
+_DENSE = "{{sweep}}/dense_{}"  # the table that a run begins with, and its teacher
+SWEEPS = {
+    f"best_{size}": [
+        {"config": f"dense_{size}"},
+        {
+            "config": f"best_{size}",
+            "train.init_from": _DENSE.format(size),
+            "data.teacher": _DENSE.format(size),
+            "data.teacher_mix": "both",
+            "model.trained_precision": "int4",
+        },
+    ]
+    for size in SIZES
 }
 
 
@@ -85,3 +107,8 @@ def leave_open(config: ConfigDict) -> None:
     del optim.lr, optim.warmup, train.evaluate_every
     optim.lr, optim.warmup, train.evaluate_every = placeholder(float), placeholder(int), placeholder(int)
     optim.schedule = "cosine"
+
+
+def sweep(name: str = "best_mini") -> Sweep:
+    """Returns the two runs of best_SIZE: a dense model, and one random layer that begins with its table and learns from it."""
+    return named(SWEEPS, name, "text")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, toy, wmt14
+from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, text, toy, wmt14
 from configs.sweeps import Overrides, chain, product, vary
 from one_layer.commands import sweep as sweeps
 from one_layer.layers.pattern import expand
@@ -34,6 +34,7 @@ CONFIGS = {
     "reservoirs": reservoirs,
     "lm": lm,
     "mlm": mlm,
+    "text": text,
 }
 SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
 FIGURE_5 = [(name, sweep) for name, sweep in SWEEPS if sweep.startswith("figure5")]
@@ -48,6 +49,12 @@ def values_of(config: str, runs: list[Overrides]) -> list[dict[str, Any]]:
         words = [argument] if argument else []
         plain[argument] = flatten(CONFIGS[config].get_config(*words).to_dict())
     return [{**plain[run.get("config", "")], **run} for run in runs]
+
+
+def of_users(config: str) -> dict[str, str]:
+    """The keys that a user gives to a config."""
+    languages = {"data.source_language": "en", "data.target_language": "fr"} if config == "text" else {}
+    return {"data.directory": "" if config == "toy" else "somewhere", **languages}
 
 
 def test_every_config_with_sweeps_is_tested_here():
@@ -101,8 +108,8 @@ def test_a_chain_leaves_out_what_occurs_again():
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "sweep"), SWEEPS)
 def test_every_sweep_can_be_run_and_trains_nothing_twice(config, sweep):
-    text = ["--config.data.directory=somewhere"] * (config != "toy")
-    plan = plans.make(f"configs/{config}.py", sweep, text, Path("runs"))
+    given = [f"--config.{key}={value}" for key, value in of_users(config).items() if value]
+    plan = plans.make(f"configs/{config}.py", sweep, given, Path("runs"))
     seen = {}
     for run in sweeps.resolved(plan).runs:
         assert "{sweep}" not in json.dumps(run.config)
@@ -128,7 +135,7 @@ def test_no_run_of_a_sweep_is_refused_for_its_length(config, sweep):
         different[argument, json.dumps(length, sort_keys=True)] = length
     for (argument, _), length in different.items():
         values = CONFIGS[config].get_config(*[argument] * bool(argument))
-        values.update_from_flattened_dict(length | {"data.directory": "" if config == "toy" else "somewhere"})
+        values.update_from_flattened_dict(length | of_users(config))
         run = resolve(values.to_dict())
         if run.optim.warmup is not None:  # else the length of the run decides it
             check_warmup(run, MOST_UPDATES)
