@@ -37,9 +37,7 @@ codes are those of that model. It scores higher than `one_layer`, in a larger fi
         --config.data.source_language=en --config.data.target_language=fr --config.train.init_from=runs/dense
     python main.py --mode=export --workdir=runs/best --precision=int8
 
-The sweep best_SIZE does more of this in one command. The dense model also teaches `best`, which learns from the references and from the
-teacher's translations of the training text (docs/distillation.md), and its table is trained in 4 bits, so the ticket that its run writes
-is small:
+The sweep best_SIZE trains both in one command. It trains the table in 4 bits, so the ticket that the run writes is small:
 
     python launch/sweep.py --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
@@ -57,15 +55,12 @@ SIZES = {
     "cpu": ((256, 512, 4, 3), 6000, 1536, 8000),
     **{name: (shape, 8000, 4096, 10_000) for name, shape in common.SIZES.items()},
 }
-_DENSE = "{{sweep}}/dense_{}"  # the table that a run begins with, and its teacher
 SWEEPS = {
     f"best_{size}": [
         {"config": f"dense_{size}"},
         {
             "config": f"best_{size}",
-            "train.init_from": _DENSE.format(size),
-            "data.teacher": _DENSE.format(size),
-            "data.teacher_mix": "both",
+            "train.init_from": f"{{sweep}}/dense_{size}",
             "model.trained_precision": "int4",
         },
     ]
@@ -110,5 +105,5 @@ def leave_open(config: ConfigDict) -> None:
 
 
 def sweep(name: str = "best_mini") -> Sweep:
-    """Returns the two runs of best_SIZE: a dense model, and one random layer that begins with its table and learns from it."""
+    """Returns the two runs of best_SIZE: a dense model, and one random layer that begins with its table."""
     return named(SWEEPS, name, "text")
