@@ -132,17 +132,19 @@ def update(
         norm = optax.tree.norm(gradients)
         applied = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm) & active
         before = parts.pick(params), moments
-        if devices.platform == "cpu":
-            # jnp.where would be fused with the update, and change the last bits of older runs.
-            trained, moments = jax.lax.cond(
-                applied, apply, lambda _, __, *unchanged: unchanged, gradients, told, *before
-            )
-        else:  # a condition would copy the whole state
-            after = apply(gradients, told, *before)
-            trained, moments = jax.tree.map(lambda new, old: jnp.where(applied, new, old), after, before)
+        trained, moments = only_if(applied, devices, partial(apply, gradients, told), before)
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     return step
+
+
+def only_if(applied: Bool[Array, ""], devices: Devices, change: Callable[..., Tree], before: tuple[Tree, Tree]) -> Tree:
+    """`change(*before)` if `applied`, else `before`: parameters and moments."""
+    if devices.platform == "cpu":
+        # jnp.where would be fused with the update, and change the last bits of older runs.
+        return jax.lax.cond(applied, change, lambda *unchanged: unchanged, *before)
+    # A condition would copy the whole state.
+    return jax.tree.map(lambda new, old: jnp.where(applied, new, old), change(*before), before)
 
 
 def over_micro_batches(
