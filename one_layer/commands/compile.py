@@ -16,7 +16,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -29,13 +28,13 @@ from one_layer.ahead.prediction import predict
 from one_layer.ahead.programs import PROGRAMS, compiled, meshes
 from one_layer.cli.command import parser_of, positive
 from one_layer.data.config import STREAMS
+from one_layer.data.text.streams import check_output, write_content
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.sweeps.plan import config_of
 from one_layer.system.cuda_graphs import keep_loops_on_gpu
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +66,10 @@ def main(argv: list[str]) -> None:
     parser.add_argument(
         "--sweep", action="store_true", help="find the best mesh, and there the largest update that fits"
     )
-    parser.add_argument("--output", type=Path, help="also write everything that was found to this file, as JSON")
+    parser.add_argument("--output", help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
+    if arguments.output:
+        check_output(arguments.output)  # before minutes of compiling
     jax.config.update("jax_platforms", "cpu")  # nothing is run, whatever devices are here
     targets = [Target.of(name) for name in arguments.target.split(",")]
     keep_loops_on_gpu(exchanges=all(target.number <= target.chip.together for target in targets))  # as in a run
@@ -91,7 +92,7 @@ def main(argv: list[str]) -> None:
         if not each["fits"]:
             print(_too_much(each))
     if arguments.output:
-        write_atomically(arguments.output, json.dumps(found, indent=1) + "\n")
+        write_content(arguments.output, (json.dumps(found, indent=1) + "\n").encode())
 
 
 def _too_much(found: dict[str, Any]) -> str:

@@ -61,6 +61,8 @@ def test_a_sweep_ends_at_the_first_update_that_does_not_fit(tmp_path, monkeypatc
         ),
         (["--target=h100", "--config.modle.ffn=3"], "modle"),
         (["--target=h100", "--config.mesh.data=3"], r"mesh\.data=3 and mesh\.model=1 do not arrange"),
+        (["--target=h101", "--output=nope/found.json"], "--output=nope/found.json: there is no folder .*; make it"),
+        (["--target=h101", f"--output={ROOT}"], "is a folder; give a file"),
     ],
 )
 def test_bad_input_is_one_sentence(words, message, monkeypatch):

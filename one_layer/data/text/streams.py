@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
@@ -30,7 +31,7 @@ def read_input(path: str) -> list[str]:
 
 
 def check_output(path: str) -> None:
-    """Raises: UserError if lines can surely not be written to `path`, or to stdout if it is empty."""
+    """Raises: UserError if nothing can surely be written to `path`, or to stdout if it is empty."""
     if not path:
         if sys.stdout is None:
             raise UserError("stdout is closed; leave it open, or give --output=FILE")
@@ -40,6 +41,9 @@ def check_output(path: str) -> None:
         raise UserError(f"--output={path}: there is no folder {folder}; make it, or give another file")
     if os.path.isdir(path):
         raise UserError(f"--output={path} is a folder; give a file")
+    replaced = os.path.isfile(path) or not os.path.exists(path)  # by a new file in the folder
+    if not os.access(folder if replaced else path, os.W_OK):
+        raise _unwritable(path, os.strerror(errno.EACCES))
 
 
 def write_output(path: str, lines: Iterable[str]) -> None:
@@ -63,6 +67,8 @@ def write_content(path: str, content: bytes) -> None:
     except BrokenPipeError:  # the reader of the pipe has closed it; main.py handles that
         raise
     except OSError as error:
-        raise UserError(
-            f"--output={path} cannot be written: {error.strerror}; give a file in a folder that can be written"
-        ) from None
+        raise _unwritable(path, error.strerror) from None
+
+
+def _unwritable(path: str, reason: str | None) -> UserError:
+    return UserError(f"--output={path} cannot be written: {reason}; give a file in a folder that can be written")

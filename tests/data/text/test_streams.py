@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from one_layer.data.text.streams import read_input, write_output
+from one_layer.data.text.streams import check_output, read_input, write_output
 from one_layer.system.errors import UserError
 
 
@@ -48,6 +48,17 @@ def test_what_cannot_be_written_is_named_and_stays(tmp_path, path, reason):
     assert str(caught.value).startswith(f"--output={tmp_path / path}")
     assert reason in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "file").read_text() == "old"
+
+
+def test_a_folder_without_the_right_to_write_is_refused_before_there_is_anything_to_write(tmp_path, monkeypatch):
+    """Root may write everywhere, so the answer of the system is replaced."""
+    (tmp_path / "out").write_text("old")
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
+    for name in ("new", "out"):
+        with pytest.raises(UserError, match=f"--output={tmp_path / name} cannot be written: Permission denied; give"):
+            check_output(str(tmp_path / name))
+    assert asked == [(str(tmp_path), os.W_OK)] * 2
 
 
 def test_a_pipe_is_read(tmp_path):
