@@ -35,15 +35,17 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/python main.py --config=configs/toy.py --workdir=runs/demo
 
-# One file's tests stay in one process: they share compiled programs and module fixtures.
+# One file's tests stay in one process: they share compiled programs and module fixtures. tests/conftest.py orders the files.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(PYTEST)
 
 coverage: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
+	$(PYTEST) --cov --cov-report=term
 
 # In a virtual environment of its own: where CUDA's plugin is installed, every start of JAX looks for a GPU.
 ahead: .cache/ahead/.installed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,14 @@ typechecker.install()
 # A busy machine makes no test fail.
 hypothesis.settings.register_profile("without_a_clock", deadline=None)
 hypothesis.settings.load_profile("without_a_clock")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first, then those with many tests: at the end, no process waits for a long file of another."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -tests[item.path]))
 
 
 @pytest.fixture(scope="session")
