@@ -190,7 +190,7 @@ def test_models_of_bytes_have_the_same_logits_and_write_the_same_when_nothing_is
 def test_drawn_tokens_have_the_chances_that_the_logits_give():
     script = """
         const { sampled } = await import(`${page}/engine/sampling.js`);
-        const { Stream } = await import(`${page}/engine/random.js`);
+        const { Stream } = await import(`${page}/engine/philox.js`);
         const stream = new Stream(1, "sample"), counts = Array(9).fill(0);
         const draw = (settings) => sampled(Float32Array.of(9, 9, 9, 9, 0, 1, 2, -1, 0.5), settings, stream);
         for (let k = 0; k < 20000; k++) counts[draw({ temperature: 0.7, topK: 0, topP: 1 })]++;

@@ -8,7 +8,7 @@ import { UNK } from "./search.js";
  * The tokens that continue a prompt, one by one. When the context is full, its older half is dropped and the rest is read anew.
  * @param {import("./network.js").Network} network @param {number[]} prompt at least one token @param {number} context
  * @param {{temperature: number, topK: number, topP: number, length: number}} settings
- * @param {import("./random.js").Stream} stream @returns {Generator<number>}
+ * @param {import("./philox.js").Stream} stream @returns {Generator<number>}
  */
 export function* continued(network, prompt, context, settings, stream) {
   const tokens = [...prompt];

@@ -1,5 +1,5 @@
 /** Weights that the seed prunes or locks, for which a ticket has no bits: `one_layer.initializers.Settled` and `one_layer.tickets.free_bits`. */
-import { Stream } from "./random.js";
+import { Stream } from "./philox.js";
 
 /** How many of `size` weights are pruned and locked. @param {any} config @param {number} size @returns {[number, number]} */
 export const settledCounts = (config, size) => (config.settles ? [Math.trunc(config.pruned * size), Math.trunc(config.locked * size)] : [0, 0]);
