@@ -65,11 +65,9 @@ export class Container {
 
 /** The header and the data. */
 function split(content) {
-  const count = content.length.toLocaleString("en");
-  demand(content.length >= 8, `it ends within its header: it has ${count} bytes`);
-  const length = Number(new DataView(content.buffer, content.byteOffset).getBigUint64(0, true));
-  demand(8 + length <= content.length, `it ends within its header: it has ${count} bytes`);
-  demand(length <= LONGEST_HEADER, `its header has ${length.toLocaleString("en")} bytes; no ticket's has more than 2^20`);
+  const length = content.length < 8 ? Infinity : Number(new DataView(content.buffer, content.byteOffset).getBigUint64(0, true));
+  if (8 + length > content.length) throw damaged(`it ends within its header: it has ${content.length.toLocaleString("en")} bytes`);
+  if (length > LONGEST_HEADER) throw damaged(`its header has ${length.toLocaleString("en")} bytes; no ticket's has more than 2^20`);
   const header = parse(utf8(content.subarray(8, 8 + length), "its header"), "its header");
   demand(isObject(header), "its header is not a JSON object");
   return [header, content.subarray(8 + length)];

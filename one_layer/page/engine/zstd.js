@@ -1,7 +1,7 @@
 /** Reads zstd frames (RFC 8878) without dictionaries: the whole frame at once, of a size that its header states. */
 import { BackwardBits } from "./bits.js";
 import { decodeHuffman, fseOnly, fseTable, readFse, readHuffman } from "./entropy.js";
-import { demand } from "./refused.js";
+import { damaged, demand } from "./refused.js";
 
 const WHOLE = "a code is not one whole zstd frame";
 const MAGIC = 0xfd2fb528, LARGEST_BLOCK = 2 ** 17;
@@ -26,10 +26,10 @@ const KINDS = [
 /** The content of one frame. @param {Uint8Array} code @param {number} least @param {number} most bytes that it may have @returns {Uint8Array} */
 export function decompress(code, least, most) {
   const { size, at, checked } = readHeader(code);
-  demand(
-    size >= least && size <= most,
-    `a code declares ${size.toLocaleString("en")} bytes of content where ${least === most ? "" : "at most "}${most.toLocaleString("en")} are expected`,
-  );
+  if (size < least || size > most) {
+    const expected = `${least === most ? "" : "at most "}${most.toLocaleString("en")}`;
+    throw damaged(`a code declares ${size.toLocaleString("en")} bytes of content where ${expected} are expected`);
+  }
   const frame = { out: new Uint8Array(size), filled: 0, huffman: null, tables: [null, null, null], offsets: [1, 4, 8] };
   let place = at;
   for (let last = false; !last; ) {
@@ -111,7 +111,7 @@ function readLiterals(frame, bytes) {
 function runSequences(frame, bytes, literals) {
   const { out, offsets } = frame;
   demand(bytes.length > 0, WHOLE);
-  let count = bytes[0], at = 1, taken = 0;
+  let count = bytes[0], at = 1, taken = 0, { filled } = frame;
   if (count >= 128) [count, at] = count === 255 ? [bytes[1] + (bytes[2] << 8) + 0x7f00, 3] : [((count - 128) << 8) + bytes[1], 2];
   if (count > 0) {
     at = readTables(frame, bytes, at);
@@ -127,18 +127,16 @@ function runSequences(frame, bytes, literals) {
         m = matches.bases[m] + stream.take(matches.bits[m]);
         o = distances.bases[o] + stream.take(distances.bits[o]);
       }
-      demand(stream.left >= 0 && taken + length <= literals.length && frame.filled + length + match <= out.length, WHOLE);
-      out.set(literals.subarray(taken, taken + length), frame.filled);
-      taken += length;
-      frame.filled += length;
-      demand(distance > 0 && distance <= frame.filled, WHOLE);
-      for (let k = 0; k < match; k++, frame.filled++) out[frame.filled] = out[frame.filled - distance];
+      demand(stream.left >= 0 && taken + length <= literals.length && filled + length + match <= out.length, WHOLE);
+      for (const end = filled + length; filled < end; ) out[filled++] = literals[taken++];
+      demand(distance > 0 && distance <= filled, WHOLE);
+      for (const end = filled + match; filled < end; filled++) out[filled] = out[filled - distance];
     }
     demand(stream.left === 0, WHOLE);
   } else demand(bytes.length === 1, WHOLE);
-  demand(frame.filled + literals.length - taken <= out.length, WHOLE);
-  out.set(literals.subarray(taken), frame.filled);
-  frame.filled += literals.length - taken;
+  demand(filled + literals.length - taken <= out.length, WHOLE);
+  out.set(literals.subarray(taken), filled);
+  frame.filled = filled + literals.length - taken;
 }
 
 function readTables(frame, bytes, start) {
@@ -162,16 +160,9 @@ function readTables(frame, bytes, start) {
 
 /** The distance of a match; small values name one of the last three distances (section 3.1.1.5). */
 function nextOffset(offsets, value, length) {
-  if (value > 3) {
-    offsets.unshift(value - 3);
-    offsets.pop();
-    return offsets[0];
-  }
-  const place = value - 1 + (length === 0 ? 1 : 0);
-  const distance = place === 3 ? offsets[0] - 1 : offsets[place];
-  if (place > 0) {
-    offsets.splice(Math.min(place, 2), 1);
-    offsets.unshift(distance);
-  }
-  return distance;
+  const place = value > 3 ? 3 : value - 1 + (length === 0 ? 1 : 0);
+  const distance = value > 3 ? value - 3 : place === 3 ? offsets[0] - 1 : offsets[place];
+  if (place > 1) offsets[2] = offsets[1];
+  if (place > 0) offsets[1] = offsets[0];
+  return (offsets[0] = distance);
 }

@@ -6,13 +6,14 @@ import { BYTES, SPACE } from "./vocabulary.js";
 
 // Letters with their marks and joiners, numbers, and all else: each with a space before it. Then white space and `▁`, one by one.
 const WORD = / ?[\p{L}\p{M}\u200C\u200D]+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}\u2581]+|\p{White_Space}|\u2581/gu;
+const stripped = stripOf(" ");
 const VALUES = new Map(BYTES.map((token, byte) => [token, byte]));
 const UTF8 = new TextEncoder();
 const SPELLED = new Map(Array.from([SPACE, "\n", "\r"], (each) => [each, Array.from(UTF8.encode(each), (byte) => BYTES[byte]).join(" ")]));
 
 // The words of a line, with spaces between them. `▁` and line ends are tokens of bytes.
 export function words(line) {
-  const text = stripOf(" ", line);
+  const text = stripped(line);
   const found = text ? ` ${text}`.match(WORD) : [];
   return found.map((word) => SPELLED.get(word) ?? word.replaceAll(" ", SPACE)).join(" ");
 }
@@ -33,7 +34,7 @@ export function join(pieces) {
     const value = VALUES.get(piece);
     return value === undefined ? Array.from(UTF8.encode(piece.replaceAll(SPACE, " "))) : [value];
   });
-  return stripOf(" ", decoded(bytes));
+  return stripped(decoded(bytes));
 }
 
 // bytes.decode("utf-8", "replace"); a mark of the byte order is text.

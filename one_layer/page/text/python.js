@@ -10,9 +10,10 @@ export function strip(text) {
   return text.replace(ENDS, "");
 }
 
-// str.strip(characters), for characters that have no meaning in a regular expression
-export function stripOf(characters, text) {
-  return text.replace(new RegExp(`^[${characters}]+|[${characters}]+$`, "g"), "");
+// The function str.strip(characters), for characters that have no meaning in a regular expression
+export function stripOf(characters) {
+  const ends = new RegExp(`^[${characters}]+|[${characters}]+$`, "g");
+  return (text) => text.replace(ends, "");
 }
 
 // str.split()

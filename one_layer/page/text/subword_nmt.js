@@ -5,13 +5,14 @@ import { stripOf } from "./python.js";
 
 const MARK = "@@";
 const END = "</w>"; // ends a word, in version 0.2 as part of its last symbol
+const stripped = stripOf("\\r\\n ");
 
 // The function that splits a line into subwords; `codes` is the text of a codes file. Throws: Error that names the first wrong line.
 export function splitter(codes) {
   const { old, ranks } = parsed(codes);
   const parts = kept((word) => segmented(word, ranks, old).join(`${MARK} `));
   const segment = (line) =>
-    stripOf("\\r\\n ", line)
+    stripped(line)
       .split(" ")
       .filter((word) => word)
       .map(parts)
@@ -43,7 +44,7 @@ function parsed(codes) {
   const first = version === null ? 1 : 2;
   const ranks = new Map();
   lines.forEach((line, rank) => {
-    const pair = stripOf("\\r\\n ", line);
+    const pair = stripped(line);
     if (!/^[^ ]+ [^ ]+$/.test(pair)) throw wrongLine(rank + first, line);
     if (!ranks.has(pair)) ranks.set(pair, rank); // a pair that is there twice counts where it is first
   });

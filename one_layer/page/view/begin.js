@@ -9,7 +9,8 @@
   };
   // one_layer/page/embedding.py. The bytes 128 to 159 are letters of windows-1252 with other numbers.
   const odd = new TextDecoder("windows-1252").decode(Uint8Array.from({ length: 32 }, (_, byte) => 128 + byte));
-  const byteOf = new Map(Array.from(odd, (letter, byte) => [letter.charCodeAt(0), 128 + byte]));
+  const byteOf = Uint8Array.from({ length: 0x2200 }, (_, code) => code);
+  for (let byte = 0; byte < 32; byte++) byteOf[odd.charCodeAt(byte)] = 128 + byte;
   const bytesOf = (id) => {
     const element = document.getElementById(id), text = element.textContent, shift = Number(element.dataset.shift);
     const bytes = new Uint8Array(text.length);
@@ -17,8 +18,7 @@
     for (let place = 0; place < text.length; place++) {
       let code = text.charCodeAt(place);
       if (code === 61) code = text.charCodeAt(++place) - 64; // the mark =
-      else if (code > 127) code = byteOf.get(code) ?? code;
-      bytes[length++] = code - shift;
+      bytes[length++] = byteOf[code] - shift;
     }
     element.remove(); // so that the text does not stay in memory
     return bytes.slice(0, length);
