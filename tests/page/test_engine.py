@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models import ModelConfig, build
 from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.models.weights import settled
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.sampling import Sampler, sample
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
@@ -201,6 +203,33 @@ def test_drawn_tokens_have_the_chances_that_the_logits_give():
     chances = np.exp(np.array([0, 1, 2, -1, 0.5]) / 0.7)
     np.testing.assert_allclose(np.array(found["counts"][4:]) / 20000, chances / chances.sum(), atol=0.015)
     assert found["counts"][:4] == [0] * 4 and found["topK"] == [5, 6] and found["topP"] == [6]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("settled", "mask"), ("settled signs", "sign")])
+def test_flips_leave_alone_what_the_seed_settles(name, kind, tmp_path):
+    config = TINY.replace(**CASES[name])
+    saved(config, tmp_path / "t")
+    script = """
+        const model = opened(given.path), flipped = model.flipped(0.5);
+        const bits = (one, kind) => Object.fromEntries(
+            [...one.network.matrices].map(([role, { mask }]) => [role, [...(mask?.[kind] ?? [])]]),
+        );
+        return ["mask", "sign"].map((kind) => [bits(model, kind), bits(flipped, kind)]);
+    """
+    found = dict(zip(("mask", "sign"), run(script, path=str(tmp_path / "t")), strict=True))
+    before, after = found.pop(kind)
+    ((same, still),) = found.values()
+    assert same == still
+    changed, free = [], []
+    for settling in settled(config).values():
+        role, size = settling.role.removesuffix("/settled"), math.prod(settling.shape)
+        turned = np.array(before[role], np.uint8) ^ np.array(after[role], np.uint8)
+        turned = np.unpackbits(turned.reshape(-1, -(-size // 8)), axis=1, count=size, bitorder="little")
+        own = settling.draw(SEED).reshape(-1, size) == 0
+        changed.append(turned.ravel())
+        free.append(np.broadcast_to(own, turned.shape).ravel())
+    changed, free = np.concatenate(changed), np.concatenate(free)
+    assert changed[~free].sum() == 0 and abs(changed[free].mean() - 0.5) < 0.05
 
 
 def test_flips_and_other_seeds_change_what_they_say(tmp_path):

@@ -160,10 +160,11 @@ export class Model {
     return masks.map((one) => masks.map((other) => countBits(one.map((byte, k) => byte & other[k])) / Math.max(1, countBits(one))));
   }
 
-  /** The model with a share of its mask bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {Model} */
+  /** The model with a share of its masks' trained bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {Model} */
   flipped(share, seed = 1) {
     if (share === 0) return this;
-    return this.#changed((matrix) => (matrix.mask ? matrix.with({ mask: flippedMask(matrix.mask, share, new Stream(seed, `flip/${matrix.role}`)) }) : matrix));
+    const [kind] = this.ticket.config.maskKinds, stream = (role) => new Stream(seed, `flip/${role}`);
+    return this.#changed((matrix) => (matrix.mask ? matrix.with({ mask: flippedMask(matrix.mask, kind, share, stream(matrix.role)) }) : matrix));
   }
 
   /** The model with the same masks over the random weights of another seed. @returns {Model} */

@@ -82,13 +82,19 @@ export class Matrix {
   }
 }
 
-/** The numbers of the depths whose masks a flip changes, and how: every bit with the chance `share`, drawn from `stream`. */
-export function flippedMask(mask, share, stream) {
-  const size = mask.shape[0] * mask.shape[1], bytes = Math.ceil(size / 8), kind = mask.mask ? "mask" : "sign", bits = mask[kind].slice();
+/**
+ * A mask with some bits of a kind flipped: of the weights that were trained, every one with the chance `share`.
+ * @param {import("./ticket.js").Mask} mask @param {"mask" | "sign"} kind @param {number} share @param {import("./philox.js").Stream} stream
+ */
+export function flippedMask(mask, kind, share, stream) {
+  const size = mask.shape[0] * mask.shape[1], bytes = Math.ceil(size / 8), bits = mask[kind].slice(), { free } = mask;
   const below = share * 2 ** 32;
   for (let layer = 0; layer < (mask.layers ?? 1); layer++) {
     const words = stream.words(size);
-    for (let k = 0; k < size; k++) if (words[k] < below) bits[layer * bytes + (k >>> 3)] ^= 1 << (k & 7);
+    for (let k = 0; k < size; k++) {
+      const at = layer * bytes + (k >>> 3), bit = 1 << (k & 7);
+      if (words[k] < below && (free === null || free[at] & bit)) bits[at] ^= bit;
+    }
   }
   return { ...mask, [kind]: bits };
 }

@@ -19,7 +19,8 @@ function settled(config, seed, role, size) {
  */
 export function withSettled(free, config, seed, role, layers) {
   const size = free.shape[0] * free.shape[1], bytes = Math.ceil(size / 8), count = free.layers ?? 1;
-  const ownBytes = (free.mask ?? free.sign).length / count, whole = { mask: new Uint8Array(bytes * count), sign: free.sign && new Uint8Array(bytes * count) };
+  const ownBytes = (free.mask ?? free.sign).length / count, empty = () => new Uint8Array(bytes * count);
+  const whole = { mask: empty(), sign: free.sign && empty(), free: empty() };
   let fixed = layers === null ? settled(config, seed, `${role}/settled`, size) : null;
   for (let layer = 0; layer < count; layer++) {
     if (layers !== null) fixed = settled(config, seed, `${role}/settled#${Array.isArray(layers) ? layers[layer] : layer}`, size);
@@ -28,7 +29,9 @@ export function withSettled(free, config, seed, role, layers) {
       const has = (bits) => fixed[k] === 0 && bits && (bits[own] >>> (place & 7)) & 1;
       if (fixed[k] > 0 || (fixed[k] === 0 && (free.mask === null || has(free.mask)))) whole.mask[at] |= bit;
       if (has(free.sign)) whole.sign[at] |= bit;
-      if (fixed[k] === 0) place++;
+      if (fixed[k] !== 0) continue;
+      whole.free[at] |= bit;
+      place++;
     }
   }
   return { ...free, ...whole };

@@ -16,8 +16,9 @@ const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_ro
 const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
 
 /**
- * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null}} Mask packed bits: of one
- *   mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first
+ * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null, free: Uint8Array | null}} Mask
+ *   packed bits: of one mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first. `free` says which
+ *   weights were trained; null for all
  * @typedef {{shape: number[], values: Float32Array}} Values
  * @typedef {object} Ticket
  * @property {string} task @property {any} config of the model @property {number} seed @property {number} step @property {string} checkpoint
@@ -157,7 +158,7 @@ function readMask(file, role, shape, config) {
     demand(kept === wanted, `mask/${role} keeps ${kept} weights where model.keep ${keepOf(config, role)} keeps ${wanted}`);
   }
   if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
-  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null };
+  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null, free: null };
 }
 
 const ONES = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll("0", "").length);
