@@ -9,7 +9,8 @@ NAME is one of:
 - `precision`: a training step in bfloat16, compared with float32, also for the recipes `best` and `best_wide` of configs/multi30k.py.
 - `floor`: where the time of a training step goes, beside what this machine needs at least.
 - `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
-- `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
+- `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model; with
+  --peer=ctranslate2, the speed of beam search beside CTranslate2's, of a random model or of --ticket on the raw lines of --text.
 - `ticket`: the size of a ticket and its loading time.
 - `data`: lines per second of preparation; batches from a million memory-mapped pairs, compared with what training needs.
 - `reservoirs`: operations, optimiser state and time of a training step with 0 to 3 reservoirs of each kind, and with backskipping.
@@ -40,6 +41,7 @@ import jaxlib
 from configs.common import SIZES
 from launch.benchmarks import (
     accelerator,
+    beside,
     data,
     decode,
     devices,
@@ -98,9 +100,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="run fewer rounds")
     parser.add_argument("--out", type=Path, help="file to which the result is appended, as one line of JSON")
     parser.add_argument("--picture", type=Path, help="an .svg file for the curves of `growth`")
+    parser.add_argument("--peer", choices=("ctranslate2",), help="for `decode`: the engine to compare with")
+    parser.add_argument(
+        "--ticket", type=Path, help="for --peer: a trained translation model, in the place of a random one"
+    )
+    parser.add_argument("--text", type=Path, help="for --ticket: a file of raw lines to translate")
     arguments = parser.parse_args()
     if arguments.picture and (arguments.name != "growth" or arguments.picture.suffix != ".svg"):
         parser.error(f"--picture={arguments.picture}: only growth draws one, and the file must end in .svg")
+    if arguments.peer and arguments.name != "decode":
+        parser.error(f"--peer={arguments.peer}: only decode has this peer")
+    if bool(arguments.ticket) != bool(arguments.text) or (arguments.ticket and not arguments.peer):
+        parser.error("--ticket and --text go together, and with --peer")
     keep_freed_memory()  # as training does
     about = {
         "benchmark": arguments.name,
@@ -113,7 +124,11 @@ def main() -> None:
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "commit": commit(),
     }
-    result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick)}
+    if arguments.peer:
+        measured = beside.measure(arguments.size, arguments.quick, arguments.ticket, arguments.text)
+    else:
+        measured = BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick)
+    result = {**about, **measured}
     _print(result)
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -34,8 +34,8 @@ class Peer:
         )
         self.about: dict[str, Any] = self._ask(task)
 
-    def __call__(self, side: str) -> Any:
-        """Computes `side` once."""
+    def __call__(self, side: Any) -> Any:
+        """Computes `side` once: its name, or whatever JSON the peer takes for it."""
         return self._ask(side)
 
     def __enter__(self) -> Self:

@@ -19,14 +19,13 @@ from one_layer.tasks.model import TrainedModel
 PRECISIONS = ("float32", "int8")
 
 
-def import_package() -> Any:
-    """The module `ctranslate2.specs`. Raises: UserError with the command that installs it, if it is missing."""
+def import_package(option: str = "--format=ctranslate2") -> Any:
+    """The module `ctranslate2.specs`. Raises: UserError with the command that installs it, if it is missing; `option` asks for it."""
     try:
         from ctranslate2 import specs
     except ImportError:
         raise UserError(
-            "--format=ctranslate2 needs the package ctranslate2, which is not installed; run .venv/bin/pip install -r "
-            "requirements-engines.txt"
+            f"{option} needs the package ctranslate2, which is not installed; run .venv/bin/pip install -r requirements-engines.txt"
         ) from None
     return specs
 
