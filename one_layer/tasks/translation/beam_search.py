@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.system.errors import UserError
+from one_layer.tasks.translation.continuations import Allowed, Candidates, best_continuations
 
 Cache = Any
 TokensToLogits = Callable[[Array, Array, Cache], tuple[Array, Cache]]
@@ -44,14 +45,6 @@ class _Beams(NamedTuple):
     tokens: Int[Array, "batch beam length"]
     positional: Float[Array, "batch beam length"]
     scores: Float[Array, "batch beam"]
-
-
-class _Candidates(NamedTuple):
-    """The best continuations of a sentence, best first: cumulative log-probability, the beam that is continued, and the new token."""
-
-    scores: Float[Array, "batch best"]
-    parents: Int[Array, "batch best"]
-    tokens: Int[Array, "batch best"]
 
 
 class _State(NamedTuple):
@@ -103,10 +96,11 @@ def beam_search(
 
     def advance(state: _State) -> _State:
         logits, cache = tokens_to_logits(state.last.reshape(-1), state.step, state.cache)
-        log_p = _log_p(logits, batch, beam, eos)
-        state = _notice_nan(state, log_p)
         at_limit = state.step >= last_step
-        best = _best(state.alive.scores, _allowed(log_p, state.step, at_limit, eos, pad))
+        best, not_finite = best_continuations(
+            state.alive.scores, _by_beam(logits, batch, beam, eos), Allowed(state.step, at_limit, eos, pad)
+        )
+        state = _notice_nan(state, not_finite)
         state, others = _finish(state, best, length_penalty, eos), _others(best, beam, eos)
         return state._replace(
             step=state.step + 1,
@@ -145,43 +139,22 @@ def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array |
     )
 
 
-def _log_p(logits: Float[Array, "rows vocab"], batch: int, beam: int, eos: int) -> Float[Array, "batch beam vocab"]:
+def _by_beam(logits: Float[Array, "rows vocab"], batch: int, beam: int, eos: int) -> Float[Array, "batch beam vocab"]:
     if logits.shape[1] <= eos:
         raise UserError(
             f"there are logits for {logits.shape[1]} tokens, but eos is {eos}; the vocabulary must contain it"
         )
-    return jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, beam, -1)
+    return logits.astype(jnp.float32).reshape(batch, beam, -1)
 
 
-def _notice_nan(state: _State, log_p: Float[Array, "batch beam vocab"]) -> _State:
+def _notice_nan(state: _State, not_finite: Bool[Array, "batch beam"]) -> _State:
     """A NaN in a beam with a finite score stops its sentence. In a stopped sentence, a NaN must not spoil the earlier results."""
-    nan = jnp.any(jnp.isnan(log_p), axis=2) & (state.alive.scores > -jnp.inf)
+    nan = not_finite & (state.alive.scores > -jnp.inf)
     broken = state.broken | (jnp.any(nan, axis=1) & state.active)
     return state._replace(broken=broken, active=state.active & ~broken)
 
 
-def _allowed(
-    log_p: Float[Array, "batch beam vocab"], step: Int[Array, ""], at_limit: Bool[Array, "batch"], eos: int, pad: int
-) -> Float[Array, "batch beam vocab"]:
-    """Sets forbidden tokens to -inf: pad, eos at the first step, and all but eos at a sentence's last step. A NaN becomes -inf too."""
-    token = jnp.arange(log_p.shape[-1])
-    forbidden = (token == pad) | ((token == eos) & (step == 0)) | ((token != eos) & at_limit[:, None, None])
-    return jnp.where(forbidden | jnp.isnan(log_p), -jnp.inf, log_p)
-
-
-def _best(scores: Float[Array, "batch beam"], log_p: Float[Array, "batch beam vocab"]) -> _Candidates:
-    """The 2·beam best continuations. In a tie the lower beam wins, then the lower token.
-
-    One selection covers all beams: to select within each beam first is no faster on a CPU, and up to twice as slow.
-    """
-    batch, beam, vocab = log_p.shape
-    totals = (scores[:, :, None] + log_p).reshape(batch, beam * vocab)
-    # Without the barrier, XLA replaces top_k by a full sort of all continuations, because slices of two lengths are taken from it.
-    best, place = jax.lax.optimization_barrier(jax.lax.top_k(totals, min(2 * beam, beam * vocab - 1)))
-    return _Candidates(best, place // vocab, place % vocab)
-
-
-def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Array, ""], eos: int) -> _State:
+def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array, ""], eos: int) -> _State:
     """Moves the candidates that end in eos, of the first `beam`, to the free places among the finished hypotheses, best first."""
     beam = state.last.shape[1]
     first = jax.tree.map(lambda x: x[:, :beam], best)
@@ -201,7 +174,7 @@ def _finish(state: _State, best: _Candidates, length_penalty: float | Float[Arra
     )
 
 
-def _others(best: _Candidates, beam: int, eos: int) -> _Candidates:
+def _others(best: Candidates, beam: int, eos: int) -> Candidates:
     """The best `beam` candidates that are not eos, in order: the next beams."""
     order = jnp.argsort(best.tokens == eos, axis=1, stable=True)[:, :beam]
     others = jax.tree.map(lambda x: _take(x, order), best)
@@ -216,7 +189,7 @@ def _gather(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
     return jax.tree.map(lambda leaf: leaf[rows], cache)
 
 
-def _extend(state: _State, chosen: _Candidates) -> _Beams:
+def _extend(state: _State, chosen: Candidates) -> _Beams:
     """The parents' sequences, extended by the chosen tokens."""
     here = jnp.arange(state.alive.tokens.shape[2]) == state.step
     gained = chosen.scores - _take(state.alive.scores, chosen.parents)

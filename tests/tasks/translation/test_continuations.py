@@ -1,0 +1,62 @@
+"""The best continuations are those of a sort of all, also where only blocks of a large vocabulary are looked at."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.tasks.translation.continuations import _BLOCK, _LARGE, Allowed, best_continuations
+
+BEAM = 3
+SMALL, LARGE = 40, _LARGE + _BLOCK + 5  # the last block of the large one is shorter
+
+
+@cache
+def program(eos=EOS):
+    return jax.jit(
+        lambda scores, logits, step, at_limit: best_continuations(scores, logits, Allowed(step, at_limit, eos, PAD))
+    )
+
+
+def of_all(scores, logits, step, at_limit):
+    """The places of the best continuations, by a stable sort of all of them, and their totals."""
+    with np.errstate(invalid="ignore"):
+        log_p = np.array(jax.nn.log_softmax(logits))
+    token = np.arange(logits.shape[2])
+    log_p[:, :, (token == PAD) | ((token == EOS) & (step == 0))] = -np.inf
+    log_p[at_limit] = np.where(token == EOS, log_p[at_limit], -np.inf)
+    totals = (scores[:, :, None] + np.where(np.isnan(log_p), -np.inf, log_p)).reshape(len(logits), -1)
+    places = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * BEAM]
+    return places, np.take_along_axis(totals, places, axis=1)
+
+
+@pytest.mark.parametrize("vocab", [SMALL, LARGE])
+@pytest.mark.parametrize("step", [0, 3])
+@pytest.mark.parametrize("values", [2, 40, None])
+def test_they_are_the_first_of_a_stable_sort(vocab, step, values):
+    """With few values of logits, most continuations are ties. One sentence is at its limit, and one has an infinite logit in a beam."""
+    random = np.random.default_rng(vocab + step)
+    logits = random.integers(0, values, (4, BEAM, vocab)) if values else random.standard_normal((4, BEAM, vocab)) * 3
+    logits = logits.astype(np.float32)
+    logits[2, 1, 7] = np.inf
+    scores = np.where(step == 0, [0, -np.inf, -np.inf], -random.integers(0, 3, (4, BEAM))).astype(np.float32)
+    at_limit = np.arange(4) == 3
+    found, not_finite = program()(scores, logits, step, at_limit)
+    places, totals = of_all(scores, jnp.asarray(logits), step, at_limit)
+    counts = totals > -np.inf  # no two programs need agree on what is impossible
+    np.testing.assert_allclose(found.scores, totals, rtol=2e-6)
+    assert (np.where(counts, found.parents * vocab + found.tokens, 0) == np.where(counts, places, 0)).all()
+    assert (found.tokens < vocab).all() and (found.parents < BEAM).all()
+    assert np.argwhere(not_finite).tolist() == [[2, 1]]
+
+
+def test_a_vocabulary_whose_eos_is_not_in_the_first_block():
+    logits = np.zeros((1, BEAM, LARGE), np.float32)
+    logits[:, :, LARGE - 1] = 1.0
+    found, _ = program(LARGE - 1)(np.zeros((1, BEAM), np.float32), logits, 0, np.array([False]))
+    assert (found.tokens != LARGE - 1).all()
