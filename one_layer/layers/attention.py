@@ -12,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers.matrix import Drop, Projection
-from one_layer.layers.products import product
+from one_layer.layers.products import product, read_by_several
 from one_layer.supermask import Supermask
 
 # Not -inf: a pad may have no visible key at all. It then computes an unused mean over all keys; -inf would give NaN.
@@ -71,6 +71,10 @@ class Attention(nn.Module):
 
         If `source` is None, keys and values come from `memory`.
         """
+        if x is source:
+            x = source = read_by_several(x)
+        elif source is not None:
+            source = read_by_several(source)
         query = self._project("query", x) * (x.shape[-1] // self.heads) ** -0.5
         keys: Array
         values: Array

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers.attention import ROTARY_BASE, Attention
 from one_layer.layers.matrix import Drop, Norm, Projection
+from one_layer.layers.products import read_by_several
 from one_layer.layers.reservoirs import Convolution, Recurrence
 from one_layer.supermask import Supermask
 
@@ -85,6 +86,7 @@ class Layer(nn.Module):
             return Projection(features, s.kind, s.mask, s.bias, s.dtype, name=name)
 
         if s.modern:
+            x = read_by_several(x)
             hidden = jax.nn.silu(projection(s.ffn, "ffn_gate")(x)) * projection(s.ffn, "ffn_in")(x)
         else:
             hidden = ACTIVATIONS[s.activation](projection(s.ffn, "ffn_in")(x))

@@ -7,7 +7,7 @@ mixed types, which an accelerator computes in float32, several times slower.
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -19,7 +19,9 @@ from jaxtyping import Array, Float
 
 _Letters = tuple[str, str, str]  # of the first factor, of the second one, and of the result
 _Types = tuple[str, str]
+_Place = Callable[[Array], Array]
 _PLATFORM: ContextVar[str] = ContextVar("platform", default="")
+_SHARED: ContextVar[_Place | None] = ContextVar("shared", default=None)
 
 
 @contextmanager
@@ -30,6 +32,37 @@ def compiling_for(platform: str) -> Iterator[None]:
         yield
     finally:
         _PLATFORM.reset(token)
+
+
+@contextmanager
+def shared_out(place: _Place) -> Iterator[None]:
+    """Inside it, several devices compute each layer together: each has a part of its features (`mesh.model`).
+
+    `place` shares out an array over these devices by its last axis.
+    """
+    token = _SHARED.set(place)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def read_by_several(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`x`, of which several products with matrices are made.
+
+    Where devices share these out, its gradient is a sum over products and devices. It stays float32 up to this sum, so that XLA adds the
+    products first, and reduces once. Rounded to bfloat16 before, it would be reduced for each product.
+    """
+    return x if _SHARED.get() is None else x.astype(jnp.float32)
+
+
+def by_class(logits: Float[Array, "*places classes"]) -> Float[Array, "*places classes"]:
+    """Logits, of which each device computes some classes where devices share out what a layer computes.
+
+    Then maxima and sums of classes travel. Left to XLA, all devices compute all logits, or sum what each has of them.
+    """
+    place = _SHARED.get()
+    return logits if place is None else place(logits)
 
 
 def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer
 from one_layer.layers.matrix import Drop, Embedding
-from one_layer.layers.products import product
+from one_layer.layers.products import by_class, product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions
@@ -40,7 +40,7 @@ class CausalModel(nn.Module):
         self.sow("intermediates", "input", x)
         past = jnp.tril(jnp.ones((length, length), bool))[None, None] & keys_that_count(tokens)
         x = self.decoder(self.drop(x.astype(self.config.dtype)), None, past, None, None)
-        return product("bld,vd->blv", x, table, x.dtype)
+        return by_class(product("bld,vd->blv", x, table, x.dtype))
 
     def target_table(self) -> Float[Array, "vocab d"]:
         """The embedding, which is also the output projection."""

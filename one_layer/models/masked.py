@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.matrix import Norm, Projection
-from one_layer.layers.products import product
+from one_layer.layers.products import by_class, product
 from one_layer.models.encoder import TextEncoder
 from one_layer.models.inputs import AnyArray
 
@@ -48,5 +48,5 @@ class MaskedModel(TextEncoder):
         x = self.encode(table, source)
         x = jnp.take_along_axis(x, jnp.asarray(places)[..., None], axis=1)
         x = self.head_dense_norm(jax.nn.gelu(self.head_dense(x), approximate=False))
-        logits = product("bpd,vd->bpv", x, table, x.dtype)
+        logits = by_class(product("bpd,vd->bpv", x, table, x.dtype))
         return logits + self.head_output()

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.matrix import Drop, Embedding
-from one_layer.layers.products import product
+from one_layer.layers.products import by_class, product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions
@@ -81,4 +81,4 @@ class Transformer(nn.Module):
 
 def _logits(x: Float[Array, "batch length d"], table: Float[Array, "vocab d"]) -> Float[Array, "batch length vocab"]:
     """The tied output projection: the decoder's embedding with its mask."""
-    return product("bld,vd->blv", x, table, x.dtype)
+    return by_class(product("bld,vd->blv", x, table, x.dtype))

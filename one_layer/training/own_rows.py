@@ -11,9 +11,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Int
 
+from one_layer.layers.products import shared_out
 from one_layer.models.sharding import DATA, MODEL, Devices
 from one_layer.training.row_keys import of_rows
 
@@ -67,8 +69,13 @@ def _shared_out(devices: Devices, gradients: Gradients, separate: bool) -> Gradi
             places = jax.tree.map(lambda place: place.spec, places)
         return jax.lax.with_sharding_constraint(variables, places)
 
+    def by_last_axis(array: Array) -> Array:
+        spec = P(None if separate else DATA, *[None] * (array.ndim - 2), MODEL)
+        return jax.lax.with_sharding_constraint(array, spec if separate else NamedSharding(devices.mesh, spec))
+
     def shared(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Tree, dict[str, Array]]:
-        found, sums = gradients(placed(trained), placed(fixed), batch, key)
+        with shared_out(by_last_axis):
+            found, sums = gradients(placed(trained), placed(fixed), batch, key)
         return placed(found), sums
 
     return shared

@@ -26,9 +26,10 @@ pytestmark = [
 ]
 
 
-def run() -> RunConfig:
+def run(**model: int) -> RunConfig:
     config = iwslt14.get_config("one_layer_small")
     config.data.directory, config.model.dtype = ".", "bfloat16"
+    config.model.update(model)
     return resolve(config.to_dict())
 
 
@@ -74,6 +75,22 @@ def test_gradients_are_summed_where_they_are_stored(eight_gpus):
     """Whole gradients would be summed by all-reduces of megabytes; norms and counts are small."""
     assert max(each.bytes for each in eight_gpus[1].transfers if each.operation == "all-reduce") < 10_000
     assert any(each.operation == "reduce-scatter" for each in eight_gpus[1].transfers)
+
+
+def test_what_devices_share_out_over_a_layer_is_reduced_once_where_several_products_read_it():
+    """A block is reduced behind its last product, and its gradient behind its first: that of query, key and value is one.
+
+    Two more are the gradient of the encoded source, once for all layers, and that of what logits are made of. No logits are reduced.
+    """
+    layers = 2
+    settings = run(encoder_layers=layers, decoder_layers=layers)
+    config, there = settings.model_config(*VOCABULARIES), Target.of("h100x2")
+    made = compiled("step", settings, config, there, 32, (1, 2))
+    blocks = 2 + 3  # of an encoder's layer and of a decoder's
+    arrays = layers * 2 * blocks + 2
+    numbers = settings.optim.accumulate * made.rows * made.length * config.d_model * arrays
+    reduced = sum(each.bytes for each in contents(made.text).transfers if each.operation == "all-reduce")
+    assert 0.95 * 4 * numbers < reduced < 1.05 * 4 * numbers
 
 
 def test_an_update_fits_into_an_eighth_of_a_gpu(one_gpu, eight_gpus):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.layers.products import product
+from one_layer.layers.products import by_class, product, read_by_several, shared_out
 
 # Every form that a model uses, with the shapes of its arrays.
 FORMS = {
@@ -86,3 +86,33 @@ def test_the_backend_computes_attention_and_its_gradients():
     for one, other in zip(found, exact, strict=True):
         one, other = (np.asarray(each, np.float32) for each in (one, other))
         assert np.abs(one - other).max() < 0.05 * np.abs(other).max()
+
+
+def test_a_gradient_of_several_products_is_rounded_once_where_devices_share_them_out():
+    """Elsewhere it is the sum of gradients in bfloat16, as it always was."""
+    random = np.random.default_rng(1)
+    x = jnp.asarray(random.standard_normal((4, 16)), jnp.bfloat16)
+    matrices = [jnp.asarray(random.standard_normal((16, 8)), jnp.float32) for _ in range(3)]
+
+    def total(x):
+        x = read_by_several(x)
+        return sum(product("...i,io->...o", x, each, "bfloat16").sum() for each in matrices)
+
+    ones = jnp.ones((4, 8), jnp.bfloat16)
+    parts = [
+        jnp.einsum("bo,io->bi", ones, each.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+        for each in matrices
+    ]
+    with shared_out(lambda array: array):
+        once = jax.grad(total)(x)
+    assert read_by_several(x) is x
+    np.testing.assert_array_equal(once, sum(parts).astype(jnp.bfloat16))
+    assert (jax.grad(total)(x) != once).any()
+
+
+def test_logits_lie_where_devices_share_them_out_and_are_untouched_elsewhere():
+    logits = jnp.ones((2, 3))
+    assert by_class(logits) is logits
+    with shared_out(lambda array: array + 1):
+        np.testing.assert_array_equal(by_class(logits), logits + 1)
+    assert by_class(logits) is logits

@@ -73,13 +73,17 @@ def test_every_device_holds_its_part_of_scores_and_moments(found, model, mesh):
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "mesh"), MASKED)
 def test_no_scores_are_gathered_but_mask_bits(found, model, mesh):
-    """The masked matrices of layers have 256 x 256 entries. Whatever else is gathered must be smaller than one row of them."""
-    gathers = found[f"{model} {mesh}"]["gathers"]
+    """The masked matrices of two layers have 256 x 256 entries. Whatever else is gathered has no more numbers than one row of each.
+
+    With `mesh.model`, devices have parts of the 103 tokens: the gradient of their table is gathered once in an update.
+    """
+    gathers = dict(found[f"{model} {mesh}"]["gathers"])
     assert any(shape.startswith("u8[") for shape in gathers)
+    assert gathers.pop("f32[104,256]", 0) <= (mesh != "data")
     for shape in gathers:
         kind, sizes = re.fullmatch(r"(\w+)\[([\d,]*)\]", shape).groups()
         size = math.prod(int(each) for each in sizes.split(",") if each)
-        assert kind == "u8" or size < 256, shape
+        assert kind == "u8" or size <= 2 * 256, shape
 
 
 @pytest.mark.slow
