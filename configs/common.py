@@ -201,6 +201,9 @@ def _optim() -> ConfigDict:
     optim.b1 = 0.9
     optim.b2 = 0.98
     optim.eps = 1e-8
+    # How Adam's two means are stored between updates: float32 (8 bytes of a weight), bfloat16 (4), or factored (2): that of the gradient in
+    # bfloat16, and that of its square for each row and column. docs/scaling.md
+    optim.moments = "float32"
     optim.weight_decay = 0.0
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1

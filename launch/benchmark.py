@@ -57,7 +57,7 @@ from launch.benchmarks import (
 )
 from one_layer.cli import command
 from one_layer.runs.commit import commit
-from one_layer.runs.settings import flatten
+from one_layer.runs.records import flatten
 from one_layer.system.heap import keep_freed_memory
 
 BENCHMARKS = {

@@ -18,7 +18,7 @@ def digest(tree: Any) -> str:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         array = fetch(leaf)  # whole arrays, one after the other, so that the digest does not depend on the devices
         found.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
+        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # bfloat16 has no buffer of its own
     return found.hexdigest()
 
 

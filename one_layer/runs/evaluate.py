@@ -14,9 +14,10 @@ from one_layer.layers import freezing
 from one_layer.models import ModelConfig
 from one_layer.models.accounting import Account, account, describe
 from one_layer.models.pruning import kept_layers
+from one_layer.runs.changes import may_change
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import may_change, of_training
+from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from one_layer.tasks import task_named
 from one_layer.tasks.model import TrainedModel

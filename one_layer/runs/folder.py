@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.runs import frozen
+from one_layer.runs.changes import changes, may_change
 from one_layer.runs.lock import locked
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, changes, may_change, resolve, with_values
+from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, resolve, with_values
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object, write_atomically
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +11,14 @@ from one_layer.data.text.assets import Vocabularies, check_equal
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.trained import TrainedParts
-from one_layer.runs.records import fits, flatten, record, refuse_unknown
+from one_layer.runs.records import fits, record, refuse_unknown
 from one_layer.system.errors import UserError, check_least
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
+MOMENTS = ("float32", "bfloat16", "factored")
 MOST_UPDATES = 2**31 - 1  # programs count updates in 32 bits
 _LEAST_FLOAT = 2.0**-126  # the least positive float32 with all its digits
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
@@ -39,6 +39,7 @@ class OptimConfig:
     b1: float = 0.9
     b2: float = 0.98
     eps: float = 1e-8
+    moments: str = "float32"
     weight_decay: float = 0.0
     clip: float = 0.0
     label_smoothing: float = 0.1
@@ -50,6 +51,8 @@ class OptimConfig:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise UserError(f"optim.schedule is {self.schedule!r:.200}; known are {', '.join(SCHEDULES)}")
+        if self.moments not in MOMENTS:
+            raise UserError(f"optim.moments is {self.moments!r:.200}; known are {', '.join(MOMENTS)}")
         for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
             if getattr(self, name) is not None and not getattr(self, name) >= 0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
@@ -250,40 +253,7 @@ def _check_together(run: RunConfig) -> None:
 def of_training(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What a ticket says of the training of a run with this resolved `config`, as far as the config has it."""
     sections = {name: config[name] for name in OF_TRAINING if config.get(name)}
-    return {name: {key: each[key] for key in each if key in OF_TRAINING[name]} for name, each in sections.items()}
-
-
-def everywhere_alike(run: RunConfig) -> dict[str, Any]:
-    """The keys that must be the same in all processes of a run, by dotted names: all but those that say where files lie."""
-    return {name: value for name, value in flatten(run.raw).items() if name not in ("data.directory", "data.store")}
-
-
-def changes(before: dict[str, Any], run: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """The keys (by dotted names) whose values are others in `run` than in `before`, with both values.
-
-    Keys that `run` leaves open are left out, because a resumed run takes the old values. So are keys that only one of the two has: they
-    came with another version of the program, where they have their default values.
-    """
-    now = flatten(json.loads(json.dumps(run.raw)))
-    differing = [name for name in sorted(before.keys() & now.keys()) if before[name] != now[name]]
-    return {name: (before[name], now[name]) for name in differing if not (name in OPEN and now[name] is None)}
-
-
-def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
-    """Whether a key (by its dotted name) may change when a run is resumed: from the first of two values to the second, that of `run`.
-
-    Keys that only say how long to train, how to score test sets or where files lie may change: a run recognises its text by its content.
-    Keys that decide the validation score may not, because that score selects the best checkpoint. The number of updates may change only
-    if the schedule does not depend on it.
-    """
-    if name in ("train.updates", "train.epochs"):
-        return run.optim.schedule == "inverse_sqrt"
-    section, _, key = name.partition(".")
-    if name in ("data.bpe_codes", "data.vocabulary"):  # another place of the file, of which there must be one
-        return all(values)
-    if section == "mesh":  # results differ by the order of additions alone
-        return True
-    if section == "evaluation":
-        return key not in run.task.validated_by
-    free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
-    return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))
+    known = {name: {key: each[key] for key in each if key in OF_TRAINING[name]} for name, each in sections.items()}
+    if known.get("optim", {}).get("moments") == OptimConfig.moments:
+        del known["optim"]["moments"]  # as earlier versions had it, whose tickets stay as they are
+    return known

@@ -67,7 +67,8 @@ def _check(run: Run, before: dict[str, Any]) -> None:
     own = in_sweep(flatten(json.loads(json.dumps(run.config))), [run.folder.parent])
     if all(before[name] == own[name] for name in before.keys() & own.keys()):
         return
-    from one_layer.runs.settings import changes, may_change, resolve, with_values  # late: it imports JAX
+    from one_layer.runs.changes import changes, may_change  # late: it imports JAX
+    from one_layer.runs.settings import resolve, with_values
 
     now = with_values(resolve(run.config), {name: own[name] for name in PLACES if name in own})
     finished = run.paths.result_file.exists()

@@ -14,9 +14,10 @@ from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.sharding import Devices
+from one_layer.runs.changes import everywhere_alike
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import RunConfig, everywhere_alike, of_training
+from one_layer.runs.settings import RunConfig, of_training
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Distil

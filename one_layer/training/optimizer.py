@@ -11,6 +11,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from one_layer.runs.settings import OptimConfig
+from one_layer.training import moments
 
 Rate = float | Float[Array, ""]  # a number of the config, or traced where one program trains several runs
 
@@ -51,7 +52,7 @@ def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation
     frozen = [_without_scores()] if config.freeze_scores else []
     return optax.chain(
         _clip(config.clip, config.freeze_scores) if _is_on(config.clip) else optax.identity(),
-        _adam(config.b1, config.b2, config.eps),
+        _adam(config.b1, config.b2, config.eps, config.moments),
         optax.add_decayed_weights(config.weight_decay) if _is_on(config.weight_decay) else optax.identity(),
         optax.scale_by_learning_rate(learning_rate(config, updates)),
         *frozen,
@@ -95,27 +96,26 @@ def _no_scores(updates: Any) -> Any:
 
 
 class AdamState(NamedTuple):
-    """Number of updates so far, and the running means of the gradient and of its square."""
+    """Number of updates so far, and the running means of the gradient and of its square as `one_layer.training.moments` stores them."""
 
     updates: Int[Array, ""]
     mean: Any
     square: Any
 
 
-def _adam(b1: Rate, b2: Rate, eps: Rate) -> optax.GradientTransformation:
+def _adam(b1: Rate, b2: Rate, eps: Rate, kind: str) -> optax.GradientTransformation:
     """Adam, with eps added to √v before bias correction, as in the reference; optax.adam adds it after the correction."""
 
     def init(params: Any) -> AdamState:
-        mean, square = jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)
-        return AdamState(jnp.zeros((), jnp.int32), mean, square)
+        return AdamState(jnp.zeros((), jnp.int32), *moments.initial(kind, params))
 
     def update(updates: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
         count = state.updates + 1
-        mean = jax.tree.map(lambda m, g: b1 * m + (1.0 - b1) * g, state.mean, updates)
-        square = jax.tree.map(lambda v, g: b2 * v + (1.0 - b2) * g * g, state.square, updates)
+        mean = jax.tree.map(lambda g, m: b1 * m.astype(jnp.float32) + (1.0 - b1) * g, updates, state.mean)
+        square = jax.tree.map(lambda g, v: moments.averaged(b2, v, g), updates, state.square)
         step = jnp.sqrt(_correction(b2, count)) / _correction(b1, count)
-        steps = jax.tree.map(lambda m, v: step * m / (jnp.sqrt(v) + eps), mean, square)
-        return steps, AdamState(count, mean, square)
+        steps = jax.tree.map(lambda m, v: step * m / (moments.root(v) + eps), mean, square)
+        return steps, AdamState(count, *moments.stored(kind, count, mean, square))
 
     return optax.GradientTransformation(init, update)
 

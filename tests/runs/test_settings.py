@@ -15,7 +15,7 @@ from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, resolve
+from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
@@ -340,3 +340,17 @@ def test_a_test_set_may_be_called_by_a_number(given: Any) -> None:
     assert run.data.tests == tuple(map(str, given)) and run.raw["data"]["tests"] == run.data.tests
     with pytest.raises(UserError, match=r"data.tests is \(1e\+99,\); it takes"):
         tiny.run({**ELSEWHERE, "data.tests": (1e99,)})
+
+
+@pytest.mark.parametrize("kept", [{}, {"moments": "float32"}])
+def test_other_moments_make_another_run_also_where_they_were_not_known(tmp_path, kept):
+    """Their arrays in a checkpoint are others. Tickets say only what is not as it was in earlier versions."""
+    before = tiny.run().raw
+    before["optim"] = {name: value for name, value in before["optim"].items() if name != "moments"} | kept
+    (tmp_path / "config.json").write_text(json.dumps(before))
+    assert RunFolder(tmp_path).claim(tiny.run())
+    factored = tiny.run({"optim.moments": "factored"})
+    with pytest.raises(UserError, match=r"optim\.moments"):
+        RunFolder(tmp_path).claim(factored)
+    assert "moments" not in of_training(tiny.run().raw)["optim"]
+    assert of_training(factored.raw)["optim"]["moments"] == "factored"

@@ -148,6 +148,7 @@ def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
     ("name", "value"),
     [
         ("schedule", "step"),
+        ("moments", "int8"),
         ("lr", -1e-3),
         ("lr", float("nan")),
         ("warmup", -1),

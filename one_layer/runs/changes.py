@@ -1,0 +1,45 @@
+"""The keys in which the config of a run differs from that of another run, or from its own of before, and what may differ."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from one_layer.runs.records import flatten
+from one_layer.runs.settings import OPEN, RunConfig
+
+
+def everywhere_alike(run: RunConfig) -> dict[str, Any]:
+    """The keys that must be the same in all processes of a run, by dotted names: all but those that say where files lie."""
+    return {name: value for name, value in flatten(run.raw).items() if name not in ("data.directory", "data.store")}
+
+
+def changes(before: dict[str, Any], run: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """The keys (by dotted names) whose values are others in `run` than in `before`, with both values.
+
+    Keys that `run` leaves open are left out, because a resumed run takes the old values. So are keys that only one of the two has: they
+    came with another version of the program, where they have their default values.
+    """
+    now = flatten(json.loads(json.dumps(run.raw)))
+    differing = [name for name in sorted(before.keys() & now.keys()) if before[name] != now[name]]
+    return {name: (before[name], now[name]) for name in differing if not (name in OPEN and now[name] is None)}
+
+
+def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
+    """Whether a key (by its dotted name) may change when a run is resumed: from the first of two values to the second, that of `run`.
+
+    Keys that only say how long to train, how to score test sets or where files lie may change: a run recognises its text by its content.
+    Keys that decide the validation score may not, because that score selects the best checkpoint. The number of updates may change only
+    if the schedule does not depend on it.
+    """
+    if name in ("train.updates", "train.epochs"):
+        return run.optim.schedule == "inverse_sqrt"
+    section, _, key = name.partition(".")
+    if name in ("data.bpe_codes", "data.vocabulary"):  # another place of the file, of which there must be one
+        return all(values)
+    if section == "mesh":  # results differ by the order of additions alone
+        return True
+    if section == "evaluation":
+        return key not in run.task.validated_by
+    free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
+    return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))
