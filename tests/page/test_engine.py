@@ -206,7 +206,7 @@ def test_drawn_tokens_have_the_chances_that_the_logits_give():
 
 
 @pytest.mark.parametrize(("name", "kind"), [("settled", "mask"), ("settled signs", "sign")])
-def test_flips_leave_alone_what_the_seed_settles(name, kind, tmp_path):
+def test_what_the_seed_settles_has_no_bit_and_no_flip(name, kind, tmp_path):
     config = TINY.replace(**CASES[name])
     saved(config, tmp_path / "t")
     script = """
@@ -214,9 +214,10 @@ def test_flips_leave_alone_what_the_seed_settles(name, kind, tmp_path):
         const bits = (one, kind) => Object.fromEntries(
             [...one.network.matrices].map(([role, { mask }]) => [role, [...(mask?.[kind] ?? [])]]),
         );
-        return ["mask", "sign"].map((kind) => [bits(model, kind), bits(flipped, kind)]);
+        return [...["mask", "sign"].map((kind) => [bits(model, kind), bits(flipped, kind)]), model.describe().masked];
     """
-    found = dict(zip(("mask", "sign"), run(script, path=str(tmp_path / "t")), strict=True))
+    *pairs, count = run(script, path=str(tmp_path / "t"))
+    found = dict(zip(("mask", "sign"), pairs, strict=True))
     before, after = found.pop(kind)
     ((same, still),) = found.values()
     assert same == still
@@ -230,6 +231,7 @@ def test_flips_leave_alone_what_the_seed_settles(name, kind, tmp_path):
         free.append(np.broadcast_to(own, turned.shape).ravel())
     changed, free = np.concatenate(changed), np.concatenate(free)
     assert changed[~free].sum() == 0 and abs(changed[free].mean() - 0.5) < 0.05
+    assert count == free.sum()  # the bits of the masks of which the page tells
 
 
 def test_flips_and_other_seeds_change_what_they_say(tmp_path):

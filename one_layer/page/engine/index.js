@@ -38,7 +38,7 @@ export class Model {
       source: assets.source.language, target: assets.target.language,
       matrices: this.matrices(), keep: config.exact ? config.keep : this.#kept(), notes: this.text.notes ?? [],
       depths: config.family.stacks.reduce((sum, stack) => sum + config.stacks[stack].pattern.length, 0),
-      masked: this.#masked(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
+      masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
       hasDepthWords: this.task !== "classification",
     };
   }
@@ -213,12 +213,14 @@ export class Model {
     return [ids, depths, (x) => this.#headLogits(this.network.finish("encoder", x))];
   }
 
-  #masked() {
-    return [...this.ticket.masks.values()].reduce((sum, { shape, layers }) => sum + shape[0] * shape[1] * (layers ?? 1), 0);
+  /** The bits of all masks; weights that the seed has settled have none. */
+  #bits() {
+    return [...this.ticket.masks.values()].reduce((sum, { shape, layers, free }) => sum + (free ? countBits(free) : shape[0] * shape[1] * (layers ?? 1)), 0);
   }
 
   #kept() {
     const masks = [...this.ticket.masks.values()].filter(({ mask }) => mask), kept = masks.reduce((sum, { mask }) => sum + countBits(mask), 0);
-    return masks.length ? kept / this.#masked() : 1;
+    const weights = masks.reduce((sum, { shape, layers }) => sum + shape[0] * shape[1] * (layers ?? 1), 0);
+    return masks.length ? kept / weights : 1;
   }
 }
