@@ -19,6 +19,7 @@ from one_layer.models import ModelConfig
 from one_layer.models.decoding import Decoder, reorder
 from one_layer.models.sharding import Devices, fetch
 from one_layer.system.errors import UserError
+from one_layer.tasks.kept_traces import KeptTraces
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings
 
@@ -83,7 +84,8 @@ class Generator:
                 lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
                 limits = np.array([_limit(self.settings, length) for length in lengths], np.int32)
                 active = devices.rows(batch["index"] >= 0, False)
-                best = fetch(self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active))
+                made = self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active)
+                best = Hypotheses(*fetch(made))
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
                 for row in rows:
                     length = int(best.lengths[row, 0])
@@ -92,7 +94,7 @@ class Generator:
                         raise UserError(
                             "the model's logits are not finite: this checkpoint cannot translate; use another"
                         )
-                    found[int(batch["index"][row])] = Hypothesis(best.tokens[row, 0, :length], score)
+                    found[int(batch["index"][row])] = Hypothesis(np.asarray(best.tokens)[row, 0, :length], score)
                 bar.update(len(rows))
         return [found[index] for index in range(len(sentences))]
 
@@ -109,8 +111,8 @@ def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
         source: Int[Array, "batch length"],
         limit: Int[Array, "batch"],
         active: Bool[Array, "batch"],
-    ) -> Hypotheses:
-        return search(
+    ) -> tuple[Array, ...]:
+        hypotheses = search(
             config,
             variables,
             source,
@@ -120,8 +122,9 @@ def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
             length_penalty=settings.length_penalty,
             active=active,
         )
+        return tuple(hypotheses)
 
-    return jax.jit(search_batch)
+    return KeptTraces(jax.jit(search_batch), about=f"beam search {beam} {settings} {config}")
 
 
 def search(
