@@ -49,7 +49,7 @@ coverage: $(INSTALLED)
 
 # In a virtual environment of its own: where CUDA's plugin is installed, every start of JAX looks for a GPU.
 ahead: .cache/ahead/.installed
-	JAX_PLATFORMS=cpu .cache/ahead/bin/python -m pytest -m ahead
+	JAX_PLATFORMS=cpu .cache/ahead/bin/python -m pytest -m ahead tests/ahead
 
 .cache/ahead/.installed: requirements-ahead.txt requirements.txt
 	$(PYTHON) -m venv .cache/ahead
