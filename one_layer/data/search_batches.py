@@ -17,8 +17,8 @@ _FIXED = (
 )
 
 
-def batches_for_search(source: Ids, max_tokens: int) -> Iterator[Batch]:
-    """Batches with every sentence once, shortest first, of at most `max_tokens` padded tokens, or of one sentence.
+def batches_for_search(source: Ids, max_tokens: int, most_rows: int | None = None) -> Iterator[Batch]:
+    """Batches with every sentence once, shortest first, of at most `max_tokens` padded tokens and `most_rows` rows, or of one sentence.
 
     Widths are 24, 48, 96, ... tokens, and rows are 1, 8, 32, 128, .... This gives few shapes for any text, and each shape costs one
     compilation. A sentence goes into the narrowest width that holds it, so that a long sentence does not slow down shorter ones; or into
@@ -31,8 +31,9 @@ def batches_for_search(source: Ids, max_tokens: int) -> Iterator[Batch]:
     if not len(sources.lengths):
         raise UserError("there are no sentences to make batches of: at least 1 is needed")
     order = np.argsort(sources.lengths, kind="stable")
-    for width, members in _joined(_by_width(sources.lengths, order), max_tokens):
-        rows = _cheapest_rows(len(members), width, max_tokens)
+    limits = max_tokens, most_rows or max_tokens
+    for width, members in _joined(_by_width(sources.lengths, order), limits):
+        rows = _cheapest_rows(len(members), width, limits)
         for index in np.concatenate([members, np.full(-len(members) % rows, -1)]).reshape(-1, rows):
             yield {"source": with_a_key(sources.padded(index, width)), "index": index.astype(np.int32)}
 
@@ -43,29 +44,30 @@ def _by_width(lengths: Int[np.ndarray, "pairs"], order: Int[np.ndarray, "pairs"]
     return [(int(width), order[widths == width]) for width in np.unique(widths)]
 
 
-def _joined(buckets: list[tuple[int, np.ndarray]], max_tokens: int) -> list[tuple[int, np.ndarray]]:
-    """Joins a bucket with the next wider one if that is cheaper."""
+def _joined(buckets: list[tuple[int, np.ndarray]], limits: tuple[int, int]) -> list[tuple[int, np.ndarray]]:
+    """Joins a bucket with the next wider one if that is cheaper. `limits` are those of the tokens and of the rows of a batch."""
     kept: list[tuple[int, np.ndarray]] = []
     for width, members in buckets:
         if kept:
             narrow, others = kept[-1]
             both = np.concatenate([others, members])
-            apart = _cost(len(others), narrow, max_tokens) + _cost(len(members), width, max_tokens)
-            if _cost(len(both), width, max_tokens) <= apart:
+            apart = _cost(len(others), narrow, limits) + _cost(len(members), width, limits)
+            if _cost(len(both), width, limits) <= apart:
                 kept[-1] = width, both
                 continue
         kept.append((width, members))
     return kept
 
 
-def _cost(members: int, width: int, max_tokens: int) -> int:
+def _cost(members: int, width: int, limits: tuple[int, int]) -> int:
     """The cost to search a bucket, in tokens: for every batch, its rows and the fixed cost, times its width (the number of steps)."""
-    rows = _cheapest_rows(members, width, max_tokens)
+    rows = _cheapest_rows(members, width, limits)
     return -(-members // rows) * (rows + _FIXED) * width
 
 
-def _cheapest_rows(members: int, width: int, max_tokens: int) -> int:
+def _cheapest_rows(members: int, width: int, limits: tuple[int, int]) -> int:
     """The number of rows, of 1, 8, 32, 128, ..., that costs least."""
-    most = max(1, max_tokens // width)
+    max_tokens, most_rows = limits
+    most = max(1, min(max_tokens // width, most_rows))
     rungs = [1, *(8 * 4**rung for rung in range(20))]
     return min((rung for rung in rungs if rung <= most), key=lambda rows: -(-members // rows) * (rows + _FIXED))

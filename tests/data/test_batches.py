@@ -277,6 +277,15 @@ def test_a_long_sentence_is_searched_apart_from_short_ones() -> None:
     assert {width for rows, width in shapes if rows > 1} == {24} and (1, 768) in shapes
 
 
+def test_the_rows_of_a_search_may_be_limited() -> None:
+    source = [sentence(i, 5) for i in range(120)]
+    limited = list(batches_for_search(source, 4096, most_rows=32))
+    assert {len(batch["source"]) for batch in limited} == {32} and len(
+        next(batches_for_search(source, 4096))["source"]
+    ) == 128
+    assert sorted(np.concatenate([batch["index"] for batch in limited])) == [-1] * 8 + list(range(120))
+
+
 def test_a_search_refuses_no_sentences_and_no_tokens() -> None:
     with pytest.raises(UserError, match="no sentences"):
         next(batches_for_search([], 20))
