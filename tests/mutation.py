@@ -43,6 +43,10 @@ TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "search": {
         "tasks/translation/beam_search": ("tasks/translation/test_beam_search",),
+        "tasks/translation/continuations": (
+            "tasks/translation/test_continuations",
+            "tasks/translation/test_beam_search",
+        ),
         "tasks/translation/generate": ("tasks/translation/test_generate",),
     },
     "tickets": {
