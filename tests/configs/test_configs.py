@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from configs import common, multi30k, text, toy
+from configs import common, multi30k, multi30k_small, text, toy
 from one_layer.models import build, shapes
+from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 
@@ -117,6 +118,16 @@ def test_the_best_recipe_for_own_text_fits_the_dense_model_that_it_begins_with(s
 def test_an_unknown_text_argument_is_refused():
     with pytest.raises(ValueError, match=r"text.py:tiny is unknown; give dense_, .* one of mini, cpu, tiny, small"):
         text.get_config("tiny")
+
+
+def test_the_models_of_small_files_differ_in_weights_and_width_alone():
+    one, dense = (flatten(multi30k_small.get_config(arg).to_dict()) for arg in multi30k_small.WIDTHS)
+    differing = {key for key in one if one[key] != dense[key]}
+    beside = {"norm", "bias", "gains", "embedding", "init_scheme", "init_attention", "init_embedding"}  # of masks
+    beside |= {"trained_precision", "dropout", "weights", "d_model", "ffn"}
+    assert differing - {f"model.{name}" for name in beside} == {"optim.lr", "optim.warmup"}
+    with pytest.raises(ValueError, match=r"multi30k_small.py:sparse is unknown; give one_layer or dense"):
+        multi30k_small.get_config("sparse")
 
 
 def test_an_unknown_toy_argument_is_refused():

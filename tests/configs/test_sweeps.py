@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from configs import iwslt14, lm, mlm, mnli, multi30k, paper, qqp, reservoirs, text, toy, wmt14
+from configs import iwslt14, lm, mlm, mnli, multi30k, multi30k_small, paper, qqp, reservoirs, text, toy, wmt14
 from configs.sweeps import Overrides, chain, product, vary
 from one_layer.commands import sweep as sweeps
 from one_layer.layers.pattern import expand
@@ -27,6 +27,7 @@ from tests import ROOT, tiny
 CONFIGS = {
     "toy": toy,
     "multi30k": multi30k,
+    "multi30k_small": multi30k_small,
     "iwslt14": iwslt14,
     "wmt14": wmt14,
     "qqp": qqp,
@@ -91,6 +92,17 @@ def test_the_narrow_dense_controls_have_about_the_bytes_of_the_ticket(config, sw
         found = shapes(model).values()
         stored = sum(stored_bytes(precision, each) if len(each) > 1 else 4 * math.prod(each) for each in found)
         assert stored == pytest.approx(ticket, rel=0.2) and model.d_model < one.d_model
+
+
+def test_the_two_kinds_of_small_files_have_about_equal_bytes():
+    """Before compression, which masks do not need, and which saves up to an eighth of numbers in 4 bits."""
+    sizes = []
+    for overrides in multi30k_small.sweep()[:: len(multi30k.SEEDS)]:
+        values = multi30k_small.get_config(overrides["config"])
+        values.data.directory = "somewhere"
+        sizes.append(account(resolve(values.to_dict()).model_config(3070, 3070))["bytes"]["ticket"])
+    masked, dense = sizes
+    assert masked < dense < masked * 8 / 7
 
 
 def test_a_product_has_every_combination():
