@@ -46,5 +46,5 @@ def test_translations_become_right():
 
 def test_flipped_bits_spoil_the_translation(capsys):
     found = look_at_masks.main()
-    assert found[0.0][0] == "zwei hunde laufen durch den schnee." and found[0.5] != found[0.0]
+    assert found[0.0][0] == "zwei hunde rennen durch den schnee." and found[0.5] != found[0.0]
     assert "encoder/ffn/in: " in capsys.readouterr().out

@@ -95,14 +95,14 @@ def test_the_narrow_dense_controls_have_about_the_bytes_of_the_ticket(config, sw
 
 
 def test_the_two_kinds_of_small_files_have_about_equal_bytes():
-    """Before compression, which masks do not need, and which saves up to an eighth of numbers in 4 bits."""
+    """Before compression, which masks do not need, and which saved a sixth of the numbers in 4 bits."""
     sizes = []
     for overrides in multi30k_small.sweep()[:: len(multi30k.SEEDS)]:
         values = multi30k_small.get_config(overrides["config"])
         values.data.directory = "somewhere"
         sizes.append(account(resolve(values.to_dict()).model_config(3070, 3070))["bytes"]["ticket"])
     masked, dense = sizes
-    assert masked < dense < masked * 8 / 7
+    assert masked < dense < masked * 6 / 5
 
 
 def test_a_product_has_every_combination():
