@@ -11,7 +11,7 @@ import pytest
 
 import one_layer
 from one_layer import tickets
-from one_layer.models import roles
+from one_layer.models import roles, shapes
 from one_layer.models.accounting import describe_ticket, ticket_size
 from one_layer.tickets.inspection import inspect
 from tests import ROOT
@@ -24,6 +24,7 @@ LINES = {
     "translate": ["a man in a red shirt is playing the guitar .", "two dogs run through the snow ."],
     "classify": ["a warm and funny film", "a dull , lifeless mess"],
 }
+VECTORS = ("bias", "scale", "row_gain", "column_gain")  # what `vector_precision` is about
 # The README's example: a line, the ticket that translates it, and what is printed.
 EXAMPLE = re.search(
     r'^echo "(.*)" \| .* --ticket=tickets/(\S+)\n```\n\nIt prints `(.*?)`',
@@ -71,15 +72,22 @@ def test_the_log_before_training_promises_the_size_of_the_weights_alone(path: Pa
 @by_ticket
 def test_another_program_reads_each_of_its_weights(path: Path):
     ticket, reader = tickets.load(path), TicketReader(path)
-    names, used = roles(ticket.config), set()
+    names, used, arrays = roles(ticket.config), set(), dict(reader.arrays)
+    if (precision := ticket.config.vector_precision) != "float32":
+        leaves = {path: shape for path, shape in shapes(ticket.config).items() if path[-1] in VECTORS}
+        named = {f"params/{names[path[1:-1]]}/{path[-1]}": shape for path, shape in leaves.items()}
+        arrays |= reader.joined("vectors", precision, named)
     for name, leaf in flat(tickets.variables(ticket)).items():
         collection, *module, kind = name.split("/")
         role = names[tuple(module)]
         used.add(role)
         if collection == "materialized":
             expected = reader.weights[role] * reader.masks[role]
+            for gain, axis in (("row_gain", -1), ("column_gain", -2)):
+                if (factors := arrays.get(f"params/{role}/{gain}")) is not None:
+                    expected = expected * np.expand_dims(factors, axis)
         else:
-            expected = reader.weights[role] if collection == "random" else reader.arrays[f"{collection}/{role}/{kind}"]
+            expected = reader.weights[role] if collection == "random" else arrays[f"{collection}/{role}/{kind}"]
         np.testing.assert_array_equal(leaf, expected, err_msg=name)
     assert used >= reader.weights.keys() | reader.masks.keys()
     assert {side: tuple(words) for side, words in reader.vocabularies.items()} == {
