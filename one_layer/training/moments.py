@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, BFloat16, Float, Int, UInt32
 
 from one_layer.layers.quantization import VECTORS
@@ -31,7 +32,7 @@ class Factors(NamedTuple):
 def initial(kind: str, params: Tree) -> tuple[Tree, Tree]:
     """The means of gradients and of their squares before the first update: zeros."""
 
-    def square(path: Any, leaf: Array) -> Factors | Array:
+    def square(path: Any, leaf: Array | np.ndarray) -> Factors | Array:
         if kind == "factored" and leaf.ndim > 1 and path[-1].key not in VECTORS:
             return Factors(jnp.zeros_like(leaf[..., :1]), jnp.zeros_like(leaf[..., :1, :]))
         return jnp.zeros_like(leaf, dtype=jnp.bfloat16 if kind == "bfloat16" else None)

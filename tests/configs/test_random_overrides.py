@@ -146,6 +146,8 @@ SHRUNK |= {
     "optim.warmup": 1,
     "train.log_every": 1,
     "train.init_from": "",
+    "data.teacher": "",
+    "data.teacher_mix": "translations",
     "evaluation.beam": 2,
     "evaluation.max_length_b": 8,
 }
