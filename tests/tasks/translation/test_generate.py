@@ -113,6 +113,13 @@ def test_a_translation_does_not_depend_on_its_neighbours(prepared):
     assert found.count(limits[1]) > 1 and max(found) > 2 * limits[0], "the limits would show nothing"
 
 
+def in_place_of_the_search(monkeypatch, function):
+    """The Generator calls `function`, of which no program is kept for other tests or processes."""
+    monkeypatch.setattr(generate, "search", function)
+    monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
+    monkeypatch.setattr(generate, "KeptTraces", lambda program, about: program)
+
+
 def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, monkeypatch):
     """Every id of the source but padding counts, 0 too. Rows without a sentence are not searched."""
 
@@ -121,8 +128,7 @@ def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, mon
         nothing = jnp.zeros((*scores.shape, 1))
         return Hypotheses(jnp.int32(nothing), jnp.int32(scores * 0), scores * 1.0, nothing, jnp.int32(scores[:, 0]))
 
-    monkeypatch.setattr(generate, "search", found)
-    monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
+    in_place_of_the_search(monkeypatch, found)
     sentences = [*some_sentences(0, [3, 7, 2, 24, 4]), np.array([0, 5, 0, EOS], np.int32)]
     limits = [hypothesis.score for hypothesis in Generator(CONFIG, BY_LENGTH)(prepared, sentences)]
     assert limits == [int(0.5 * len(sentence) + 1) for sentence in sentences]
@@ -137,8 +143,7 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
         nothing = jnp.zeros((*source.shape[:1], 2))
         return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing, nothing[..., None], active)
 
-    monkeypatch.setattr(generate, "search", traced)
-    monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
+    in_place_of_the_search(monkeypatch, traced)
     generator = Generator(CONFIG, BY_LENGTH)
     for number in range(40):
         lengths = rng.integers(2, 81, rng.integers(1, 6))
