@@ -168,6 +168,7 @@ export function readTraining(metadata) {
     eps: [2 ** -126, MOST], accumulate: [1, MOST],
   });
   checkKnown("optim.schedule", optim.schedule, ["inverse_sqrt", "cosine", "linear"]);
+  checkKnown("optim.moments", optim.moments, ["float32", "bfloat16", "factored"]);
   checkBounds("train", train, { updates, epochs: updates });
   if (!("epochs" in (found.train ?? {}))) train.epochs = 1;
   if (!(train.updates || train.epochs)) throw new Refused("train.updates and train.epochs are both 0");
