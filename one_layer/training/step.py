@@ -88,13 +88,6 @@ def update(
         found, sums = jax.grad(loss, has_aux=True)(*given)
         return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), found), sums
 
-    def cast(trained: Tree, rest: Tree, fixed: Iterable[str]) -> tuple[Tree, Tree]:
-        # On a CPU, each product casts its matrix: this takes hardly longer there, and the gradients of matrices are never rounded to
-        # bfloat16. Elsewhere they are rounded once for each micro-batch, and summed in float32.
-        if on_cpu():
-            return trained, rest
-        return parts.apart(computing(parts.together(trained, rest), config.dtype), fixed)
-
     of_all = partial(over_micro_batches, gradient)
     gradients_of = on_own_rows(devices, of_all, separate=not uses_policy(config))  # the policy sees means over all rows
 
@@ -124,7 +117,7 @@ def update(
         trained, pull_back, rest = jax.vjp(select, parts.pick(params), has_aux=True)
         key = jax.random.fold_in(jax.random.key(seed), number)
         reservoirs = probes(config, moments, skips)
-        used, rest = cast(trained, rest, untouched)
+        used, rest = cast(config, parts, (trained, rest), untouched)
         gradients, sums = gradients_of({**used, **reservoirs}, rest, batch, key)
         told = {name: gradients.pop(name) for name in reservoirs}
         (gradients,) = pull_back(gradients)
@@ -136,6 +129,17 @@ def update(
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     return step
+
+
+def cast(
+    config: ModelConfig, parts: TrainedParts, variables: tuple[Tree, Tree], untouched: Iterable[str]
+) -> tuple[Tree, Tree]:
+    """The trained and the other variables in the type of the computation, on accelerators.
+
+    On a CPU, each product casts its matrix: this takes hardly longer there, and the gradients of matrices are never rounded to bfloat16.
+    Elsewhere they are rounded once for each micro-batch, and summed in float32.
+    """
+    return variables if on_cpu() else parts.apart(computing(parts.together(*variables), config.dtype), untouched)
 
 
 def only_if(applied: Bool[Array, ""], devices: Devices, change: Callable[..., Tree], before: tuple[Tree, Tree]) -> Tree:

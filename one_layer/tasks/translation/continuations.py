@@ -33,8 +33,8 @@ class Allowed(NamedTuple):
         return ~forbidden & ((tokens == self.eos) | ~self.at_limit[:, None, None])
 
 
-class _Beams(NamedTuple):
-    """The beams so far: their cumulative log-probabilities, and what makes log-probabilities of their logits."""
+class _Normalized(NamedTuple):
+    """What makes totals of the logits of the beams: their cumulative log-probabilities, and the terms of softmax."""
 
     scores: Float[Array, "batch beam"]
     top: Float[Array, "batch beam"]  # the largest logit
@@ -45,8 +45,8 @@ class _Beams(NamedTuple):
         log_p = (logits - self.top[:, :, None]) - self.log_sum[:, :, None]
         return self.scores[:, :, None] + jnp.where(possible & ~jnp.isnan(log_p), log_p, -jnp.inf)
 
-    def of(self, parents: Int[Array, "batch some"]) -> _Beams:
-        return _Beams(*(jnp.take_along_axis(each, parents, axis=1) for each in self))
+    def of(self, parents: Int[Array, "batch some"]) -> _Normalized:
+        return _Normalized(*(jnp.take_along_axis(each, parents, axis=1) for each in self))
 
 
 def best_continuations(
@@ -60,7 +60,7 @@ def best_continuations(
     batch, beam, vocab = logits.shape
     blocks = None if vocab < _LARGE or max(allowed.eos, allowed.pad) >= _BLOCK else _largest(logits)
     top = jnp.max(logits if blocks is None else blocks, axis=2)
-    beams = _Beams(scores, top, jnp.log(jnp.sum(jnp.exp(logits - top[:, :, None]), axis=2)))
+    beams = _Normalized(scores, top, jnp.log(jnp.sum(jnp.exp(logits - top[:, :, None]), axis=2)))
     if blocks is None:
         tokens = jnp.arange(vocab, dtype=jnp.int32)[None, None]
         parents, totals = jnp.arange(beam, dtype=jnp.int32)[None], beams.totals(logits, allowed(tokens))
@@ -76,7 +76,7 @@ def best_continuations(
 
 
 def _best_blocks(
-    beams: _Beams,
+    beams: _Normalized,
     logits: Float[Array, "batch beam vocab"],
     largest: Float[Array, "batch beam blocks"],
     allowed: Allowed,
