@@ -192,10 +192,14 @@ def _restored() -> TrainedModel:
         from one_layer.runs.restore import restore_run
 
         model = restore_run(options.run_folder(), options.CHECKPOINT.value, _mesh())
-    if options.CONFIG.value is None:
+    if options.CONFIG.value is not None:
+        overrides = config_flags.get_override_values(flags.FLAGS["config"])
+        model = rescored(model, options.CONFIG.value.to_dict(), overrides)
+    if options.ENGINE.value == "jax":
         return model
-    overrides = config_flags.get_override_values(flags.FLAGS["config"])
-    return rescored(model, options.CONFIG.value.to_dict(), overrides)
+    from one_layer.importers.ctranslate2 import searching
+
+    return searching(model, options.ENGINE.value)
 
 
 def _mesh() -> dict[str, int]:

@@ -17,7 +17,7 @@ _TOGETHER = ("distributed", "processes", "process")
 # The flags that each mode uses.
 _MODES = {
     "train": ("config", "workdir", *_TOGETHER),
-    "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "split", *_TOGETHER),
+    "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "engine", "split", *_TOGETHER),
     "export": ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output"),
     "page": ("workdir", "ticket", "output"),
     "inspect": ("workdir", "ticket"),
@@ -26,7 +26,7 @@ _MODES = {
     "keys": ("config",),
 }
 # Those of the modes for raw lines, which the tasks add: translate, classify, generate and fill.
-_OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "input", "output")
+_OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "engine", "input", "output")
 NAMES = sorted({*_OF_LINES, *(name for names in _MODES.values() for name in names)})
 CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; with --mode=report, the folder of the report.")
@@ -59,6 +59,12 @@ FORMAT = flags.DEFINE_enum(
     "ticket",
     ["ticket", "ctranslate2", "huggingface"],
     "For export: a ticket in the run's folder, or a new folder --output for another engine (docs/engines.md).",
+)
+ENGINE = flags.DEFINE_enum(
+    "engine",
+    "jax",
+    ["jax", "ctranslate2", "ctranslate2-int8"],
+    "What searches for translations: this program in JAX, or the package CTranslate2, in float32 or 8 bits (docs/engines.md).",
 )
 SPLIT = flags.DEFINE_string(
     "split", "test", "What to evaluate: valid, the name of a test set, or test for all test sets."

@@ -30,6 +30,20 @@ def import_package(option: str = "--format=ctranslate2") -> Any:
     return specs
 
 
+def searching(model: TrainedModel, engine: str) -> TrainedModel:
+    """A copy of a translation model for which CTranslate2 searches: `engine` is ctranslate2, or ctranslate2-int8.
+
+    Raises: UserError for another model, one that CTranslate2 cannot compute, and a missing package.
+    """
+    option = f"--engine={engine}"
+    if model.packed:
+        raise UserError(f"{option} has all masks applied; leave --ticket_mode=packed out")
+    found = model.with_engine(engine, write)
+    check(model.config)
+    import_package(option)
+    return found
+
+
 def write(model: TrainedModel, folder: Path, precision: str) -> None:
     """Writes model.bin, config.json and the vocabularies of CTranslate2 into `folder`, and the files that prepare text.
 

@@ -57,6 +57,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             "layers": layers,
         }
         scores = {**said, **vars(model.settings), **scores}
+        scores |= {"engine": model.engine_name} if model.engine_name else {}
         if model.file_bytes is not None:
             scores["file_bytes"] = model.file_bytes
             scores |= {"ticket_checkpoint": model.ticket_checkpoint} if model.ticket_checkpoint else {}
@@ -122,7 +123,7 @@ def _identity(trained_with: dict[str, Any], config: ModelConfig, assets: TextAss
 
 
 def _scored(model: TrainedModel) -> str:
-    """The checkpoint, and every setting and place of text that differs from the run's own: `best beam=1 directory=data/new`."""
+    """The checkpoint, and every setting, place of text and engine that differs from the run's own: `best beam=1 directory=data/new`."""
     trained = flatten(model.trained_with)
     now = {f"evaluation.{name}": value for name, value in vars(model.settings).items()}
     now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
@@ -131,7 +132,8 @@ def _scored(model: TrainedModel) -> str:
     source = Path(model.source).name
     if model.file_bytes is not None and not source.endswith(".safetensors"):
         source = f"ticket-{source}"  # a file may have the name of a checkpoint
-    return " ".join([source, *layers, *changed])
+    engine = [f"engine={model.engine_name}"] if model.engine_name else []
+    return " ".join([source, *layers, *changed, *engine])
 
 
 def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -26,6 +27,7 @@ from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 
 Variables = dict[str, Any]
+Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +108,15 @@ class TrainedModel(ABC):
     def main_score(self) -> str:
         """The name of the score, among those of `score`, by which checkpoints are compared (higher is better); empty for none."""
         return ""
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the program that computes in the place of this one, on raw lines and splits; empty for none."""
+        return ""
+
+    def with_engine(self, name: str, write: Writer) -> TrainedModel:
+        """A copy for which another program computes, from a folder that `write` writes. Raises: UserError where there is none."""
+        raise UserError(f"--engine={name} is for translation, and this is a {self.task} model; leave it out")
 
     @abstractmethod
     def lines(self, lines: Iterable[str]) -> list[str]:

@@ -37,7 +37,7 @@ class Hypothesis:
 # A batch is searched until its last sentence has ended. On a CPU, more rows save less than they wait (docs/speed.md).
 _ROWS_ON_CPU = 32
 
-_EMPTY = Hypothesis(np.array([EOS], np.int32), 0.0)
+EMPTY = Hypothesis(np.array([EOS], np.int32), 0.0)  # of a sentence without tokens
 
 
 class Generator:
@@ -65,7 +65,7 @@ class Generator:
         full = [index for index, ids in enumerate(sentences) if len(ids) > 1]
         best = self._best(variables, [sentences[index] for index in full], title, between) if full else []
         found = dict(zip(full, best, strict=True))
-        return [found.get(index, _EMPTY) for index in range(len(sentences))]
+        return [found.get(index, EMPTY) for index in range(len(sentences))]
 
     def lower(self, variables: Variables, *batch: Any) -> Any:
         """The program of a search before it is compiled, for shapes in the place of arrays: the source's ids, limits and active rows."""
@@ -86,7 +86,7 @@ class Generator:
             for batch in batches:
                 between()
                 lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
-                limits = np.array([_limit(self.settings, length) for length in lengths], np.int32)
+                limits = np.array([self.settings.longest(length) for length in lengths], np.int32)
                 active = devices.rows(batch["index"] >= 0, False)
                 made = self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active)
                 best = Hypotheses(*fetch(made))
@@ -103,11 +103,6 @@ class Generator:
         return [found[index] for index in range(len(sentences))]
 
 
-def _limit(settings: SearchSettings, length: int) -> int:
-    """The most tokens of a translation, without eos. `length` counts the source's tokens with eos, as in fairseq."""
-    return int(settings.max_length_a * length + settings.max_length_b)
-
-
 @lru_cache(maxsize=8)  # tracing takes longer than the search of a few lines, and a run scores several times
 def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
     def search_batch(
@@ -121,7 +116,7 @@ def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
             variables,
             source,
             beam=beam,
-            max_length=_limit(settings, source.shape[1]),
+            max_length=settings.longest(source.shape[1]),
             limit=limit,
             length_penalty=settings.length_penalty,
             active=active,

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+from jaxtyping import Int
 
 from one_layer.data.corpus import Split
 from one_layer.data.reader import LONGEST, cut
 from one_layer.data.text.languages import code, sacrebleu_tokenizer
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.model import TrainedModel, Writer
 from one_layer.tasks.translation import bleu
+from one_layer.tasks.translation.engine import Engine, Search
 from one_layer.tasks.translation.generate import Generator, Hypothesis
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TranslationModel(TrainedModel):
-    """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept."""
+    """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept.
+
+    With `engine`, CTranslate2 searches instead.
+    """
+
+    engine: Engine | None = None
 
     task = "translation"
     verb = "translate"
@@ -47,7 +59,7 @@ class TranslationModel(TrainedModel):
         whole = list(map(self.assets.source_vocabulary.encode, lines))
         if long := sum(len(ids) > LONGEST for ids in whole):
             log.warning("%d of %d lines have more than %d tokens; only these are translated", long, len(lines), LONGEST)
-        return self._subwords(self._generator(self.prepared, list(map(cut, whole)), "translating"))
+        return self._subwords(self._search(list(map(cut, whole)), "translating"))
 
     lines = translate
 
@@ -56,7 +68,7 @@ class TranslationModel(TrainedModel):
         if self.file_bytes is not None:
             bleu.refuse_download(self.settings.tokenize)  # before anything is computed
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
-        hypotheses = self._generator(self.prepared, split.sentences, title)
+        hypotheses = self._search(split.sentences, title)
         subwords = self._subwords(hypotheses)
         plain = list(map(_one_line, target.undo(subwords)))
         scores = bleu_scores(target, subwords, split, self.settings.tokenize)
@@ -71,6 +83,22 @@ class TranslationModel(TrainedModel):
             log.info("  reference   %.500s", split.reference_detokenized[place])
             log.info("  translation %.500s", plain[place])
         return scores, {"plain": plain, "tokenized": list(map(_one_line, target.join(subwords)))}
+
+    @property
+    def engine_name(self) -> str:
+        return self.engine.name if self.engine else ""
+
+    def with_engine(self, name: str, write: Writer) -> TrainedModel:
+        return dataclasses.replace(self, engine=Engine(name, write))
+
+    @cached_property
+    def opened(self) -> Search:
+        """The search of the engine with this model."""
+        assert self.engine
+        return self.engine.opened(self)
+
+    def _search(self, sentences: list[Int[np.ndarray, "_"]], title: str) -> list[Hypothesis]:
+        return self.opened(sentences, title) if self.engine else self._generator(self.prepared, sentences, title)
 
     @cached_property
     def _generator(self) -> Generator:

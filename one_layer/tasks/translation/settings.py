@@ -41,3 +41,7 @@ class SearchSettings:
         for name, least, most in (("max_length_a", 0, 1000), ("max_length_b", 1, 10**6)):
             if not least <= getattr(self, name) <= most:
                 raise UserError(f"evaluation.{name} is {getattr(self, name)}; it must lie in [{least}, {most:,}]")
+
+    def longest(self, length: int) -> int:
+        """The most tokens of a translation, without eos. `length` counts the source's tokens with eos, as in fairseq."""
+        return int(self.max_length_a * length + self.max_length_b)

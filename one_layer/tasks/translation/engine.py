@@ -1,0 +1,93 @@
+"""Beam search in CTranslate2 in the place of this program's: `--engine=ctranslate2` or `ctranslate2-int8` (docs/engines.md)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from tqdm import tqdm
+
+from one_layer.data.special_tokens import EOS, PAD
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.vocabulary import SPECIALS
+from one_layer.system.errors import UserError
+from one_layer.tasks.model import TrainedModel, Writer
+from one_layer.tasks.translation.generate import EMPTY, Hypothesis
+from one_layer.tasks.translation.settings import SearchSettings
+
+PRECISIONS = {"ctranslate2": "float32", "ctranslate2-int8": "int8"}  # of matrices, by the names of engines
+_ROWS = 32  # sentences of a batch, as many as this program's own search has on a CPU
+
+
+@dataclass(frozen=True)
+class Engine:
+    """CTranslate2 by its name, and what writes a model for it into a folder."""
+
+    name: str
+    write: Writer
+
+    def opened(self, model: TrainedModel) -> Search:
+        """The search with a model, whose folder is deleted as soon as it is read."""
+        precision = PRECISIONS[self.name]
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(model, Path(folder), precision)
+            return Search(model.assets, model.settings, _translator(folder, precision))
+
+
+class Search:
+    """Translates ids to ids. Each core has batches of its own: products of this size are too small for several cores."""
+
+    def __init__(self, assets: TextAssets, settings: SearchSettings, translator: Any) -> None:
+        self._source, self._target = (vocabulary.tokens for vocabulary in assets.vocabularies)
+        self._ids = {token: number for number, token in enumerate(self._target)}
+        self._settings, self._translator = settings, translator
+
+    def __call__(self, sentences: Sequence[Int[np.ndarray, "_"]], title: str) -> list[Hypothesis]:
+        """The best hypothesis of every sentence (ids that end in eos), in order; of one without tokens, the empty one.
+
+        A translation has at most as many tokens as the longest source of its batch allows (`evaluation.max_length_a`).
+        Raises: UserError if the model's outputs are not finite.
+        """
+        found = [EMPTY] * len(sentences)
+        longest_first = sorted(range(len(sentences)), key=lambda place: -len(sentences[place]))
+        places = [place for place in longest_first if len(sentences[place]) > 1]
+        with tqdm(total=len(places), desc=title, unit="sentence", disable=None, leave=False) as bar:
+            # All batches wait in the engine's queue, and a thread that is ready takes the next one.
+            batches = [places[start : start + _ROWS] for start in range(0, len(places), _ROWS)]
+            waiting = [self._begun([sentences[place] for place in batch]) for batch in batches]
+            for batch, results in zip(batches, waiting, strict=True):
+                for place, result in zip(batch, results, strict=True):
+                    found[place] = self._hypothesis(result.result())
+                    bar.update()
+        return found
+
+    def _begun(self, sentences: Sequence[Int[np.ndarray, "_"]]) -> list[Any]:
+        return self._translator.translate_batch(
+            [[self._source[number] for number in ids[:-1]] for ids in sentences],
+            asynchronous=True,
+            beam_size=self._settings.beam,
+            length_penalty=self._settings.length_penalty,
+            max_decoding_length=self._settings.longest(max(map(len, sentences))),
+            max_input_length=0,
+            suppress_sequences=[[SPECIALS[PAD]]],  # as fairseq: a pad is never chosen
+            return_scores=True,
+        )
+
+    def _hypothesis(self, result: Any) -> Hypothesis:
+        (tokens,), (score,) = result.hypotheses, result.scores
+        if not np.isfinite(score):
+            raise UserError("the model's logits are not finite: this checkpoint cannot translate; use another")
+        return Hypothesis(np.array([*(self._ids[token] for token in tokens), EOS], np.int32), score)
+
+
+def _translator(folder: str, precision: str) -> Any:
+    from ctranslate2 import Translator
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Translator(folder, compute_type=precision, inter_threads=cores, intra_threads=1, max_queued_batches=-1)

@@ -1,0 +1,109 @@
+"""CTranslate2 as the engine of translation: every sentence is searched once, in batches of similar length, and keeps its place."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from one_layer import tickets
+from one_layer.data.special_tokens import EOS
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.importers import ctranslate2
+from one_layer.importers.ctranslate2 import searching
+from one_layer.system.errors import UserError
+from one_layer.tasks.causal_lm.model import CausalLanguageModel
+from one_layer.tasks.translation.engine import Engine, Search
+from one_layer.tasks.translation.settings import SearchSettings
+from tests import ROOT
+from tests.tiny_tickets import TINY, ticket_of
+
+TOKENS = (*SPECIALS, "a", "b", "c", "d")
+SENTENCES = [np.array(ids, np.int32) for ids in [[4, 5, EOS], [EOS], [6, EOS], [7, 6, 5, 4, EOS], *[[4, EOS]] * 70]]
+LINES = ["Two dogs run through the snow.", "", "A girl plays with a ball."]
+
+
+class Reversing:
+    """A translator that turns sentences round, and remembers what it was asked for."""
+
+    def __init__(self, score=-1.0):
+        self.calls, self.score = [], score
+
+    def translate_batch(self, tokens, **options):
+        self.calls.append((tokens, options))
+        results = [SimpleNamespace(hypotheses=[each[::-1]], scores=[self.score]) for each in tokens]
+        return [SimpleNamespace(result=lambda result=result: result) for result in results]
+
+
+def search(translator):
+    text, vocabulary = Preprocessing("en"), Vocabulary(TOKENS)
+    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(), translator)
+
+
+def test_every_sentence_keeps_its_place():
+    found = search(Reversing())(SENTENCES, "")
+    for ids, hypothesis in zip(SENTENCES, found, strict=True):
+        assert hypothesis.tokens.tolist() == [*ids[:-1][::-1], EOS]
+
+
+def test_batches_are_of_similar_length_and_have_their_limit():
+    translator = Reversing()
+    search(translator)(SENTENCES, "")
+    assert [len(tokens) for tokens, _ in translator.calls] == [32, 32, 9]  # one sentence has no tokens
+    lengths = [len(sentence) for tokens, _ in translator.calls for sentence in tokens]
+    assert lengths == sorted(lengths, reverse=True)
+    # int(1.2 n + 10) of the longest source with its eos.
+    assert [options["max_decoding_length"] for _, options in translator.calls] == [16, 12, 12]
+
+
+def test_outputs_that_are_no_numbers():
+    with pytest.raises(UserError, match="not finite: this checkpoint cannot translate"):
+        search(Reversing(float("nan")))(SENTENCES, "")
+
+
+def restored(folder, config=TINY, **changes):
+    tickets.save(folder / "t.safetensors", ticket_of(config.replace(**changes)))
+    return tickets.restore_ticket(folder / "t.safetensors")
+
+
+def test_what_the_engine_cannot_do_is_refused(tmp_path, monkeypatch):
+    model = restored(tmp_path)
+    with pytest.raises(UserError, match=r"--engine=ctranslate2 has all masks applied; leave --ticket_mode=packed out"):
+        searching(dataclasses.replace(model, packed=True), "ctranslate2")
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(
+        UserError, match=r"--engine=ctranslate2-int8 needs the package ctranslate2, .*requirements-engi"
+    ):
+        searching(model, "ctranslate2-int8")
+    with pytest.raises(UserError, match=r"model.encoder_layers is 'SR' with model.reservoir=gru"):
+        searching(restored(tmp_path, encoder_layers="SR", reservoir="gru"), "ctranslate2")
+    with pytest.raises(UserError, match="--engine=ctranslate2 is for translation, and this is a causal_lm model"):
+        searching(object.__new__(CausalLanguageModel), "ctranslate2")
+
+
+def test_the_engine_searches_in_the_place_of_this_program(tmp_path, monkeypatch):
+    """Also for a copy with other masks, which is another model to it."""
+    monkeypatch.setattr(ctranslate2, "import_package", lambda option: None)
+    model, asked = searching(restored(tmp_path), "ctranslate2-int8"), []
+    monkeypatch.setattr(Engine, "opened", lambda engine, model: asked.append(model) or search(Reversing()))
+    role = next(iter(model.masks))
+    other = model.with_masks({role: 1 - model.masks[role]})
+    for each in (model, other, model):
+        each.lines_of_tokens(["a b"])
+    assert asked == [model, other]
+    assert other.engine_name == "ctranslate2-int8"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ctranslate2", "ctranslate2-int8"])
+def test_a_shipped_ticket(name):
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed (requirements-engines.txt)")
+    model = tickets.restore_ticket(ROOT / "tickets" / "multi30k-en-de.safetensors")
+    found = searching(model, name).translate(LINES)
+    assert found == model.translate(LINES)
+    assert not found[1]
