@@ -22,7 +22,8 @@ from one_layer.data.text.lines import read_lines
 from one_layer.importers import ctranslate2, engines
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
-from one_layer.tasks.translation.generate import Generator
+from one_layer.tasks.translation.engine import Engine
+from one_layer.tasks.translation.generate import Generator, Hypothesis
 from one_layer.tasks.translation.model import TranslationModel
 
 KINDS = ("float32", "int8")
@@ -36,7 +37,8 @@ def measure(size: str, quick: bool, ticket: Path | None, text: Path | None) -> d
 
     The model and the text are those of a trained `ticket` and a file of raw lines. Without them, a random model of `size` translates 32
     sentences of 24 tokens, whose translations run to the longest that is allowed. All sides run in turn, CTranslate2 in a process of its
-    own with as many threads as there are cores. `seconds` are medians on the clock; on a busy machine, `processor_seconds` say more.
+    own with as many threads as there are cores for each batch, and once more as `--engine=ctranslate2-int8` of this program uses it, with a
+    batch for each core. `seconds` are medians on the clock; on a busy machine, `processor_seconds` say more.
     `equal` counts the sentences whose translation is ours.
 
     Raises: UserError for a missing package, and for a ticket that translates nothing.
@@ -64,6 +66,7 @@ def measure(size: str, quick: bool, ticket: Path | None, text: Path | None) -> d
             for beam, batch in ((5, 8),) if quick else ((beam, batch) for beam in (5, 1) for batch in (1, 8, 32)):
                 sides: dict[str, _Side] = {"one_layer": _ours(model, ids, beam, batch)}
                 sides |= {f"CTranslate2 {kind}": _theirs(peer, kind, beam, batch) for kind in KINDS}
+                sides["--engine=ctranslate2-int8"] = _engine(model, ids, beam, batch)
                 rows += [{"beam": beam, "batch": batch, **row} for row in _rows(sides, len(ids), 1 if quick else 3)]
         about = peer.about
     return {"model": path.name if ticket else f"random {size}", "peer": about, "sentences": len(ids), "beside": rows}
@@ -83,10 +86,20 @@ def _ours(model: TrainedModel, ids: list[np.ndarray], beam: int, batch: int) -> 
     """This program's search. Batches are bounded by padded tokens, so that the batches of the widest sentences have `batch` rows."""
     widest = LENGTH * 2 ** max(0, int(np.ceil(np.log2(max(map(len, ids)) / LENGTH))))
     generator = Generator(model.config, dataclasses.replace(model.settings, max_tokens=batch * widest), beam)
+    return _timed(model, lambda: generator(model.prepared, ids))
 
+
+def _engine(model: TrainedModel, ids: list[np.ndarray], beam: int, batch: int) -> _Side:
+    """CTranslate2 as this program's engine."""
+    model = dataclasses.replace(model, settings=dataclasses.replace(model.settings, beam=beam))
+    search = Engine("ctranslate2-int8", ctranslate2.write).opened(model, batch)
+    return _timed(model, lambda: search(ids, ""))
+
+
+def _timed(model: TrainedModel, search: Callable[[], list[Hypothesis]]) -> _Side:
     def translate() -> tuple[list[str], float]:
         start = time.process_time()
-        found = generator(model.prepared, ids)
+        found = search()
         seconds = time.process_time() - start
         return [model.assets.target_vocabulary.decode(hypothesis.tokens) for hypothesis in found], seconds
 

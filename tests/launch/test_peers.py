@@ -14,6 +14,8 @@ from launch.benchmarks import beside, train, workloads
 from launch.benchmarks.peers import Peer
 from one_layer.importers import ctranslate2, engines
 from one_layer.system.errors import UserError
+from one_layer.tasks.translation.engine import Engine
+from one_layer.tasks.translation.generate import EMPTY
 
 _STAND_IN = """
 import json, os, sys
@@ -88,12 +90,13 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_decoding_is_measured_in_turn_with_a_translator(tmp_path, monkeypatch):
-    """The peer gets the same sentences and the same limit of tokens, and each kind of its numbers has a row beside ours."""
+    """The peer gets the same sentences and the same limit of tokens. Its kinds of numbers and the engine have rows beside ours."""
     (tmp_path / "peer.py").write_text(_TRANSLATOR)
     monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 1))
     monkeypatch.setattr(workloads, "IWSLT14_VOCABULARIES", (90, 80))
     monkeypatch.setattr(ctranslate2, "import_package", lambda option: None)
     monkeypatch.setattr(engines, "export", lambda model, format, folder: None)
+    monkeypatch.setattr(Engine, "opened", lambda engine, model, rows: lambda ids, title: [EMPTY] * len(ids))
     command = [sys.executable, str(tmp_path / "peer.py"), str(tmp_path / "asked")]
     monkeypatch.setattr(beside, "peer_command", lambda: command)
     measured = beside.measure("tiny", True, None, None)
@@ -102,8 +105,9 @@ def test_decoding_is_measured_in_turn_with_a_translator(tmp_path, monkeypatch):
     assert len(task["tokens"]) == measured["sentences"] == workloads.PAIRS
     asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
     assert asked == [{"kind": kind, "beam": 5, "batch": 8} for kind in beside.KINDS] * 2
-    ours, *theirs = measured["beside"]
-    assert ours["equal"] == workloads.PAIRS and [row["equal"] for row in theirs] == [0, 0]
+    ours, *theirs, engine = measured["beside"]
+    assert ours["equal"] == workloads.PAIRS and [row["equal"] for row in (*theirs, engine)] == [0, 0, 0]
+    assert engine["engine"] == "--engine=ctranslate2-int8"
     assert ours["times_ours"] == 1 and {row["times_ours"] for row in theirs} == {ours["processor_seconds"] / 0.5}
 
 

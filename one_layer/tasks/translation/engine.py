@@ -22,7 +22,6 @@ from one_layer.tasks.translation.generate import EMPTY, Hypothesis
 from one_layer.tasks.translation.settings import SearchSettings
 
 PRECISIONS = {"ctranslate2": "float32", "ctranslate2-int8": "int8"}  # of matrices, by the names of engines
-_ROWS = 32  # sentences of a batch, as many as this program's own search has on a CPU
 
 
 @dataclass(frozen=True)
@@ -32,21 +31,21 @@ class Engine:
     name: str
     write: Writer
 
-    def opened(self, model: TrainedModel) -> Search:
-        """The search with a model, whose folder is deleted as soon as it is read."""
+    def opened(self, model: TrainedModel, rows: int = 32) -> Search:
+        """The search with a model, whose folder is deleted as soon as it is read. A batch has at most `rows` sentences."""
         precision = PRECISIONS[self.name]
         with tempfile.TemporaryDirectory() as folder:
             self.write(model, Path(folder), precision)
-            return Search(model.assets, model.settings, _translator(folder, precision))
+            return Search(model.assets, model.settings, _translator(folder, precision), rows)
 
 
 class Search:
     """Translates ids to ids. Each core has batches of its own: products of this size are too small for several cores."""
 
-    def __init__(self, assets: TextAssets, settings: SearchSettings, translator: Any) -> None:
+    def __init__(self, assets: TextAssets, settings: SearchSettings, translator: Any, rows: int) -> None:
         self._source, self._target = (vocabulary.tokens for vocabulary in assets.vocabularies)
         self._ids = {token: number for number, token in enumerate(self._target)}
-        self._settings, self._translator = settings, translator
+        self._settings, self._translator, self._rows = settings, translator, rows
 
     def __call__(self, sentences: Sequence[Int[np.ndarray, "_"]], title: str) -> list[Hypothesis]:
         """The best hypothesis of every sentence (ids that end in eos), in order; of one without tokens, the empty one.
@@ -59,7 +58,7 @@ class Search:
         places = [place for place in longest_first if len(sentences[place]) > 1]
         with tqdm(total=len(places), desc=title, unit="sentence", disable=None, leave=False) as bar:
             # All batches wait in the engine's queue, and a thread that is ready takes the next one.
-            batches = [places[start : start + _ROWS] for start in range(0, len(places), _ROWS)]
+            batches = [places[start : start + self._rows] for start in range(0, len(places), self._rows)]
             waiting = [self._begun([sentences[place] for place in batch]) for batch in batches]
             for batch, results in zip(batches, waiting, strict=True):
                 for place, result in zip(batch, results, strict=True):

@@ -42,7 +42,7 @@ class Reversing:
 
 def search(translator):
     text, vocabulary = Preprocessing("en"), Vocabulary(TOKENS)
-    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(), translator)
+    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(), translator, rows=32)
 
 
 def test_every_sentence_keeps_its_place():
