@@ -27,6 +27,7 @@ from one_layer import __version__
 from one_layer.cli import command, config_files, options
 from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError, counted
+from one_layer.system.heap import collecting_nothing
 
 if TYPE_CHECKING:
     from one_layer.tasks.model import TrainedModel
@@ -89,7 +90,8 @@ def main(argv: list[str]) -> None:
         from one_layer.data.text.streams import check_output, read_input, write_output
 
         check_output(options.OUTPUT.value)  # before anything is computed
-        model = _restored()
+        with collecting_nothing():
+            model = _restored()
         model.check_verb(options.MODE.value)  # before stdin is waited for
         write_output(options.OUTPUT.value, model.lines(read_input(options.INPUT.value)))
 
@@ -178,8 +180,6 @@ def _print(text: str) -> None:
 
 def _restored() -> TrainedModel:
     """The model from the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
-    from one_layer.runs.rescoring import rescored
-
     if options.TICKET.value:
         from one_layer.tickets import restore_ticket
 
@@ -193,6 +193,8 @@ def _restored() -> TrainedModel:
 
         model = restore_run(options.run_folder(), options.CHECKPOINT.value, _mesh())
     if options.CONFIG.value is not None:
+        from one_layer.runs.rescoring import rescored
+
         overrides = config_flags.get_override_values(flags.FLAGS["config"])
         model = rescored(model, options.CONFIG.value.to_dict(), overrides)
     if options.ENGINE.value == "jax":

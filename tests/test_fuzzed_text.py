@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from one_layer.data import corpus as corpora
-from one_layer.data.reader import LONGEST
+from one_layer.data import loading
 from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.tokens import LONGEST
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -118,7 +118,7 @@ def test_lines_that_are_too_long_are_cut_and_counted(trained):
     cut = sum(int((side.lengths == LONGEST).sum()) for side in (test.source, test.target))
     assert any(f"{cut:,} lines have {LONGEST:,} tokens: longer ones were cut to that" in line for line in corpus.report)
     assert 0 < cut <= count
-    train_report = corpora.load(model.data, model.assets.vocabularies, model.assets.codes).report
+    train_report = loading.load(model.data, model.assets.vocabularies, model.assets.codes).report
     assert any("with an empty side" in line and "with more than 175 tokens on a side" in line for line in train_report)
 
 
@@ -174,5 +174,5 @@ def test_text_that_cannot_be_used_is_refused_with_a_sentence(tmp_path, content, 
             (tmp_path / f"{name}.{language}").write_bytes(b"a b\n" * 20)
     (tmp_path / "train.de").write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        corpora.load(tiny.run({"data.source": "text", "data.directory": str(tmp_path)}).data)
+        loading.load(tiny.run({"data.source": "text", "data.directory": str(tmp_path)}).data)
     assert "\n" not in str(caught.value)

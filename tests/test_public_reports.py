@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import load
+from one_layer.data.loading import load
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.sources.table import Table
 from one_layer.data.text import byte_level

@@ -56,7 +56,17 @@ def test_an_installed_package_translates_and_knows_its_configs(installed, tmp_pa
     keys = run(installed, tmp_path, "-m", "one_layer", "--mode=keys", "--config=configs/text.py:dense_mini")
     assert "--config.model.weights=dense\n    dense: fully weighted" in keys
     command = "-m", "one_layer", "--mode=translate", f"--ticket={TICKET}"
-    assert run(installed, tmp_path, *command, lines="two dogs run .\n").startswith("zwei hunde")
+    translated = run(installed, tmp_path, *command, lines="two dogs run .\n")
+    assert translated.startswith("zwei hunde")
+    begun = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from one_layer.__main__ import run; run()"
+    )
+    again, modules = run(installed, tmp_path, "-c", begun, *command[2:], lines="two dogs run .\n").splitlines()
+    assert f"{again}\n" == translated
+    needless = {"flax", "optax", "orbax", "scipy", "sacrebleu", "one_layer.models.networks", "one_layer.data.loading"}
+    assert "jax" in modules.split() and not needless & set(modules.split()), (
+        "a line whose programs are kept starts without these"
+    )
     run(installed, tmp_path, "-m", "one_layer", "--mode=page", f"--ticket={TICKET}", "--output=page.html")
     assert (tmp_path / "page.html").stat().st_size > TICKET.stat().st_size
 

@@ -15,10 +15,10 @@ import numpy as np
 from launch.benchmarks.first_line import Stages, first_line
 from launch.benchmarks.workloads import PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
 from one_layer import tickets
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, initialize
 from one_layer.supermask import Supermask
-from one_layer.tasks.translation.generate import search
+from one_layer.tasks.translation.search import search
 
 BEAM = 5
 MODES = ("packed", "materialized")

@@ -15,7 +15,7 @@ import numpy as np
 from configs.common import SIZES
 from launch.benchmarks.decode import BEAM, longest, searcher
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.flops import update_flops
 from one_layer.models.parts import matrices

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from launch.benchmarks.workloads import made_up_words
-from one_layer.data import corpus
+from one_layer.data import loading
 from one_layer.data.config import DataConfig
 from one_layer.data.preparation.shards import ShardedPreparation
 from one_layer.data.text.cleaning import LengthFilter
@@ -27,7 +27,7 @@ def prepare(pairs: int) -> list[dict[str, Any]]:
     """Returns one row per step with `lines_per_second`: lines of both sides, of about 20 words each, processed once.
 
     The steps: `tokenize` is Moses' normalisation and tokenisation, with lower-casing. `learn` learns 2,000 merges, and `split`
-    applies them. `load` is the whole of `one_layer.data.corpus.load`, from files to ids. `shards` is all that
+    applies them. `load` is the whole of `one_layer.data.loading.load`, from files to ids. `shards` is all that
     launch/prepare_wmt14.py does with its text.
     """
     raw = [_lines(pairs, seed) for seed in range(2)]
@@ -50,7 +50,7 @@ def prepare(pairs: int) -> list[dict[str, Any]]:
             for part, lines in (("train", side), ("valid", side[:10]), ("test", side[:10])):
                 (folder / f"{part}.{language}").write_text("".join(line + "\n" for line in lines), "utf-8")
         config = DataConfig("text", directory=name, tokenize=True, lowercase=True, bpe_merges=MERGES)
-        timed("load", lambda: corpus.load(config))
+        timed("load", lambda: loading.load(config))
         for processes in sorted({1, os.cpu_count() or 1}):
             work = folder / f"work{processes}"
             sharded = ShardedPreparation(

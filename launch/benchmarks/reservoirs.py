@@ -6,7 +6,7 @@ from typing import Any
 
 from configs.common import SIZES
 from launch.benchmarks.workloads import LENGTH, PAIRS, Training, in_turn, random_batch
-from one_layer.layers.reservoirs import BLOCKS
+from one_layer.layers.settings import BLOCKS
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
 

@@ -127,8 +127,10 @@ def check(mode: str, given: Sequence[str]) -> None:
 
 
 def _check_verb(mode: str) -> None:
-    from one_layer.tasks import TASKS
+    from one_layer.tasks import TASKS, VERBS
 
+    if mode in VERBS:
+        return
     verbs = [task.model.verb for task in TASKS.values()]
     if mode not in verbs:
         raise UserError(f"--mode={mode} is unknown; known are {', '.join((*_MODES, *verbs))}")

@@ -1,4 +1,4 @@
-"""Reads the splits of a corpus, prepares them and turns them into ids, with the vocabularies and a report for people."""
+"""The records of a corpus: its splits as ids, with what is needed to score them. `one_layer.data.loading` makes them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Int32
 
-from one_layer.data.config import DataConfig
-from one_layer.data.preparation.streaming import Steps
-from one_layer.data.reader import ParallelReader
-from one_layer.data.sources.pairs import Pairs, Source
-from one_layer.data.sources.plain_parts import PlainParts
 from one_layer.data.special_tokens import EOS
-from one_layer.data.text.assets import TextAssets, Vocabularies
-from one_layer.data.text.preprocess import BPE_MARK, Preprocessing
-from one_layer.data.text.vocabulary import SPACE, SPECIALS, unknown_marked
+from one_layer.data.text.assets import TextAssets
 from one_layer.data.tokens import TokenStore
-from one_layer.data.training_text import assets_of, check_files, encoded, prepare
-from one_layer.system.errors import UserError
-
-PARALLEL = ParallelReader()
-_MARKED = 0.1  # the share of marked tokens from which a vocabulary is one of subwords
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,148 +57,3 @@ class Corpus(TextAssets):
         """Fingerprints of the ids of both sides of `train` and `valid`, by which a run recognises its text."""
         parts = {"train": self.train, "valid": self.valid}
         return {name: f"{part.source.fingerprint} {part.target.fingerprint}" for name, part in parts.items()}
-
-
-def load(
-    config: DataConfig,
-    vocabularies: Vocabularies | None = None,
-    codes: str | None = None,
-    reader: ParallelReader = PARALLEL,
-    steps: Steps | None = None,
-) -> Corpus:
-    """Reads the text of all splits, prepares it and turns it into ids, with `reader`.
-
-    `vocabularies` (source, target), `codes` and `steps` are those saved with a run; if they are not given, they are made from the training
-    text and the config.
-    Training pairs that the reader rejects are left out and counted in the report. Validation and test sets keep every pair, so that
-    hypotheses match the files line by line.
-
-    Raises: UserError for files that cannot be used, and if no training pair is left.
-    """
-    if config.bpe_kind == "byte-level" and codes is None and not config.bpe_codes:  # only a stream of text learns them
-        raise UserError(
-            "data.bpe_kind=byte-level needs merges that were learned before: give their file as data.bpe_codes, or a run that has "
-            "them as train.init_from"
-        )
-    check_files(config, vocabularies, codes)
-    source = reader.open(config)
-    source.files(source.train)  # raises for missing files now, before the rest is read
-    raw = {name: source.read(name) for name in dict.fromkeys((source.valid, *source.tests))}
-    prepared = prepare(config, reader, source, vocabularies, codes)
-    train = Split(prepared.source, prepared.target)
-    assets = assets_of(config, reader, prepared.assets.vocabularies, prepared.assets.codes, steps)
-    splits = {name: _scored_split(config, reader, assets, pairs, source.ids(name)) for name, pairs in raw.items()}
-    valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
-    report = [*source.report.values(), *prepared.report]
-    report += [_describe(config, reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
-    report += [_describe_vocabularies(assets), *_remarks(assets)]
-    return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
-
-
-def load_scored(
-    config: DataConfig,
-    vocabularies: Vocabularies,
-    codes: str | None,
-    wanted: str = "",
-    reader: ParallelReader = PARALLEL,
-    steps: Steps | None = None,
-) -> Corpus:
-    """Reads the splits to be scored, with a run's vocabularies, codes and steps. The training text is not read.
-
-    `wanted`: `valid`, the name of a test set, or `test` for all test sets; empty for all of these. Other splits are not read.
-
-    Raises: UserError for a split that the config does not have, and for files that cannot be used.
-    """
-    if (config.bpe_merges or config.bpe_codes) and codes is None:
-        raise UserError("the BPE codes of the run are needed: they are a part of it, and are never read from elsewhere")
-    source = reader.open(config)
-    names = scored_names(source, wanted)
-    assets = assets_of(config, reader, vocabularies, codes, steps)
-    raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
-    splits = {name: _scored_split(config, reader, assets, raw[part], source.ids(part)) for name, part in names.items()}
-    report = [
-        *source.report.values(),
-        *(_describe(config, reader, assets, name, split) for name, split in splits.items()),
-    ]
-    valid, tests = splits.pop("valid", Split()), splits
-    report += [_describe_vocabularies(assets), *_remarks(assets)]
-    return Corpus(**vars(assets), train=Split(), valid=valid, tests=tests, report=report)
-
-
-def scored_names(source: Source | PlainParts, wanted: str) -> dict[str, str]:
-    """The source's names of the wanted splits, by the names that users give. Raises: UserError for a name that no split has."""
-    tests = {name: name for name in source.tests}
-    known = {"valid": source.valid, **tests}
-    if not wanted:
-        return known
-    if wanted in known:
-        return {wanted: known[wanted]}
-    if wanted == "test" and tests:
-        return tests
-    every = " (and test: all test sets)" if tests else ", and no test set: data.tests is empty"
-    raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}{every}")
-
-
-def _scored_split(
-    config: DataConfig,
-    reader: ParallelReader,
-    assets: TextAssets,
-    raw: Pairs,
-    ids: tuple[TokenStore, TokenStore] | None,
-) -> Split:
-    """A validation or test split, with the reference texts. `ids`: its sentences, where the source has ids and no text."""
-    steps = assets.steps
-    pairs = raw if config.is_prepared else (steps[0].apply(raw[0]), steps[1].apply(raw[1]))
-    references = list(map(unknown_marked, pairs[1]))
-    reference = steps[1].join(references)
-    plain = reader.plain_reference(config, raw, references, steps[1])
-    source, target = map(reader.cut, ids or encoded(config, reader, assets, pairs))
-    lost = _lost(raw[1], pairs[1], steps[1]) if steps[1].loses_text and not config.is_prepared else ""
-    return Split(source, target, raw[0], reference, plain, lost)
-
-
-def _describe(config: DataConfig, reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
-    sizes = reader.describe(assets, name, split.source, split.target)
-    cut = reader.describe_cut(config, split.source, split.target)
-    return "; ".join(phrase for phrase in (sizes, cut, split.lost) if phrase)
-
-
-def _describe_vocabularies(assets: TextAssets) -> str:
-    source, target = assets.source_vocabulary, assets.target_vocabulary
-    if source is target:
-        return f"vocabulary: {len(source):,} tokens, joined"
-    sizes = zip(assets.languages, (len(source), len(target)), strict=True)
-    return "vocabularies: " + ", ".join(f"{language} {size:,}" for language, size in sizes) + " tokens"
-
-
-def _remarks(assets: TextAssets) -> list[str]:
-    """Lines for people about languages without rules, and about subwords that nobody joins."""
-    target, found = assets.target_preprocessing, []
-    if languages := list(dict.fromkeys(steps.language for steps in assets.steps if steps.lacks_moses_rules)):
-        rules = "data.tokenize uses its general ones and the English abbreviations"
-        found.append(f"sacremoses has no rules of its own for {' and '.join(map(repr, languages))}: {rules}")
-    tokens = assets.target_vocabulary.tokens[len(SPECIALS) :]
-    marked = {
-        "sentencepiece": [token for token in tokens if token.startswith(SPACE)],
-        "subword-nmt,moses": [token for token in tokens if token.endswith(BPE_MARK)],
-    }
-    for inverse, pieces in marked.items():
-        if len(pieces) > _MARKED * len(tokens) and inverse.split(",")[0] not in target.undone:
-            found.append(
-                f"{len(pieces):,} of {len(tokens):,} target tokens are marked as subwords ({pieces[0]!r:.60} is one), but translations "
-                f"are written and scored as they are: data.undo={inverse} would join them"
-            )
-    return found
-
-
-def _lost(lines: list[str], prepared: list[str], target: Preprocessing) -> str:
-    """A phrase for people about lines that do not come back from their tokens; empty if all do."""
-    given = [line.lower() if target.lowercase else line for line in lines]
-    pairs = zip(given, target.undo(prepared), strict=True)
-    lost = [(line, back) for line, back in pairs if line.strip(" ") != back.strip(" ")]
-    if not lost:
-        return ""
-    return (
-        f"{len(lines) - len(lost):,} of {len(lines):,} references come back from their tokens unchanged, but {lost[0][0]!r:.100} as "
-        f"{lost[0][1]!r:.100} (data.bpe_kind=metaspace without data.tokenize gives every text back)"
-    )

@@ -12,16 +12,14 @@ from one_layer.data.config import DataConfig
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
 from one_layer.data.sources.taught import Taught
-from one_layer.data.special_tokens import EOS, UNK
+from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import METASPACE, Preprocessing
 from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
-from one_layer.data.tokens import TokenStore
+from one_layer.data.tokens import LONGEST, TokenStore, cut
 
 Encode = Callable[[str], Int32[np.ndarray, " length"]]
-
-LONGEST = 1024  # tokens of a line that is scored or translated; attention's memory grows with the square of the length
 
 
 class ParallelReader:
@@ -97,11 +95,6 @@ class ParallelReader:
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         """A line for people about the size of a split."""
         return describe_sides(name, self.unit, zip(assets.languages, (source, target), strict=True))
-
-
-def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.ndarray, " shorter"]:
-    """At most `longest` ids, the last of which is eos."""
-    return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
 
 
 def describe_sides(name: str, unit: str, sides: Iterable[tuple[str, TokenStore]]) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Int, Int32
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus, Split, scored_names
+from one_layer.data.corpus import Corpus, Split
+from one_layer.data.loading import scored_names
 from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.sources.plain_parts import PlainParts
 from one_layer.data.sources.plain_text import PlainText

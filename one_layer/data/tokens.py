@@ -10,10 +10,12 @@ from typing import overload
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
 
-from one_layer.data.special_tokens import PAD
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.system.errors import UserError
 
 _CHUNK = 1 << 16  # sentences that `chunks` gathers at a time
+
+LONGEST = 1024  # tokens of a line that is scored or translated; attention's memory grows with the square of the length
 
 
 def fitting_type(vocabulary: int) -> type[np.unsignedinteger]:
@@ -125,3 +127,8 @@ def _mapped(path: Path) -> np.ndarray:
             f"{path} must hold a one-dimensional array of integers; delete the folder, then run again to recreate it"
         )
     return np.asarray(array)
+
+
+def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.ndarray, " shorter"]:
+    """At most `longest` ids, the last of which is eos."""
+    return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))

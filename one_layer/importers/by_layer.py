@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.data.reader import LONGEST
+from one_layer.data.tokens import LONGEST
 from one_layer.layers.groups import layers_apart
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, shapes
-from one_layer.models.trees import flatten_dict
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 

@@ -26,7 +26,7 @@ from one_layer.importers.fairseq_checkpoint import read_checkpoint
 from one_layer.importers.fairseq_options import read_supermask
 from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig
 from one_layer.runs.folder import RunFolder

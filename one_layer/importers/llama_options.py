@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.importers.config_json import positive, refuse_others, whole
-from one_layer.layers.attention import ROTARY_BASE
+from one_layer.layers.settings import ROTARY_BASE
 from one_layer.models import ModelConfig
 
 _SIZES = {

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Shaped
 
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
-from one_layer.models.trees import flatten_dict
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 

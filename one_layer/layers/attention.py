@@ -13,16 +13,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers.matrix import Drop, Projection
 from one_layer.layers.products import product, read_by_several
+from one_layer.layers.settings import BLOCK, ROTARY_BASE
 from one_layer.supermask import Supermask
 
 # Not -inf: a pad may have no visible key at all. It then computes an unused mean over all keys; -inf would give NaN.
 _NEVER = np.finfo(np.float32).min
-
-
-# Attention reads the cache in blocks of this many positions, so a step's cost grows with the tokens written, not with the capacity.
-BLOCK = 8
-
-ROTARY_BASE = 10_000.0  # Su et al. 2021, section 3.2.2
 
 
 def rotated(

@@ -6,7 +6,6 @@ Post-LN is LayerNorm(x + block(x)) (Vaswani et al. 2017; paper A). Pre-LN is x +
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import flax.linen as nn
@@ -14,59 +13,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.layers.attention import ROTARY_BASE, Attention
+from one_layer.layers.attention import Attention
 from one_layer.layers.matrix import Drop, Norm, Projection
 from one_layer.layers.products import read_by_several
 from one_layer.layers.reservoirs import Convolution, Recurrence
-from one_layer.supermask import Supermask
+from one_layer.layers.settings import ACTIVATIONS, LayerSettings
 
 Block = Callable[[Array], Array]
-
-# gelu is exact, with the error function; gelu_tanh approximates it by tanh, as GPT-2 does.
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": jax.nn.relu,
-    "gelu": partial(jax.nn.gelu, approximate=False),
-    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
-}
-
-
-@dataclass(frozen=True)
-class LayerSettings:
-    """The settings of one layer.
-
-    `kind`: the matrices are `masked` (random, under `mask`), `trained` or `fixed` (random, never trained). `norm`: LayerNorm is `plain`,
-    `affine` (trained scale and shift) or `frozen` (fixed scale and shift); `norm_position` is `post` or `pre`. `dropout` acts after
-    every block, `attention_dropout` on attention weights, and `activation_dropout` inside the feed-forward network. `dtype` is the type
-    that the layer computes in.
-
-    `block` says what the layer is made of: a `transformer` layer has attention and a feed-forward network. Reservoirs may be another
-    block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv` with the `convolution` `lightweight` or `dynamic` over
-    `width` positions. `both_ways`: a `gru` or `conv` also sees later positions.
-
-    `modern`: attention to itself has rotary positions (with `rotary_base`), and the feed-forward network is SwiGLU (Shazeer 2020,
-    arXiv 2002.05202): (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
-    """
-
-    d_model: int
-    ffn: int
-    heads: int
-    kind: str
-    mask: Supermask
-    bias: bool = False
-    norm: str = "plain"
-    norm_epsilon: float = 1e-5
-    activation: str = "relu"
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
-    dtype: str = "float32"
-    norm_position: str = "post"
-    block: str = "transformer"
-    convolution: str = "dynamic"
-    width: int = 7
-    both_ways: bool = True
-    modern: bool = False
-    rotary_base: float = ROTARY_BASE
 
 
 class Layer(nn.Module):

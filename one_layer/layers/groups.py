@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import Freezing
 from one_layer.layers.pattern import segments
 from one_layer.layers.products import on_cpu
+from one_layer.layers.settings import LayerSettings
 
 Variables = dict[str, Any]
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
-
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
-from jaxtyping import Array, Float, Int, Int8
+from jaxtyping import Array, Float, Int
 
 from one_layer.layers.beside import BESIDE, with_beside
-from one_layer.layers.freezing import STACKS
+from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.products import product
 from one_layer.selection.bits import unpack_mask
 from one_layer.supermask import Supermask
-
-Path = tuple[str, ...]
-Variables = dict[str, Any]
-NONE: Mapping[Path, Any] = MappingProxyType({})  # of a model whose seed settles no weights
-
-NORMS = ("plain", "affine", "frozen", "rms", "rms_plain")  # the kinds of `Norm`
 
 
 def matrix(
@@ -59,127 +46,6 @@ def matrix(
         return with_beside(weights * mask.scaled(unpack_mask(bits, shape), axis), beside)
     settled = module.variable("random", "settled", jnp.zeros, shape, jnp.int8).value if mask.settles else None
     return with_beside(weights * mask(module.param("scores", zeros, shape), axis, settled), beside)
-
-
-def trained_leaf(kind: str, mask: Supermask) -> str | None:
-    """The name of the trained array of a matrix: `kernel` or `scores`; None if it has none."""
-    return {"trained": "kernel", "masked": None if mask.keeps_all else "scores"}.get(kind)
-
-
-@dataclass(frozen=True)
-class Selecting:
-    """How masks are selected and applied on one device or on many; nothing of it changes a mask.
-
-    `together`: select all masks of one shape at once, not one after the other, which stay in a CPU's cache. A pass over all masks is then
-    one reduction between devices, and a GPU waits for as many passes as one mask takes. `layout` tells by the path how scores lie on the
-    devices; those that lie alike are selected together. `multiply` makes W ⊙ M at a path, and may bring M to where W lies.
-    """
-
-    together: bool = False
-    layout: Callable[[Path], Any] = lambda path: None
-    multiply: Callable[[Path, Array, Array], Array] = lambda path, weights, chosen: weights * chosen
-
-
-ONE_AFTER_THE_OTHER = Selecting()
-
-
-def materialize(
-    variables: Variables, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER, packed: bool = False
-) -> Variables:
-    """Replaces scores and their W by W ⊙ M, computed once, in the collection `materialized`; with `packed`, also packed masks and their W.
-
-    In a stack, scores and W each have the layer axis first unless the layers share them. The network computes the same numbers from
-    the result, without selecting masks at every call. Training, evaluation and decoding use this. A product that `materialized` has
-    already is kept. What is trained beside the masks goes into the products.
-    """
-    flat = {name: flatten_dict(variables.get(name, {})) for name in ("params", "random", "frozen")}
-    held = flatten_dict(variables.get("packed", {}))
-    bits = held if packed else {}
-    products = flatten_dict(variables.get("materialized", {}))
-    scores = {path: flat["params"].pop(path) for path in list(flat["params"]) if path[-1] == "scores"}
-
-    def completed(kernel: Path, made: Array) -> Array:
-        own = {name: flat["params"].pop((*kernel[:-1], name), None) for name in BESIDE}
-        return with_beside(made, {name: array for name, array in own.items() if array is not None})
-
-    def weights_of(kernel: Path) -> Any:
-        return flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel, None)
-
-    for kernel in products:
-        scores.pop((*kernel[:-1], "scores"), None)
-        weights_of(kernel)
-        products[kernel] = completed(kernel, products[kernel])
-    settled = {path: flat["random"].pop((*path[:-1], "settled")) for path in scores} if mask.settles else {}
-    entries = select(scores, mask, selecting, settled)
-    for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
-        kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
-        weights = weights_of(kernel)
-        if path in entries:
-            chosen = mask.applied(entries[path], scores[path], axis, settled.get(path))
-        else:
-            own = {kind: bits[*path[:-1], kind] for kind in mask.kinds}
-            chosen = mask.scaled(unpack_mask(own, weights.shape[-2:]), axis)
-        products[kernel] = completed(kernel, selecting.multiply(kernel, weights, chosen))
-    bare = {path[:-1] for path in flat["params"] if path[-1] in BESIDE} - {path[:-1] for path in held}
-    for kernel in sorted((*module, "kernel") for module in bare):  # at keep 1 there are no masks
-        products[kernel] = completed(kernel, weights_of(kernel))
-    made = {name: unflatten_dict(arrays) for name, arrays in (flat | {"materialized": products}).items()}
-    kept = {name: tree for name, tree in variables.items() if not (packed and name == "packed")}
-    return {**kept, **{name: tree for name, tree in made.items() if tree or name in variables or name not in flat}}
-
-
-def select(
-    scores: Mapping[Path, Float[Array, "*layers rows columns"]],
-    mask: Supermask,
-    selecting: Selecting = ONE_AFTER_THE_OTHER,
-    settled: Mapping[Path, Int8[Array, "..."]] = NONE,
-) -> dict[Path, Int8[Array, "*layers rows columns"]]:
-    """Selects the entries of all masks (see `Supermask.select`) by path; the layer axis is first if the scores have one.
-
-    If the seed settles weights, `settled` says which, by the paths of the scores (see `Supermask.select_free`). One loop selects all
-    masks of one shape and one keep, so XLA compiles one selection per shape instead of one per matrix.
-    """
-    alike: dict[tuple[Any, ...], list[Path]] = {}
-    for path, leaf in scores.items():
-        alike.setdefault((leaf.shape[-2:], selecting.layout(path), mask.own_keep(path)), []).append(path)
-    found: dict[Path, Array] = {}
-    for (shape, *_), paths in alike.items():
-        own = mask.of(paths[0])
-        layers = [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
-        whole = jnp.concatenate(layers)
-        given: tuple[Array, ...] = (whole,)
-        if mask.settles:
-            fixed = [jnp.broadcast_to(settled[path], scores[path].shape).reshape(-1, *shape) for path in paths]
-            given = (whole, jnp.concatenate(fixed))
-        one: Callable[..., Array] = own.select_free if mask.settles else own.select
-        each = jax.vmap(one) if selecting.together else lambda *rows, one=one: jax.lax.map(lambda row: one(*row), rows)
-        entries = each(*given) if len(whole) > 1 else one(*(rows[0] for rows in given))[None]
-        ends = np.cumsum([len(part) for part in layers])
-        for path, part in zip(paths, jnp.split(entries, ends[:-1].tolist()), strict=True):
-            found[path] = part if scores[path].ndim == 3 else part[0]
-    return found
-
-
-def _of_table(path: Path) -> bool:
-    """Whether the matrix at `path` is an embedding, with a row for each token."""
-    return any(name.endswith("embedding") for name in path)
-
-
-def computing(variables: Variables, dtype: str) -> Variables:
-    """`variables` with the matrices of all stacks in `dtype`, so that no use has to cast them.
-
-    A W that still waits for its mask stays as it is. So do tables, whose rows are looked up in float32, and heads.
-    """
-    if dtype == "float32":
-        return variables
-    masked = {path[1:-1] for path in flatten_dict(variables) if path[-1] in ("scores", "mask", "sign")}
-
-    def typed(path: tuple[Any, ...], leaf: Array) -> Array:
-        collection, *module, name = (each.key for each in path)
-        used = name == "kernel" and collection in ("params", "random", "frozen", "materialized")
-        return leaf.astype(dtype) if used and module[0] in STACKS and tuple(module) not in masked else leaf
-
-    return jax.tree_util.tree_map_with_path(typed, variables)
 
 
 class Projection(nn.Module):

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float
 
 from one_layer.layers.backskipping import observed, proposed
@@ -33,6 +32,7 @@ from one_layer.layers.blocks import Layer
 from one_layer.layers.freezing import words
 from one_layer.layers.groups import Group, StackSettings, group_variables, has_layer_axis
 from one_layer.layers.pattern import segments
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 
 Variables = dict[str, Any]
 Path = tuple[str, ...]

@@ -18,11 +18,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import lax
 from jaxtyping import Array, Float
 
 from one_layer.layers.beside import ADAPTERS, GAINS
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 
 PRECISIONS = ("float32", "bfloat16", "int8", "int4")
 VECTORS = ("bias", "scale", *GAINS["both"])

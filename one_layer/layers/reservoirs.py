@@ -16,12 +16,8 @@ from jaxtyping import Array, Bool, Float
 
 from one_layer.layers.matrix import Projection, matrix
 from one_layer.layers.products import product
+from one_layer.layers.settings import DIRECTIONS, GATES
 from one_layer.supermask import Supermask
-
-BLOCKS = ("transformer", "ffn", "gru", "conv")
-
-GATES = ("reset", "update", "new")
-DIRECTIONS = {True: ("forward", "backward"), False: ("forward",)}
 
 
 class Kernel(nn.Module):

@@ -4,21 +4,13 @@ Every network belongs to a family (`one_layer.models.families`): a translation m
 head), a causal language model (decoder alone), or a masked language model (encoder, and a head for the masked tokens).
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from one_layer.models.causal import CausalModel
-from one_layer.models.classifier import Classifier
 from one_layer.models.config import ModelConfig
-from one_layer.models.masked import MaskedModel
-from one_layer.models.translation import Transformer
 from one_layer.models.weights import abstract, initialize, pretrained_tables, recipes, roles, shapes
 
 __all__ = [
-    "NETWORKS",
-    "Classifier",
     "ModelConfig",
-    "Transformer",
     "abstract",
     "build",
     "initialize",
@@ -29,15 +21,6 @@ __all__ = [
 ]
 
 
-# The Flax module of each family in `one_layer.models.families.FAMILIES`.
-NETWORKS: dict[str, Callable[[ModelConfig], Any]] = {
-    "translation": Transformer,
-    "classifier": Classifier,
-    "decoder": CausalModel,
-    "masked_lm": MaskedModel,
-}
-
-
 def build(config: ModelConfig) -> Any:
     """The Flax module of the config's family. `build(config).apply(variables, ...)` gives logits, float32.
 
@@ -46,4 +29,6 @@ def build(config: ModelConfig) -> Any:
     - `decoder`: `apply(variables, tokens)` gives [batch, length, target vocab], for the token after each token.
     - `masked_lm`: `apply(variables, source, places)` gives [batch, places, source vocab], for the tokens at these places.
     """
+    from one_layer.models.networks import NETWORKS  # the networks need Flax, and much else here does not
+
     return NETWORKS[config.network_family.name](config)

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float32, Int8, UInt8
 
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import fetch
-from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.models.weights import Path, Variables, roles, shapes
 from one_layer.supermask import BROKEN, Supermask
 from one_layer.system.errors import UserError
@@ -59,8 +59,8 @@ def with_bits(flat: Mapping[Path, Any], bits: Mapping[Path, UInt8[np.ndarray, "*
     for (*module, kind), array in bits.items():
         kernels = (("frozen", *module, "kernel"), ("random", *module, "kernel"))
         layers = next(flat[kernel] for kernel in kernels if kernel in flat).shape[:-2]
-        packed["packed", *module, kind] = jnp.broadcast_to(array, jnp.broadcast_shapes(array.shape, (*layers, 1)))
-    return {"params": {}, "random": {}, **unflatten_dict({**flat, **packed})}
+        packed["packed", *module, kind] = np.broadcast_to(array, np.broadcast_shapes(array.shape, (*layers, 1)))
+    return {"params": {}, "random": {}, **unflatten_dict(jax.device_put({**flat, **packed}))}
 
 
 def select(

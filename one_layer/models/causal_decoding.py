@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.data.special_tokens import PAD
-from one_layer.layers.attention import BLOCK
+from one_layer.layers.settings import BLOCK
 from one_layer.models.causal import CausalModel
 from one_layer.models.config import ModelConfig
 from one_layer.models.decoding import Steps, empty

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from one_layer.data.special_tokens import UNK
 from one_layer.initializers import SCHEMES
-from one_layer.layers.attention import ROTARY_BASE
 from one_layer.layers.beside import GAINS
-from one_layer.layers.blocks import ACTIVATIONS
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.matrix import NORMS
 from one_layer.layers.quantization import PRECISIONS
-from one_layer.layers.reservoirs import BLOCKS
+from one_layer.layers.settings import ACTIVATIONS, BLOCKS, NORMS, ROTARY_BASE
 from one_layer.models.keys import PARTS, SHARING, ModelKeys
 from one_layer.supermask import MOST_COATS, SELECTIONS
 from one_layer.system.errors import UserError, check_least

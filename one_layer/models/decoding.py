@@ -9,11 +9,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.data.special_tokens import PAD
-from one_layer.layers.attention import BLOCK, empty_cache
-from one_layer.layers.blocks import DecoderLayer, LayerSettings
+from one_layer.layers.attention import empty_cache
+from one_layer.layers.blocks import DecoderLayer
 from one_layer.layers.groups import layers_apart
-from one_layer.layers.matrix import Norm, computing
+from one_layer.layers.materializing import computing
+from one_layer.layers.matrix import Norm
 from one_layer.layers.reservoirs import empty_state
+from one_layer.layers.settings import BLOCK, LayerSettings
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, embedded, keys_that_count
 from one_layer.models.translation import Transformer

@@ -1,6 +1,6 @@
 """The families of networks: translation models, classifiers, decoders alone, and masked language models.
 
-A family says which stacks, tables and heads a network has; `one_layer.models.NETWORKS` says which Flax module computes it. Recipes,
+A family says which stacks, tables and heads a network has; `one_layer.models.networks` says which Flax module computes it. Recipes,
 tickets, counts and importers read families, so a new one (for instance an encoder with another head) needs no change in them.
 """
 

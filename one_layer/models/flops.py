@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.freezing import words
-from one_layer.layers.matrix import trained_leaf
+from one_layer.layers.materializing import trained_leaf
+from one_layer.layers.settings import LayerSettings
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from one_layer.data.special_tokens import PAD
-from one_layer.layers.attention import ROTARY_BASE
 from one_layer.layers.freezing import STACKS, Freezing
 from one_layer.layers.pattern import expand
 from one_layer.layers.quantization import Precisions
+from one_layer.layers.settings import ROTARY_BASE
 from one_layer.supermask import Supermask
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.

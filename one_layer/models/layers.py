@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from one_layer.layers.blocks import LayerSettings
 from one_layer.layers.groups import Group, StackSettings
+from one_layer.layers.settings import LayerSettings
 from one_layer.models.keys import ModelKeys
 from one_layer.system.errors import UserError
 

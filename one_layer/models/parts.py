@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from one_layer.layers.groups import Group
 from one_layer.layers.pattern import numbers_of
-from one_layer.layers.reservoirs import DIRECTIONS, GATES
+from one_layer.layers.settings import DIRECTIONS, GATES
 from one_layer.models.config import ModelConfig
 
 Path = tuple[str, ...]

@@ -28,7 +28,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Shaped
 
-from one_layer.layers.matrix import Selecting
+from one_layer.layers.materializing import Selecting
 from one_layer.layers.quantization import VECTORS
 from one_layer.models.config import ModelConfig
 from one_layer.selection.counting import BLOCK

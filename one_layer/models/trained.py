@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.layers.beside import BESIDE
 from one_layer.layers.freezing import STACKS, WORDS, means, names, words
 from one_layer.layers.groups import has_layer_axis
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
 from one_layer.system.errors import UserError

@@ -13,13 +13,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import unflatten_dict
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe, Settled, drawn_layers
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
-from one_layer.layers.matrix import trained_leaf
+from one_layer.layers.materializing import trained_leaf
+from one_layer.layers.trees import unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
 from one_layer.models.sharding import Devices

@@ -210,8 +210,12 @@ def task_settings(task: Task, values: dict[str, Any]) -> Any:
 
     Raises: UserError for keys that no task has, and for values out of range.
     """
-    every = {each.name for other in TASKS.values() for each in dataclasses.fields(other.settings)}
-    return record(task.settings, "evaluation", values, ignored=every)
+    tasks = [] if values.keys() <= _keys(task) else TASKS.values()  # the others are imported only where they may matter
+    return record(task.settings, "evaluation", values, ignored=set().union(*map(_keys, tasks)))
+
+
+def _keys(task: Task) -> set[str]:
+    return {each.name for each in dataclasses.fields(task.settings)}
 
 
 def _resolved_model(task: Task, values: dict[str, Any]) -> dict[str, Any]:

@@ -28,10 +28,10 @@ def keep_programs() -> None:
     _date_entries(folder)
 
 
-def traces() -> Path | None:
-    """The folder of traced programs, inside that of the compiled ones; None if `keep_programs` was not called, or the user wants none."""
+def programs() -> Path | None:
+    """The folder of whole programs, inside that of JAX's own; None if `keep_programs` was not called, or the user wants none."""
     folder = os.environ.get("JAX_COMPILATION_CACHE_DIR", "")
-    return Path(folder) / "one_layer_traces" if _kept and folder and "://" not in folder else None
+    return Path(folder) / "one_layer_programs" if _kept and folder and "://" not in folder else None
 
 
 def _date_entries(folder: Path) -> None:

@@ -3,14 +3,57 @@
 `TASKS` has the tasks by name. The rest of the program uses a task only through the class `one_layer.tasks.protocol.Task`.
 """
 
-from one_layer.system.errors import UserError
-from one_layer.tasks.causal_lm import CausalLM
-from one_layer.tasks.classification import Classification
-from one_layer.tasks.masked_lm import MaskedLM
-from one_layer.tasks.protocol import Task
-from one_layer.tasks.translation import Translation
+from __future__ import annotations
 
-TASKS: dict[str, Task] = {task.name: task for task in (Translation(), Classification(), CausalLM(), MaskedLM())}
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from one_layer.system.errors import UserError
+
+if TYPE_CHECKING:
+    from one_layer.tasks.protocol import Task
+
+# The class of each task in its folder, and what its models do with raw lines.
+_KNOWN = {
+    "translation": ("Translation", "translate"),
+    "classification": ("Classification", "classify"),
+    "causal_lm": ("CausalLM", "generate"),
+    "masked_lm": ("MaskedLM", "fill"),
+}
+VERBS = tuple(verb for _, verb in _KNOWN.values())
+
+
+class _Tasks(MutableMapping[str, "Task"]):
+    """The tasks by name. A task is imported when it is asked for: a command with a ticket needs one of them."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task | None] = dict.fromkeys(_KNOWN)
+
+    def __getitem__(self, name: str) -> Task:
+        task = self._tasks[name]
+        if task is None:
+            task = getattr(import_module(f"one_layer.tasks.{name}"), _KNOWN[name][0])()
+            self._tasks[name] = task
+        return task
+
+    def __setitem__(self, name: str, task: Task) -> None:
+        self._tasks[name] = task
+
+    def __delitem__(self, name: str) -> None:
+        del self._tasks[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tasks
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+
+TASKS = _Tasks()
 
 
 def task_named(name: object) -> Task:

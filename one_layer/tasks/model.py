@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,13 +18,12 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.beside import BESIDE
-from one_layer.layers.matrix import computing, materialize
-from one_layer.layers.quantization import Precisions, quantized
+from one_layer.layers.quantization import Precisions
 from one_layer.models import ModelConfig, by_role
-from one_layer.models.accounting import ticket_bytes
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
+from one_layer.tasks.kept_programs import KeptProgram
 
 Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
@@ -58,6 +57,8 @@ class TrainedModel(ABC):
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
 
     def __repr__(self) -> str:
+        from one_layer.models.accounting import ticket_bytes
+
         config, masks = self.config, self.config.supermask
         own = "".join(f" ({part} {keep})" for part, keep in masks.parts)
         kept = f"keep {masks.keep}{own}" if masks.exact else masks.selection
@@ -168,12 +169,15 @@ def prepared(config: ModelConfig, variables: Variables) -> Variables:
     masked = "packed" in variables or any(path[-1].key in ("scores", *BESIDE) for path, _ in leaves)
     if not masked and config.precisions == Precisions():
         return variables
-    return _materialized(variables, config.supermask, config.dtype, config.precisions, Devices.holding(variables))
+    devices = Devices.holding(variables)
+    return _program(config.supermask, config.dtype, config.precisions, devices)(variables)
 
 
-@partial(jax.jit, static_argnames=("mask", "dtype", "precisions", "devices"))
-def _materialized(
-    variables: Variables, mask: Supermask, dtype: str, precisions: Precisions, devices: Devices
-) -> Variables:
-    made = materialize(quantized(variables, precisions), mask, devices.selecting(mask), packed=True)
-    return devices.for_computing(computing(made, dtype))
+@lru_cache(maxsize=8)
+def _program(mask: Supermask, dtype: str, precisions: Precisions, devices: Devices) -> KeptProgram:
+    def make() -> Callable[[Variables], Variables]:
+        from one_layer.tasks.materialized import materialized
+
+        return partial(materialized, mask=mask, dtype=dtype, precisions=precisions, devices=devices)
+
+    return KeptProgram(make, about=f"materialized {mask} {dtype} {precisions}")

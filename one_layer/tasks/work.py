@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from one_layer.layers.attention import BLOCK
+from one_layer.layers.settings import BLOCK
 from one_layer.models import ModelConfig
 
 

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float32, UInt8
 
@@ -263,7 +263,7 @@ def _draw(seed: int, recipe: Recipe, expected: str, drawn: dict[tuple[int, Recip
     """The matrix of a recipe, from `drawn` if it is there. Raises: UserError if its checksum is not `expected`."""
     if (seed, recipe) not in drawn:
         weights = recipe.draw(seed)
-        drawn[seed, recipe] = Drawn(recipe, checksum(weights), jnp.asarray(weights))
+        drawn[seed, recipe] = Drawn(recipe, checksum(weights), jax.device_put(weights))
     if drawn[seed, recipe].checksum != expected:
         raise UserError(
             f"the seed {seed} does not give the {recipe.role} of the model: another generator made this ticket; export it again "

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32
 
 from one_layer.data.config import DataConfig
 from one_layer.data.text.assets import TextAssets
 from one_layer.initializers import Recipe
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import is_matrix
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import by_role, recipes, shapes
 from one_layer.models.config import ModelConfig
-from one_layer.models.trees import flatten_dict
 from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -159,10 +158,10 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
     """The variables of the network. They give the same logits as the variables that the ticket was made from.
 
     With `packed`, the masks stay bits, in the collection `packed`; memory holds one random layer and one bit per masked weight. Otherwise
-    every W ⊙ M is computed once, into `materialized`, as by `one_layer.layers.matrix.materialize`; this takes the memory of a dense model.
+    every W ⊙ M is computed once, into `materialized`, by `one_layer.layers.materializing.materialize`; this takes a dense model's memory.
     """
-    flat: dict[ModulePath, Array] = {path: jnp.asarray(array) for path, array in ticket.arrays.items()}
-    flat |= {("random", *module, "kernel"): jnp.asarray(drawn.weights) for module, drawn in ticket.drawn.items()}
+    flat: dict[ModulePath, Array | np.ndarray] = {**ticket.arrays}
+    flat |= {("random", *module, "kernel"): drawn.weights for module, drawn in ticket.drawn.items()}
     whole = by_role.with_bits(flat, ticket.masks)
     if packed:
         return whole

@@ -20,9 +20,9 @@ import numpy as np
 
 from one_layer.data.corpus import Corpus
 from one_layer.layers.freezing import STACKS, words
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, initialize, recipes, shapes
 from one_layer.models.sharding import fetch
-from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run

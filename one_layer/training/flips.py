@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt8
 
-from one_layer.layers.matrix import NONE, ONE_AFTER_THE_OTHER, Path, Selecting, select
+from one_layer.layers.materializing import NONE, ONE_AFTER_THE_OTHER, Path, Selecting, select
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
-from one_layer.models.trees import flatten_dict
 from one_layer.supermask import Supermask
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import jax
 
-from one_layer.layers.matrix import computing, materialize
+from one_layer.layers.materializing import computing, materialize
 from one_layer.layers.quantization import quantized
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
-from one_layer.models.trees import flatten_dict, unflatten_dict
 
 Tree = Any
 

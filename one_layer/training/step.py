@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from one_layer.layers.matrix import computing, materialize
+from one_layer.layers.materializing import computing, materialize
 from one_layer.layers.products import on_cpu
 from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, abstract, build

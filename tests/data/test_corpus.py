@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus, load, load_scored
+from one_layer.data.corpus import Corpus
+from one_layer.data.loading import load, load_scored
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary

@@ -17,7 +17,7 @@ from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers import embeddings
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables, table_sides
 from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import pretrained_tables
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve

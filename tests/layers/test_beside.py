@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from one_layer.layers.beside import ADAPTERS, COLUMNS, GAINS, ROWS
-from one_layer.layers.matrix import Projection, materialize
+from one_layer.layers.materializing import materialize
+from one_layer.layers.matrix import Projection
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import initialize, shapes
 from one_layer.models.accounting import ticket_bytes
-from one_layer.models.trees import flatten_dict
 from one_layer.supermask import Supermask, topk_mask
 from one_layer.system.errors import UserError
 from tests.tiny_tickets import TINY

@@ -13,7 +13,7 @@ import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.data.special_tokens import PAD
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize, recipes
 from one_layer.tasks.losses import label_smoothed_nll
 from tests import mostly_slow, numpy_transformer

@@ -14,7 +14,7 @@ from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.causal_decoding import CausalDecoder
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
-from one_layer.tasks.translation.generate import search
+from one_layer.tasks.translation.search import search
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 from tests.models.test_layer_strings import KINDS

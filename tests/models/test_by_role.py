@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, by_role, recipes
-from one_layer.models.trees import flatten_dict
 from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared

@@ -16,7 +16,7 @@ from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
 from one_layer.models.families import label_count

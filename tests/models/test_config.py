@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from configs.common import SIZES
-from one_layer.models import NETWORKS, ModelConfig, build
+from one_layer.models import ModelConfig, build
 from one_layer.models.families import FAMILIES
+from one_layer.models.networks import NETWORKS
 from one_layer.system.errors import UserError
 
 # One layer of each stack and both embeddings of IWSLT14's vocabularies, times keep 0.5, in millions (paper A, table 1).

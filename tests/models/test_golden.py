@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import build
 from one_layer.tasks.losses import label_smoothed_nll
-from one_layer.tasks.translation.generate import search
+from one_layer.tasks.translation.search import search
 from tests import golden, mostly_slow
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}

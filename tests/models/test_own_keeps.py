@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from one_layer.importers.fairseq_options import write_options
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import build, initialize
 from one_layer.models.accounting import ticket_size
-from one_layer.models.trees import flatten_dict
 from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from tests.tiny_tickets import TINY

@@ -16,11 +16,11 @@ from one_layer import tickets
 from one_layer.importers.by_layer import placed
 from one_layer.importers.fairseq_options import write_options
 from one_layer.initializers import Settled
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
+from one_layer.layers.trees import flatten_dict
 from one_layer.models import by_role, initialize, shapes
 from one_layer.models.accounting import account, ticket_bytes, ticket_size
 from one_layer.models.pruning import pruned
-from one_layer.models.trees import flatten_dict
 from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file

@@ -13,7 +13,7 @@ from flax.traverse_util import flatten_dict
 from jax.interpreters import partial_eval as pe
 
 from one_layer.layers.freezing import frozen
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
 from one_layer.models.flops import update_flops

@@ -13,7 +13,7 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from one_layer.layers.attention import BLOCK
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.decoding import Cache, Decoder, reorder
 from one_layer.tasks.losses import label_smoothed_nll

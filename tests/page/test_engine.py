@@ -25,7 +25,7 @@ from one_layer.models.weights import settled
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.sampling import Sampler, sample
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.translation.generate import search
+from one_layer.tasks.translation.search import search
 from one_layer.tasks.translation.settings import SearchSettings
 from tests.page.engine import run
 from tests.tiny_tickets import CASES, SEED, TINY, flat, trained

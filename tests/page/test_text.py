@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from one_layer.data.reader import cut
 from one_layer.data.text import byte_level, units
 from one_layer.data.text.languages import without_inner_spaces
 from one_layer.data.text.metaspace import learn
 from one_layer.data.text.moses_tables import moses_tables
 from one_layer.data.text.preprocess import Preprocessing, count_words, learn_bpe
 from one_layer.data.text.vocabulary import BYTES, SPECIALS, Vocabulary
+from one_layer.data.tokens import cut
 from tests.data.text.test_metaspace import MORE, ODD, SENTENCES
 from tests.page.node import evaluate
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from one_layer import tickets
-from one_layer.data import corpus as corpora
+from one_layer.data import loading
 from one_layer.data.sources.pairs import Toy
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ def workdir(finished, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpus():
-    return corpora.load(tiny.run().data)
+    return loading.load(tiny.run().data)
 
 
 @pytest.fixture(scope="module")

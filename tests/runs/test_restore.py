@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.data import corpus as corpora
+from one_layer.data import loading
 from one_layer.models import build, initialize
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -27,7 +27,7 @@ VALIDATION_STEPS = tuple(VALIDATION)
 
 @pytest.fixture(scope="module")
 def corpus():
-    return corpora.load(RUN.data)
+    return loading.load(RUN.data)
 
 
 @pytest.fixture(scope="module")

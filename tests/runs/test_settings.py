@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from configs import common
-from one_layer.data.corpus import DataConfig
+from one_layer.data.config import DataConfig
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.runs.folder import RunFolder

@@ -29,9 +29,10 @@ from one_layer.data.tokens import TokenStore
 from one_layer.layers.blocks import EncoderLayer
 from one_layer.layers.matrix import Embedding, Projection
 from one_layer.layers.stack import Stack
-from one_layer.models import NETWORKS, ModelConfig, build
+from one_layer.models import ModelConfig, build
 from one_layer.models.families import FAMILIES, Family, Head, Table
 from one_layer.models.inputs import embedded, keys_that_count, positions
+from one_layer.models.networks import NETWORKS
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run

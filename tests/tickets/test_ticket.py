@@ -10,8 +10,8 @@ import pytest
 
 from one_layer import tickets
 from one_layer.data.config import DataConfig
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
-from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel

@@ -20,7 +20,7 @@ import one_layer
 from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import quantized
 from one_layer.models import build, initialize, recipes, weights
 from one_layer.system.errors import UserError

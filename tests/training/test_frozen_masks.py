@@ -8,11 +8,11 @@ import numpy as np
 import optax
 import pytest
 
-from one_layer.layers.matrix import materialize
+from one_layer.layers.materializing import materialize
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import initialize
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
-from one_layer.models.trees import flatten_dict, unflatten_dict
 from one_layer.tasks import TASKS
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.step import train_step

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.data import corpus as corpora
+from one_layer.data import loading
 from one_layer.models import initialize
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
@@ -57,7 +57,7 @@ def checkpoint(workdir, step):
 
 
 def new_trainer(run: RunConfig, workdir):
-    corpus = corpora.load(run.data)
+    corpus = loading.load(run.data)
     return Trainer(run, run.model_config(*map(len, corpus.vocabularies)), corpus, RunFolder(workdir))
 
 

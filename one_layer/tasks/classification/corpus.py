@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int32
 
 from one_layer.data.config import DataConfig
-from one_layer.data.reader import Encode, ParallelReader, cut, describe_sides
+from one_layer.data.reader import Encode, ParallelReader, describe_sides
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
 from one_layer.data.sources.table import Table, column_names
@@ -18,7 +18,7 @@ from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
-from one_layer.data.tokens import TokenStore
+from one_layer.data.tokens import TokenStore, cut
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import read_examples, read_tfds_examples, task_named
 from one_layer.tasks.classification.labels import describe_counts, label_set, labels_of

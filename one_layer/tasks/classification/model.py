@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Int32
 
 from one_layer.data.corpus import Split
-from one_layer.data.reader import cut
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.vocabulary import has_second_text
+from one_layer.data.tokens import cut
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority

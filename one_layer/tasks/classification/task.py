@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from one_layer.data import corpus as corpora
+from one_layer.data import loading
 from one_layer.data.config import NO_LANGUAGE, DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.special_tokens import PAD
@@ -60,8 +60,8 @@ class Classification(Task):
 
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
         if saved is None:
-            return corpora.load(data, reader=_READER)
-        return corpora.load(data, saved.vocabularies, saved.codes, reader=_READER, steps=saved.steps)
+            return loading.load(data, reader=_READER)
+        return loading.load(data, saved.vocabularies, saved.codes, reader=_READER, steps=saved.steps)
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
@@ -76,16 +76,16 @@ class Classification(Task):
             )
         text, labels = source.assets.source_vocabulary, label_set(data).labels
         if labels:
-            return corpora.load(data, (text, Vocabulary(SPECIALS + labels)), source.assets.codes, reader=_READER)
+            return loading.load(data, (text, Vocabulary(SPECIALS + labels)), source.assets.codes, reader=_READER)
         if data.store:
             raise UserError(
                 f"data.store is {data.store!r:.200}, but with data.labels={FROM_TRAIN} and train.init_from no text is stored; leave it "
                 "out, or list the labels"
             )
-        return corpora.load(data, codes=source.assets.codes, reader=LabelledReader(text))
+        return loading.load(data, codes=source.assets.codes, reader=LabelledReader(text))
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER, steps=saved.steps)
+        return loading.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER, steps=saved.steps)
 
     def paired(
         self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: LabellingSettings

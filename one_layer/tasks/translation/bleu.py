@@ -21,12 +21,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
-from one_layer.data.text.languages import characters
+from one_layer.data.corpus import Split
+from one_layer.data.text.languages import characters, code, sacrebleu_tokenizer
 from one_layer.data.text.preprocess import METASPACE, Preprocessing
 from one_layer.system.errors import UserError
 
@@ -147,3 +149,27 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
             f"BLEU needs one reference for each hypothesis and at least one: "
             f"there are {len(hypotheses):,} hypotheses and {len(references):,} references"
         )
+
+
+def all_scores(target: Preprocessing, subwords: list[str], split: Split, tokenize: str = "") -> dict[str, Any]:
+    """All BLEU scores of hypotheses (lines of the model's tokens); each name says which form it is.
+
+    A form that cannot measure this text (`can_measure`) has no score, and `details_tokenized` says so of tokenised BLEU.
+    If the model's text is lower-cased, sacreBLEU ignores case, and its signature says so. German, the target of WMT14 en-de, is also
+    scored with compounds split. `tokenize`: the name of sacreBLEU's tokenizer; empty: the target language decides.
+    """
+    lines, references = bleu_tokens(target, target.join(subwords)), bleu_tokens(target, split.reference)
+    tokenize = tokenize or sacrebleu_tokenizer(target.language)
+    sacre, signature = bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase, tokenize)
+    scores: dict[str, Any] = {"signature": signature, "sentences": len(lines), "details_tokenized": UNMEASURED}
+    if can_measure(references):
+        details = describe_tokenized(lines, references)
+        scores |= {
+            "bleu_tokenized": bleu_tokenized(lines, references),
+            "details_tokenized": details + describe_tokens(target),
+        }
+    if code(target.language) == "de" and can_measure(list(map(split_compounds, references))):
+        scores["bleu_compound_split"] = bleu_compound_split(lines, references)
+    if can_measure(split.reference_detokenized, tokenize):
+        scores["bleu_sacre"] = sacre
+    return scores

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
 
 from one_layer.data.search_batches import batches_for_search
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.layers.matrix import materialize
 from one_layer.models import ModelConfig
-from one_layer.models.decoding import Decoder, reorder
 from one_layer.models.sharding import Devices, fetch
 from one_layer.system.errors import UserError
-from one_layer.tasks.kept_traces import KeptTraces
-from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
+from one_layer.tasks.kept_programs import KeptProgram
+from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.settings import SearchSettings
 
 Variables = dict[str, Any]
@@ -105,51 +102,27 @@ class Generator:
 
 @lru_cache(maxsize=8)  # tracing takes longer than the search of a few lines, and a run scores several times
 def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
-    def search_batch(
-        variables: Variables,
-        source: Int[Array, "batch length"],
-        limit: Int[Array, "batch"],
-        active: Bool[Array, "batch"],
-    ) -> tuple[Array, ...]:
-        hypotheses = search(
-            config,
-            variables,
-            source,
-            beam=beam,
-            max_length=settings.longest(source.shape[1]),
-            limit=limit,
-            length_penalty=settings.length_penalty,
-            active=active,
-        )
-        return tuple(hypotheses)
+    def make() -> Callable[..., tuple[Array, ...]]:
+        from one_layer.tasks.translation.search import search
 
-    return KeptTraces(jax.jit(search_batch), about=f"beam search {beam} {settings} {config}")
+        def search_batch(
+            variables: Variables,
+            source: Int[Array, "batch length"],
+            limit: Int[Array, "batch"],
+            active: Bool[Array, "batch"],
+        ) -> tuple[Array, ...]:
+            hypotheses = search(
+                config,
+                variables,
+                source,
+                beam=beam,
+                max_length=settings.longest(source.shape[1]),
+                limit=limit,
+                length_penalty=settings.length_penalty,
+                active=active,
+            )
+            return tuple(hypotheses)
 
+        return search_batch
 
-def search(
-    config: ModelConfig,
-    variables: Variables,
-    source: Int[Array, "batch length"],
-    *,
-    beam: int,
-    max_length: int,
-    length_penalty: float,
-    limit: Int[Array, "batch"] | None = None,
-    active: Array | None = None,
-) -> Hypotheses:
-    """Beam search for one padded batch. `variables` may be a model's own or, which is much faster, those that `materialize` returns.
-
-    `limit` is the most tokens, without eos, for each sentence, if that is less than `max_length`.
-    """
-    decoder = Decoder(config, materialize(variables, config.supermask), source)
-    return beam_search(
-        decoder.step,
-        decoder.start(beam, max_length + 1),
-        source.shape[0],
-        beam=beam,
-        max_length=max_length,
-        limit=limit,
-        length_penalty=length_penalty,
-        active=active,
-        reorder=reorder,
-    )
+    return KeptProgram(make, about=f"beam search {beam} {settings} {config}")

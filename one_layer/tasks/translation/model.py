@@ -14,11 +14,8 @@ import numpy as np
 from jaxtyping import Int
 
 from one_layer.data.corpus import Split
-from one_layer.data.reader import LONGEST, cut
-from one_layer.data.text.languages import code, sacrebleu_tokenizer
-from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.tokens import LONGEST, cut
 from one_layer.tasks.model import TrainedModel, Writer
-from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.engine import Engine, Search
 from one_layer.tasks.translation.generate import Generator, Hypothesis
 
@@ -65,13 +62,15 @@ class TranslationModel(TrainedModel):
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """The BLEU scores, whose names say which form they are, and the hypotheses: `plain` (detokenised) and `tokenized` (BPE joined)."""
+        from one_layer.tasks.translation import bleu
+
         if self.file_bytes is not None:
             bleu.refuse_download(self.settings.tokenize)  # before anything is computed
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
         hypotheses = self._search(split.sentences, title)
         subwords = self._subwords(hypotheses)
         plain = list(map(_one_line, target.undo(subwords)))
-        scores = bleu_scores(target, subwords, split, self.settings.tokenize)
+        scores = bleu.all_scores(target, subwords, split, self.settings.tokenize)
         scores["tokens"] = sum(len(h.tokens) for h in hypotheses)
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
         sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}" if "bleu_sacre" in scores else ""
@@ -111,27 +110,3 @@ class TranslationModel(TrainedModel):
 def _one_line(text: str) -> str:
     """A text without line ends, which pieces of bytes may spell: each source line has one line of translation."""
     return re.sub(r"\r\n|[\r\n]", " ", text)
-
-
-def bleu_scores(target: Preprocessing, subwords: list[str], split: Split, tokenize: str = "") -> dict[str, Any]:
-    """All BLEU scores of hypotheses (lines of the model's tokens); each name says which form it is.
-
-    A form that cannot measure this text (`bleu.can_measure`) has no score, and `details_tokenized` says so of tokenised BLEU.
-    If the model's text is lower-cased, sacreBLEU ignores case, and its signature says so. German, the target of WMT14 en-de, is also
-    scored with compounds split. `tokenize`: the name of sacreBLEU's tokenizer; empty: the target language decides.
-    """
-    lines, references = bleu.bleu_tokens(target, target.join(subwords)), bleu.bleu_tokens(target, split.reference)
-    tokenize = tokenize or sacrebleu_tokenizer(target.language)
-    sacre, signature = bleu.bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase, tokenize)
-    scores: dict[str, Any] = {"signature": signature, "sentences": len(lines), "details_tokenized": bleu.UNMEASURED}
-    if bleu.can_measure(references):
-        details = bleu.describe_tokenized(lines, references)
-        scores |= {
-            "bleu_tokenized": bleu.bleu_tokenized(lines, references),
-            "details_tokenized": details + bleu.describe_tokens(target),
-        }
-    if code(target.language) == "de" and bleu.can_measure(list(map(bleu.split_compounds, references))):
-        scores["bleu_compound_split"] = bleu.bleu_compound_split(lines, references)
-    if bleu.can_measure(split.reference_detokenized, tokenize):
-        scores["bleu_sacre"] = sacre
-    return scores

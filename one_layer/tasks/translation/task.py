@@ -1,4 +1,4 @@
-"""The task of translation."""
+"""The task of translation. What training and scoring alone need is imported at first use, since one line is translated without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from jaxtyping import Array
 
-from one_layer.data import corpus as corpora
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
@@ -16,11 +15,8 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.paired import Paired
 from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
-from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.model import TranslationModel
-from one_layer.tasks.translation.paired import translations
 from one_layer.tasks.translation.settings import SearchSettings
-from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.tasks.work import Work, search_work
 
 
@@ -56,12 +52,16 @@ class Translation(Task):
         return ("nll", "bleu") if settings.valid_beam else ("nll",)
 
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
+        from one_layer.data import loading
+
         if saved is None:
-            return corpora.load(data)
-        return corpora.load(data, saved.vocabularies, saved.codes, steps=saved.steps)
+            return loading.load(data)
+        return loading.load(data, saved.vocabularies, saved.codes, steps=saved.steps)
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return corpora.load_scored(data, saved.vocabularies, saved.codes, wanted, steps=saved.steps)
+        from one_layer.data import loading
+
+        return loading.load_scored(data, saved.vocabularies, saved.codes, wanted, steps=saved.steps)
 
     def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
         return network.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
@@ -73,12 +73,16 @@ class Translation(Task):
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
         """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0, tokenised BLEU as `valid/bleu`."""
+        from one_layer.tasks.translation.validation import TranslationValidator
+
         return TranslationValidator(model, settings, corpus)
 
     def paired(
         self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: SearchSettings
     ) -> Paired:
         """sacreBLEU, as the scores have it."""
+        from one_layer.tasks.translation.paired import translations
+
         target = assets.target_preprocessing
         tokenize = settings.tokenize or sacrebleu_tokenizer(target.language)
         return translations(split.reference_detokenized, systems, tokenize, target.lowercase)
@@ -86,6 +90,8 @@ class Translation(Task):
     def lowered_search(
         self, model: ModelConfig, settings: SearchSettings, variables: Variables, source: Any, limits: Any, active: Any
     ) -> Any:
+        from one_layer.tasks.translation.generate import Generator
+
         return Generator(model, settings).lower(variables, source, limits, active)
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:

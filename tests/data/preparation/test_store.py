@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from one_layer.data import training_text
-from one_layer.data.corpus import PARALLEL, Corpus, DataConfig, load
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus
+from one_layer.data.loading import PARALLEL, load
 from one_layer.data.preparation.store import content_key
 from one_layer.system.errors import UserError
 

@@ -16,7 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import PARALLEL, Corpus, load
+from one_layer.data.corpus import Corpus
+from one_layer.data.loading import PARALLEL, load
 from one_layer.data.preparation import spill, streaming
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe

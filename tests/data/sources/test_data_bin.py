@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus, load, load_scored
+from one_layer.data.corpus import Corpus
+from one_layer.data.loading import load, load_scored
 from one_layer.data.sources.data_bin import read_indexed
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import split_lines

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import tensorflow_datasets as tfds
 
-from one_layer.data.corpus import DataConfig, load
+from one_layer.data.config import DataConfig
+from one_layer.data.loading import load
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
 from one_layer.system.errors import UserError

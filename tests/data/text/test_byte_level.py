@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import load
+from one_layer.data.loading import load
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import load_text_assets, save_text_assets

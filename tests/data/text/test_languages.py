@@ -18,7 +18,6 @@ from one_layer.data.text.languages import (
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
-from one_layer.tasks.translation.model import bleu_scores
 from one_layer.tasks.translation.settings import SearchSettings
 
 TEXTS = {
@@ -74,19 +73,19 @@ def test_scores_count_characters_and_say_so(language: str) -> None:
     target, texts = preprocessing(language), TEXTS[language]
     given = [texts[0], texts[1], texts[1]]
     split = Split(source_text=texts, reference=target.words(texts), reference_detokenized=texts)
-    scores = bleu_scores(target, target.words(given), split)
+    scores = bleu.all_scores(target, target.words(given), split)
     assert 0 < scores["bleu_tokenized"] < 100 and 0 < scores["bleu_sacre"] < 100
     assert f"tok:{sacrebleu_tokenizer(language)}" in scores["signature"]
     assert scores["details_tokenized"].endswith("where each character is a token")
     assert f"of {sum(len(text.replace(' ', '')) for text in texts)} tokens" in scores["details_tokenized"]
-    assert bleu_scores(target, target.words(texts), split)["bleu_tokenized"] == pytest.approx(100)
-    assert "tok:intl" in bleu_scores(target, target.words(given), split, "intl")["signature"]
+    assert bleu.all_scores(target, target.words(texts), split)["bleu_tokenized"] == pytest.approx(100)
+    assert "tok:intl" in bleu.all_scores(target, target.words(given), split, "intl")["signature"]
 
 
 def test_other_languages_are_scored_as_before() -> None:
     target = preprocessing("en")
     split = Split(source_text=["a"], reference=["a b c d ."], reference_detokenized=["a b c d."])
-    scores = bleu_scores(target, ["a b c d ."], split)
+    scores = bleu.all_scores(target, ["a b c d ."], split)
     assert "tok:13a" in scores["signature"] and "character" not in scores["details_tokenized"]
     assert "spaced" not in target.to_dict()
 

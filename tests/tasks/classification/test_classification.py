@@ -14,11 +14,11 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import ByteLevelBPETokenizer
 
 from one_layer.data.config import DataConfig
-from one_layer.data.reader import cut
 from one_layer.data.special_tokens import BOS, EOS
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
+from one_layer.data.tokens import cut
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run

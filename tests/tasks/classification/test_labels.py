@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus, load, load_scored
+from one_layer.data.corpus import Corpus
+from one_layer.data.loading import load, load_scored
 from one_layer.data.special_tokens import UNK
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.corpus import LabelledReader

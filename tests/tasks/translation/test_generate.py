@@ -16,7 +16,8 @@ from one_layer.system.errors import UserError
 from one_layer.tasks import model as models
 from one_layer.tasks.translation import generate
 from one_layer.tasks.translation.beam_search import Hypotheses
-from one_layer.tasks.translation.generate import Generator, search
+from one_layer.tasks.translation.generate import Generator
+from one_layer.tasks.translation.search import search
 from one_layer.tasks.translation.settings import SearchSettings
 
 VOCAB, LONGEST, MOST = 14, 7, 9
@@ -115,9 +116,9 @@ def test_a_translation_does_not_depend_on_its_neighbours(prepared):
 
 def in_place_of_the_search(monkeypatch, function):
     """The Generator calls `function`, of which no program is kept for other tests or processes."""
-    monkeypatch.setattr(generate, "search", function)
+    monkeypatch.setattr("one_layer.tasks.translation.search.search", function)
     monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
-    monkeypatch.setattr(generate, "KeptTraces", lambda program, about: program)
+    monkeypatch.setattr(generate, "KeptProgram", lambda make, about: jax.jit(make()))
 
 
 def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, monkeypatch):

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.config import DataConfig
-from one_layer.data.corpus import Corpus, Split, load, load_scored
+from one_layer.data.corpus import Corpus, Split
+from one_layer.data.loading import load, load_scored
 from one_layer.data.reader import ParallelReader
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing

@@ -10,7 +10,7 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
-from one_layer.tasks.translation.model import TranslationModel, bleu_scores
+from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import TOKENIZERS, SearchSettings
 
 TOKENS = ["das Ost-West-Haus ist n@@ eu .", "er sagt &quot; ja &quot; , und dann geht er ."]
@@ -24,7 +24,7 @@ def split_of(target: Preprocessing) -> Split:
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_sacrebleu_says_whether_case_counts(lowercase: bool) -> None:
     target = Preprocessing("en", tokenize=True, lowercase=lowercase)
-    scores = bleu_scores(target, TOKENS, split_of(target))
+    scores = bleu.all_scores(target, TOKENS, split_of(target))
     assert ("case:lc" in scores["signature"], "case:mixed" in scores["signature"]) == (lowercase, not lowercase)
     references = [line.lower() for line in RAW] if lowercase else RAW
     assert scores["bleu_sacre"] == bleu.bleu_sacre(target.undo(TOKENS), references)[0]
@@ -33,12 +33,14 @@ def test_sacrebleu_says_whether_case_counts(lowercase: bool) -> None:
 def test_a_text_that_bleu_cannot_measure_has_no_bleu_and_says_so() -> None:
     """No reference has four tokens, so that the references themselves would have BLEU 0. Each form counts its own tokens."""
     target, short = Preprocessing("de"), ["ja !", "gut, gut"]
-    scores = bleu_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=short))
+    scores = bleu.all_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=short))
     assert not [name for name in scores if name.startswith("bleu")] and "cannot measure" in scores["details_tokenized"]
-    scores = bleu_scores(target, short, Split(source_text=short, reference=short, reference_detokenized=["a, b!", "c"]))
+    scores = bleu.all_scores(
+        target, short, Split(source_text=short, reference=short, reference_detokenized=["a, b!", "c"])
+    )
     assert [name for name in scores if name.startswith("bleu")] == ["bleu_sacre"]
     hyphens = ["Ost-West ja", "gut"]
-    scores = bleu_scores(target, hyphens, Split(reference=hyphens, reference_detokenized=hyphens))
+    scores = bleu.all_scores(target, hyphens, Split(reference=hyphens, reference_detokenized=hyphens))
     assert {name: round(value) for name, value in scores.items() if name.startswith("bleu")} == {
         "bleu_compound_split": 100
     }
@@ -69,7 +71,7 @@ def test_a_ticket_never_starts_a_download(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize("language", ["de", "deu", "de-AT", "en"])
 def test_compounds_are_split_in_german_alone(language: str) -> None:
     target = Preprocessing(language, tokenize=True)
-    scores, lines = bleu_scores(target, TOKENS, split_of(target)), target.join(TOKENS)
+    scores, lines = bleu.all_scores(target, TOKENS, split_of(target)), target.join(TOKENS)
     assert ("bleu_compound_split" in scores) == (language != "en")
     if language != "en":
         assert scores["bleu_compound_split"] == bleu.bleu_compound_split(lines, target.words(RAW))

@@ -1,4 +1,4 @@
-"""Traced programs that are kept: a second process reads what the first has traced, and nothing but a whole file of the same program."""
+"""Compiled programs that are kept: a second process reads what the first has compiled, and nothing but a whole file of the same program."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from one_layer.system import program_cache
-from one_layer.tasks import kept_traces
-from one_layer.tasks.kept_traces import KeptTraces
+from one_layer.tasks import kept_programs
+from one_layer.tasks.kept_programs import KeptProgram
 
-X = {"x": np.arange(3, dtype=np.float32)}
+X = {"x": np.arange(3, dtype=np.float32), "unread": np.zeros(2, np.float32)}
 
 
 class Counted:
@@ -24,15 +24,17 @@ class Counted:
             self.traced += 1
             return tree["x"] * factor + shift, {"sum": jnp.sum(tree["x"])}
 
-        self.call = KeptTraces(jax.jit(function), about)
+        self.call = KeptProgram(lambda: function, about)
 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     monkeypatch.setattr(program_cache, "_kept", True)
     monkeypatch.setattr(jax, "device_count", lambda: 1)
+    one = jax.devices()[:1]
+    monkeypatch.setattr(jax, "devices", lambda: one)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
-    return tmp_path / "one_layer_traces"
+    return tmp_path / "one_layer_programs"
 
 
 def check(function, x=X):
@@ -50,9 +52,10 @@ def test_a_second_process_does_not_trace(folder):
     assert check(Counted("another one")) == 1
 
 
-def test_what_is_no_whole_file_of_the_program_is_made_again(folder):
+@pytest.mark.parametrize("kind", ["call", "program"])
+def test_what_is_no_whole_file_of_the_program_is_made_again(folder, kind):
     check(Counted())
-    (path,) = folder.iterdir()
+    (path,) = folder.glob(f"*.{kind}")
     whole = path.read_bytes()
     for damaged in (b"", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]), b"\0" * len(whole)):
         path.write_bytes(damaged)
@@ -60,19 +63,32 @@ def test_what_is_no_whole_file_of_the_program_is_made_again(folder):
         assert check(Counted()) == 0
 
 
-def test_another_code_makes_its_own(folder, monkeypatch):
+def test_a_program_that_this_processor_cannot_load_is_made_again(folder):
     check(Counted())
-    monkeypatch.setattr(kept_traces, "_code", lambda: "another version")
-    assert check(Counted()) == 1
-    assert len(list(folder.iterdir())) == 2
+    (path,) = folder.glob("*.program")
+    kept_programs._write(path, kept_programs.zstandard.compress(b"of another processor"))
+    assert [check(Counted()), check(Counted())] == [1, 0]
+
+
+def test_another_code_traces_and_compiles_only_what_differs(folder, monkeypatch):
+    check(Counted())
+    (program,) = folder.glob("*.program")
+    monkeypatch.setattr(kept_programs, "_code", lambda: "another version")
+    monkeypatch.setattr(kept_programs, "_compiling_anew", None)  # nothing is compiled
+    assert [check(Counted()), check(Counted())] == [1, 0]
+    assert [*folder.glob("*.program")] == [program] and len([*folder.glob("*.call")]) == 2
 
 
 def test_the_oldest_make_room(folder, monkeypatch):
-    monkeypatch.setattr(kept_traces, "_MOST", 2)
-    for about in "abc":
-        check(Counted(about))
-    assert len(list(folder.iterdir())) == 2
-    assert [check(Counted("c")), check(Counted("a"))] == [0, 1]
+    check(Counted("a"))
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    monkeypatch.setattr(kept_programs, "_MOST", size * 5 // 2)
+    for about, factor in zip("bcd", (3.0, 4.0, 5.0), strict=True):
+        Counted(about, factor).call(X, np.float32(1))
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= size * 5 // 2
+    last = Counted("d", 5.0)
+    last.call(X, np.float32(1))
+    assert [last.traced, check(Counted("a"))] == [0, 1]
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(folder):
