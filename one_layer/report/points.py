@@ -17,7 +17,7 @@ from one_layer.report.labels import labelled, labels
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_that_stay, without
 from one_layer.report.reading import Record
-from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
+from one_layer.runs.records import LATER, PLACES_OF_TEXT, changes_scores
 
 _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
 
@@ -157,7 +157,7 @@ def _of_text(setting: Setting) -> Setting:
 def _setting(record: Record) -> Setting:
     """The keys of a run's config that decide its score except the seed, and that are not off (False, 0 or empty).
 
-    A key that a later version of the program added is missing in older runs, where what it does was off.
+    A key that a later version of the program added is missing in older runs. So it is left out where it says what the program did before.
     """
     data = record.result.get("data", {})
     left_out = {"seed", "data.tests"}
@@ -169,7 +169,8 @@ def _setting(record: Record) -> Setting:
         for name, value in record.config.items()
         if name not in left_out and changes_scores(name) and _decides(name, record)
     }
-    return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(values.items()) if value)
+    decisive = {name: value for name, value in values.items() if value and value != LATER.get(name)}
+    return tuple((name, json.dumps(value, sort_keys=True)) for name, value in sorted(decisive.items()))
 
 
 def _decides(name: str, record: Record) -> bool:
@@ -200,4 +201,5 @@ def _own_search(record: Record) -> dict[str, Any]:
 
 
 def _search(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {values[name]:g}" for name in _SEARCH if values.get(name) is not None)
+    numbers = [f"{name.replace('_', ' ')} {values[name]:g}" for name in _SEARCH if values.get(name) is not None]
+    return ", ".join([*numbers, *([values["engine"]] if "engine" in values else [])])

@@ -55,7 +55,7 @@ RESULT = {
     "members?": int | str | None,
 }
 EVALUATION = {"split": str, "step?": int, "layers?": {EACH: str}, "fingerprint?": str, "file_bytes?": int}
-EVALUATION |= {"ticket_checkpoint?": str, **_SCORES}
+EVALUATION |= {"ticket_checkpoint?": str, "engine?": str, **_SCORES}
 # A line of metrics with a validation. Its other scores are numbers too.
 VALIDATED = {"seconds": float, "valid/nll": NUMBER, "train/flops?": float, "mask/flips?": NUMBER}
 IDENTITY = {"text?": {EACH: str}, "sources?": _SOURCES}

@@ -239,9 +239,11 @@ class RunFolder(RunPaths):
             write_atomically(path, "".join(line + "\n" for line in lines))
 
     def _suffix(self, scored: str) -> str:
-        """The part of a file's name that says what was scored. It is empty for `best`, which result.json describes, and in a folder
-        without a run. A long one is cut, and its end is a digest."""
-        if scored == "best" or not self.holds_run:
+        """The part of a file's name that says what was scored. It is empty for `best`, which result.json describes. In a folder without a
+        run, it is the engine alone, if there is one. A long one is cut, and its end is a digest."""
+        if not self.holds_run:
+            scored = (re.findall(r"\bengine=\S+$", scored) or ["best"])[0]
+        if scored == "best":
             return ""
         name = "-" + re.sub(r"[^\w.]+", "-", scored).strip("-.")
         return name if len(name.encode()) <= 100 else f"{name[:40]}-{hashlib.sha256(scored.encode()).hexdigest()[:12]}"

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from configs import common
 from one_layer.report.figures import comparisons
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points, methods
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import LATER, flatten
 from one_layer.runs.sources import sources
 from tests import ROOT
 from tests.report.made_runs import SEARCH, found, score, write_run
@@ -57,6 +60,32 @@ def test_what_changes_no_score_does_not_part_seeds(tmp_path):
     write_run(tmp_path / "b", {**two, "seed": 2}, 2.0)
     (point,) = found(tmp_path)
     assert point.values == (1.0, 2.0)
+
+
+def test_a_key_that_came_later_does_not_part_seeds_of_before_and_after(tmp_path):
+    write_run(tmp_path / "a", {}, 1.0)
+    write_run(tmp_path / "b", {**LATER, "seed": 2}, 2.0)
+    assert [point.values for point in found(tmp_path)] == [(1.0, 2.0)]
+    for number, name in enumerate(LATER):
+        write_run(tmp_path / f"{number}", {**LATER, name: 2 if isinstance(LATER[name], int | float) else "other"}, 3.0)
+    assert len(found(tmp_path)) == 1 + len(LATER)
+
+
+def test_what_a_program_did_before_a_key_came_is_what_configs_say_now():
+    now = flatten(common.get_config().to_dict())
+    assert {name: now[name] for name in LATER} == LATER
+
+
+def test_an_engine_has_points_of_its_own(tmp_path):
+    folder = RunFolder(write_run(tmp_path / "a", {}, 30.0))
+    values = {"split": "valid", "checkpoint": "best", "signature": "tok:13a|version:2.6.0", **SEARCH}
+    for scored, more, value in (
+        ("best", {}, 37.0),
+        ("best engine=ctranslate2-int8", {"engine": "ctranslate2-int8"}, 36),
+    ):
+        folder.write_scores("valid", scored, {**values, **more, "bleu_tokenized": value})
+    searches = {point.values: point.scored.search for point in found(tmp_path) if point.bench.test == "valid"}
+    assert searches[36,] == f"{searches[37.0,]}, ctranslate2-int8"
 
 
 def test_other_checkpoints_are_points_of_their_own(tmp_path):

@@ -99,6 +99,20 @@ def test_the_validation_bleu_is_that_of_its_translations(workdir, last, corpus):
     assert found["valid/bleu"] == scores["bleu_tokenized"]
 
 
+def test_scores_of_an_engine_have_files_of_their_own_wherever_they_lie(tmp_path, workdir):
+    for folder in (RunFolder(tmp_path), RunFolder(workdir)):
+        for scored in ("t.safetensors", "t.safetensors engine=ctranslate2-int8"):
+            folder.write_scores("test", scored, {"scored": scored})
+            folder.write_hypotheses("test", scored, {"plain": [scored]})
+        name = "" if folder.path == tmp_path else "-t.safetensors"
+        for end, scored in (
+            ("", "t.safetensors"),
+            ("-engine-ctranslate2-int8", "t.safetensors engine=ctranslate2-int8"),
+        ):
+            assert json.loads((folder.path / f"evaluation-test{name}{end}.json").read_text())["scored"] == scored
+            assert (folder.path / f"hypotheses-test{name}{end}.txt").read_text().strip() == scored
+
+
 def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
     with caplog.at_level(logging.INFO):
         scores = evaluate(restore_run(workdir, "last"), "test", RunFolder(workdir))["test"]
