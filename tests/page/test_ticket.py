@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -154,6 +155,28 @@ def test_hostile_tickets_are_refused_in_a_sentence(tmp_path):
             name,
             sentence,
         )
+
+
+def test_teachers_are_refused_where_the_reader_refuses_them(tmp_path):
+    """A teacher that writes no text may have taught any model; a file of translations, translation models alone."""
+    changes = [
+        (good, keys)
+        for good in (fuzz_tickets.good_ticket(), fuzz_tickets.good_classifier())
+        for keys in ({"teacher": "t"}, {"teacher": "t", "teacher_mix": "references"}, {"translations": "t"})
+    ]
+    paths, expected = [], []
+    for number, (good, keys) in enumerate(changes):
+        file = ticket_file.from_bytes(good)
+        data = json.dumps(json.loads(file.metadata["data"]) | keys)
+        paths.append(tmp_path / str(number))
+        paths[-1].write_bytes(ticket_file.to_bytes({**file.metadata, "data": data}, dict(file.tensors)))
+        try:
+            tickets.load(paths[-1])
+            expected.append(True)
+        except UserError:
+            expected.append(False)
+    assert [not sentence for sentence in outcomes(paths)] == expected
+    assert True in expected and False in expected
 
 
 def test_it_refuses_the_mutants_that_the_reader_refuses_and_no_other(tmp_path):

@@ -96,7 +96,8 @@ function checkSource(data, streamed) {
   }
   const given = ["teacher", "translations"].filter((key) => data[key]);
   refuseIf(given.length === 2, "data.translations has what a data.teacher would write");
-  refuseIf(given.length && (data.labels || !["toy", "text", "tsv", "tfds"].includes(data.source)), `data.${given[0]} is for pairs of lines`);
+  const noText = given.join() === "teacher" && (data.labels || streamed || data.teacher_mix === "references"); // such a teacher writes none
+  refuseIf(given.length && !noText && (data.labels || !["toy", "text", "tsv", "tfds"].includes(data.source)), `data.${given[0]} is for pairs of lines`);
   if (!streamed) return;
   for (const key of ["tokenize", "lowercase", "prepared", "undo", "joined_vocabulary", "labels"]) refuseIf(data[key], `data.${key} has no effect with data.source=${data.source}`);
   const bpe = data.unit === "bpe";
