@@ -59,12 +59,18 @@ def placed(config: ModelConfig, found: Arrays) -> Variables:
     """The variables of a model from another program's arrays, by path.
 
     Where the model has masks, an array is W and also its scores, so that the first masks keep its largest entries; else it is trained.
-    Raises: UserError if the seed would settle weights.
+    Raises: UserError if the seed would settle weights, or if more than masks is trained in layers.
     """
     if config.supermask.settles:
         raise UserError(
             f"model.pruned is {config.pruned} and model.locked {config.locked}, which settle weights by the seed, but these weights are "
             "imported; leave both out"
+        )
+    beside = {"gains": config.gains != "none", "adapter_rank": config.adapter_rank > 0}
+    for name in (name for name, trained in beside.items() if trained):
+        raise UserError(
+            f"model.{name} is {getattr(config, name)}, but an imported model has masks alone in its layers; leave it out, and give it to a "
+            "run that begins with this one (train.init_from)"
         )
     variables: Variables = {"params": {}, "random": {}}
     for path, shape in shapes(config).items():

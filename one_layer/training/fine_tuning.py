@@ -43,6 +43,9 @@ _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir
 _SELECTING = (
     "selection",
     "keep",
+    "keep_attention",
+    "keep_ffn",
+    "keep_embedding",
     "threshold",
     "dynamic_scale",
     "pruned",
@@ -141,6 +144,17 @@ def _near(
     """The scores that begin near the matrices of a dense model, for `train.init_scores=nearest`. Raises: UserError if there are none."""
     if run.train.init_scores == "drawn":
         return {}
+    # Of such masks, the order of the benefits does not give the nearest.
+    refused = {
+        "coats": model.coats > 1,
+        "dynamic_scale": model.dynamic_scale,
+        "score_init": model.score_init == "constant",
+    }
+    for key in (key for key, given in refused.items() if given):
+        raise UserError(
+            f"train.init_scores is nearest, but model.{key} is {getattr(model, key)}, with which it cannot be found; leave "
+            f"model.{key} out, or train.init_scores"
+        )
     drawn = {path: np.asarray(array) for path, array in flatten_dict(initialize(model, run.seed)).items()}
     modules = [path[:-1] for path, shape in own.items() if path[-1] == "scores" and _shape(theirs, path) == shape]
     known = [module for module in modules if ("random", *module, "kernel") in drawn]

@@ -124,6 +124,13 @@ def test_a_gpt2_that_is_computed_in_another_way_is_refused(gpt2, tmp_path, optio
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("key", ["gains=columns", "adapter_rank=2"])
+def test_what_is_trained_beside_masks_has_no_place_in_it(gpt2, tmp_path, key):
+    with pytest.raises(UserError, match=rf"model.{key.replace('=', ' is ')}, but an imported model has masks alone"):
+        imported(gpt2(), tmp_path, f"--config.model.{key}")
+    assert not (tmp_path / "run").exists()
+
+
 def test_parts_that_are_missing_or_lie_elsewhere_are_refused(gpt2, tmp_path):
     folder = gpt2(parts=2)
     index = folder / "model.safetensors.index.json"
