@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from one_layer.data.reader import LONGEST
 from one_layer.data.special_tokens import BOS, EOS, UNK
 from one_layer.data.text.assets import save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.importers.by_layer import has_rms
+from one_layer.importers.by_layer import POSITIONS, has_rms
 from one_layer.importers.ctranslate2_weights import arrays, check
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -40,6 +41,12 @@ def searching(model: TrainedModel, engine: str) -> TrainedModel:
         raise UserError(f"{option} has all masks applied; leave --ticket_mode=packed out")
     found = model.with_engine(engine, write)
     check(model.config)
+    longest = model.settings.longest(LONGEST + 1)
+    if longest >= POSITIONS and not model.config.modern:
+        raise UserError(
+            f"{option} has {POSITIONS:,} positions, and a translation may have {longest:,} tokens; give a smaller "
+            "evaluation.max_length_a or evaluation.max_length_b"
+        )
     import_package(option)
     return found
 

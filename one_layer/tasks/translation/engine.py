@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,13 +58,20 @@ class Search:
         places = [place for place in longest_first if len(sentences[place]) > 1]
         with tqdm(total=len(places), desc=title, unit="sentence", disable=None, leave=False) as bar:
             # All batches wait in the engine's queue, and a thread that is ready takes the next one.
-            batches = [places[start : start + self._rows] for start in range(0, len(places), self._rows)]
+            batches = list(self._batches(places, sentences))
             waiting = [self._begun([sentences[place] for place in batch]) for batch in batches]
             for batch, results in zip(batches, waiting, strict=True):
                 for place, result in zip(batch, results, strict=True):
                     found[place] = self._hypothesis(result.result())
                     bar.update()
         return found
+
+    def _batches(self, places: list[int], sentences: Sequence[Int[np.ndarray, "_"]]) -> Iterator[list[int]]:
+        """The `places` in batches that have at most `evaluation.max_tokens` padded tokens, or one sentence. The longest come first."""
+        while places:
+            rows = max(1, min(self._rows, self._settings.max_tokens // len(sentences[places[0]])))
+            yield places[:rows]
+            places = places[rows:]
 
     def _begun(self, sentences: Sequence[Int[np.ndarray, "_"]]) -> list[Any]:
         return self._translator.translate_batch(

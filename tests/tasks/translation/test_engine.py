@@ -34,15 +34,28 @@ class Reversing:
     def __init__(self, score=-1.0):
         self.calls, self.score = [], score
 
-    def translate_batch(self, tokens, **options):
-        self.calls.append((tokens, options))
+    def translate_batch(
+        self,
+        tokens,
+        *,
+        asynchronous,
+        beam_size,
+        length_penalty,
+        max_decoding_length,
+        max_input_length,
+        suppress_sequences,
+        return_scores,
+    ):
+        assert asynchronous and return_scores and beam_size == 5 and length_penalty == 1 and max_input_length == 0
+        assert suppress_sequences == [["<pad>"]]
+        self.calls.append((tokens, max_decoding_length))
         results = [SimpleNamespace(hypotheses=[each[::-1]], scores=[self.score]) for each in tokens]
         return [SimpleNamespace(result=lambda result=result: result) for result in results]
 
 
-def search(translator):
+def search(translator, **settings):
     text, vocabulary = Preprocessing("en"), Vocabulary(TOKENS)
-    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(), translator, rows=32)
+    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(**settings), translator, rows=32)
 
 
 def test_every_sentence_keeps_its_place():
@@ -58,7 +71,14 @@ def test_batches_are_of_similar_length_and_have_their_limit():
     lengths = [len(sentence) for tokens, _ in translator.calls for sentence in tokens]
     assert lengths == sorted(lengths, reverse=True)
     # int(1.2 n + 10) of the longest source with its eos.
-    assert [options["max_decoding_length"] for _, options in translator.calls] == [16, 12, 12]
+    assert [longest for _, longest in translator.calls] == [16, 12, 12]
+
+
+def test_a_batch_has_no_more_tokens_than_the_settings_say():
+    translator = Reversing()
+    search(translator, max_tokens=9)(SENTENCES, "")
+    assert [len(tokens) for tokens, _ in translator.calls] == [1, 3, *[4] * 17, 1]
+    assert max(len(tokens) * (1 + len(tokens[0])) for tokens, _ in translator.calls) <= 9
 
 
 def test_outputs_that_are_no_numbers():
@@ -82,6 +102,11 @@ def test_what_the_engine_cannot_do_is_refused(tmp_path, monkeypatch):
         searching(model, "ctranslate2-int8")
     with pytest.raises(UserError, match=r"model.encoder_layers is 'SR' with model.reservoir=gru"):
         searching(restored(tmp_path, encoder_layers="SR", reservoir="gru"), "ctranslate2")
+    longer = dataclasses.replace(model, settings=SearchSettings(max_length_b=1000))
+    with pytest.raises(
+        UserError, match=r"has 2,048 positions, and a translation may have 2,230 tokens; give a smaller"
+    ):
+        searching(longer, "ctranslate2")
     with pytest.raises(UserError, match="--engine=ctranslate2 is for translation, and this is a causal_lm model"):
         searching(object.__new__(CausalLanguageModel), "ctranslate2")
 
