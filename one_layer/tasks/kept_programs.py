@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
@@ -24,6 +25,7 @@ from one_layer.system.files import write_atomically
 _MOST = 2**28  # bytes of all files; a program has 0.02 to 0.5 MB
 _DIGEST = 32  # bytes of a digest, with which a file begins
 _PACKAGE = Path(__file__).resolve().parent.parent
+_IMPORTED = time.time()  # most sources are imported before this one, and the others moments later
 
 Run = Callable[[list[Any]], Any]
 
@@ -33,8 +35,8 @@ class KeptProgram:
 
     `make` gives the function, and is called only where nothing that is kept serves: what it imports is not needed otherwise. `about` names
     all that the function depends on beside its arguments and the package's sources. The files lie in `program_cache.programs()`. Where
-    there is none, JAX compiles the function as any other, and so it does on accelerators and on several devices, where nothing was
-    measured. A file that is missing, damaged, or of another machine is made again.
+    there is none, JAX compiles the function as any other. So it does on accelerators and on several devices, where nothing was measured,
+    and where sources have changed since they were imported, because a file would have the name of the new code. A file that is missing, damaged, or of another machine is made again.
 
     There are two kinds of files. NAME.call has the digest of the program for a call (code, `about`, shapes), and the tree of its results.
     DIGEST.program is named by the program's text before it is compiled, so that a change of the code that leaves the text alone compiles
@@ -58,20 +60,20 @@ class KeptProgram:
 
     def __call__(self, *arguments: Any) -> Any:
         """The function's result."""
-        folder = program_cache.programs()
-        if folder is None or not _runs_here():
+        folder, code = program_cache.programs(), _code()
+        if folder is None or code is None or not _runs_here():
             return self._function(*arguments)
         leaves, tree = jax.tree.flatten(arguments)
         leaves = jax.device_put(leaves)
-        name = self._name(f"{tree} {[(each.shape, str(each.dtype)) for each in leaves]}")
+        name = self._name(code, f"{tree} {[(each.shape, str(each.dtype)) for each in leaves]}")
         if name not in self._programs:
             self._programs[name] = _read(folder, name) or self._written(folder, name, arguments)
         return self._programs[name](leaves)
 
-    def _name(self, shapes: str) -> str:
+    def _name(self, code: str, shapes: str) -> str:
         names = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion")
         numbers = [getattr(jax.config, name) for name in names]
-        return _digest("\0".join((self._about, shapes, repr(numbers), _code(), _machine())).encode()).hex()
+        return _digest("\0".join((self._about, shapes, repr(numbers), code, _machine())).encode()).hex()
 
     def _written(self, folder: Path, name: str, arguments: tuple[Any, ...]) -> Run:
         """The program, which is also written if the folder can be written to; the oldest files make room."""
@@ -126,9 +128,10 @@ def _content(path: Path) -> bytes | None:
     """What `_write` wrote; None if it is not there, or damaged."""
     try:
         content = path.read_bytes()
-        os.utime(path)  # it was used
     except OSError:
         return None
+    with suppress(OSError):
+        os.utime(path)  # it was used
     return content[_DIGEST:] if content[:_DIGEST] == _digest(content[_DIGEST:]) else None
 
 
@@ -161,10 +164,13 @@ def _digest(content: bytes) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _code() -> str:
-    """The code that traces: the versions of JAX and Flax, and a digest of this package's sources."""
+def _code() -> str | None:
+    """The code that traces: the versions of JAX and Flax, and a digest of this package's sources. None if these are newer than what was
+    imported, by the times of their files."""
     sources = hashlib.blake2b(digest_size=16)
     for path in sorted(_PACKAGE.rglob("*.py")):
+        if path.stat().st_mtime > _IMPORTED:
+            return None
         content = path.read_bytes()
         sources.update(f"{path.relative_to(_PACKAGE)} {len(content)}\n".encode() + content)
     return f"{jax.__version__} {version('flax')} {sources.hexdigest()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,6 +79,17 @@ def test_another_code_traces_and_compiles_only_what_differs(folder, monkeypatch)
     monkeypatch.setattr(kept_programs, "_compiling_anew", None)  # nothing is compiled
     assert [check(Counted()), check(Counted())] == [1, 0]
     assert [*folder.glob("*.program")] == [program] and len([*folder.glob("*.call")]) == 2
+
+
+@pytest.mark.parametrize(("seconds", "files"), [(-1, 2), (1, 0)])
+def test_sources_that_changed_after_their_import_name_no_file(folder, monkeypatch, tmp_path, seconds, files):
+    source = tmp_path / "source.py"
+    source.touch()
+    os.utime(source, (0, kept_programs._IMPORTED + seconds))
+    monkeypatch.setattr(kept_programs, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(kept_programs, "_code", kept_programs._code.__wrapped__)  # without its memory
+    assert check(Counted()) == 1
+    assert len([*folder.glob("*")]) == files
 
 
 def test_the_oldest_make_room(folder, monkeypatch):
