@@ -36,7 +36,8 @@ class KeptProgram:
     `make` gives the function, and is called only where nothing that is kept serves: what it imports is not needed otherwise. `about` names
     all that the function depends on beside its arguments and the package's sources. The files lie in `program_cache.programs()`. Where
     there is none, JAX compiles the function as any other. So it does on accelerators and on several devices, where nothing was measured,
-    and where sources have changed since they were imported, because a file would have the name of the new code. A file that is missing, damaged, or of another machine is made again.
+    and where sources have changed since they were imported, because a file would have the name of the new code. A file that is missing,
+    damaged, or of another machine is made again.
 
     There are two kinds of files. NAME.call has the digest of the program for a call (code, `about`, shapes), and the tree of its results.
     DIGEST.program is named by the program's text before it is compiled, so that a change of the code that leaves the text alone compiles
