@@ -2,9 +2,10 @@
 
     python -m tests.kill_and_resume --kills=60 --seed=1 --task=translation
 
-Every process is a real `python main.py` on tiny text. It is killed by SIGKILL at a random time, or shortly after something has begun: the
-store of data, the folder of the run, a line of metrics, a save, the final evaluation, the ticket. A run that reaches its end is compared
-(metrics without gaps or doubles, scores, result.json, ticket and all other files; only times may differ), and a new one begins.
+Every process that is killed is a real `python main.py` on tiny text. It is killed by SIGKILL at a random time, or shortly after something
+has begun: the store of data, the folder of the run, a line of metrics, a save, the final evaluation, the ticket. A run that reaches its
+end is compared (metrics without gaps or doubles, scores, result.json, ticket and all other files; only times may differ), and a new one
+begins.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from tests import tiny_runs
 from tests.tiny_runs import COMMON, TASKS
 
 _SHORTLY = 0.15  # seconds: the longest wait after what a kill waits for
+_IMPORTS = 3.0  # seconds, about: what a process takes to begin
 Happened = Callable[[], bool]
 
 
@@ -44,21 +46,25 @@ class Report:
         return "\n".join([" kills  moment", *rows, end])
 
 
-def harness(folder: Path, kills: int, seed: int, task: str) -> Report:
-    """Makes an uninterrupted run in `folder`, and others that are killed `kills` times in total. Returns what was found."""
+def harness(folder: Path, kills: int, seed: int, task: str, moments: Sequence[str] = ()) -> Report:
+    """Makes an uninterrupted run in `folder`, and others that are killed `kills` times in total. Returns what was found.
+
+    The first kills are at `moments`, and all others at random ones.
+    """
     dice, report = random.Random(seed), Report()
     whole = folder / "whole"
     tiny_runs.write_text(whole, task)
     began = time.perf_counter()
     tiny_runs.run(whole, task)  # the first time, it compiles the programs too
-    seconds = time.perf_counter() - began
+    seconds = _IMPORTS + time.perf_counter() - began
     while report.kills.total() < kills:
         place = folder / f"run-{report.runs}"
         tiny_runs.write_text(place, task)
         finished = False
         while not finished:
-            more = report.kills.total() < kills
-            finished = _start(place, task, dice, seconds, report) if more else _finish(place, task)
+            killed = report.kills.total()
+            moment = moments[killed] if killed < len(moments) else None
+            finished = _start(place, task, dice, seconds, report, moment) if killed < kills else _finish(place, task)
         report.runs += 1
         report.differences += [f"{place.name}: {name}" for name in tiny_runs.differences(place, whole)]
     return report
@@ -69,10 +75,12 @@ def _finish(place: Path, task: str) -> bool:
     return True
 
 
-def _start(place: Path, task: str, dice: random.Random, seconds: float, report: Report) -> bool:
+def _start(
+    place: Path, task: str, dice: random.Random, seconds: float, report: Report, moment: str | None = None
+) -> bool:
     """Starts the run once and kills it. Returns whether it ended before. Raises: CalledProcessError if it failed by itself."""
     moments = _moments(place / "run", place / "store", dice, seconds)
-    moment = dice.choice(list(moments))
+    moment = moment or dice.choice(list(moments))
     wait, more = moments[moment], dice.uniform(0, _SHORTLY)
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(

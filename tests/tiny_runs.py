@@ -1,7 +1,9 @@
-"""Runs of main.py in processes of their own, on tiny text, and what must be equal in two folders of the same run."""
+"""Runs of main.py on tiny text, in processes of their own or in this one, and what must be equal in two folders of the same run."""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from one_layer.data.sources.toy import grammar
+from one_layer.runs.settings import resolve
+from one_layer.training.train import train
 from tests import ROOT, tiny
 
 TIMES = {"seconds", "train/tokens_per_second"}
@@ -108,10 +112,19 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def run(folder: Path, task: str, changes: dict[str, Any] | None = None, **variables: str) -> None:
-    """Trains in `folder`, which has the text. Raises: CalledProcessError, with the messages, if that fails."""
-    subprocess.run(
-        command(task, changes), cwd=folder, env=environment(**variables), check=True, capture_output=True, timeout=600
-    )
+    """Trains in `folder`, which has the text: as the command does, but in this process, which need not import everything once more.
+
+    With `variables` of the environment, it is a process of its own. Raises: CalledProcessError, with the messages, if that fails.
+    """
+    if variables:
+        words, surroundings = command(task, changes), environment(**variables)
+        subprocess.run(words, cwd=folder, env=surroundings, check=True, capture_output=True, timeout=600)
+        return
+    new = {**TASKS[task], **(changes or {})}
+    new |= {name: ast.literal_eval(value) for name, value in new.items() if str(value).startswith("(")}
+    _, _, file, _, *overrides = command(task, changes)
+    with contextlib.chdir(folder):
+        train(resolve(tiny.config(new)), Path("run"), [word.removeprefix("--") for word in (file, *overrides)])
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

@@ -1,15 +1,10 @@
-"""A run is a function of its config: stopped and started again, even by SIGKILL, it ends as if nothing had happened."""
+"""A run is a function of its config: stopped and started again, it ends as if nothing had happened."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import jax
 import jax.numpy as jnp
@@ -28,10 +23,8 @@ from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import run_to_the_end, train
 from one_layer.training.trainer import Trainer, train_step
-from tests import ROOT, tiny
+from tests import tiny
 
-# Long enough that a process can be caught in the middle; a checkpoint every 4 updates.
-LONG = {"train.updates": 40}
 MEASURED = {"seconds", "train/tokens_per_second"}
 RESULT_KEYS = {
     *("config", "overrides", "seed", "task", "test", "valid", "steps", "epochs", "train_seconds", "tokens_per_second"),
@@ -133,22 +126,34 @@ def test_a_finished_run_does_not_train_again(workdir):
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
-@pytest.mark.slow
-def test_the_folder_of_the_text_may_move(tmp_path):
-    """Its content decides."""
-    text = tmp_path / "text"
-    text.mkdir()
+@pytest.fixture(scope="module")
+def of_text(tmp_path_factory):
+    """A run of text in files after its first updates, in a folder with the folder of the text."""
+    folder = tmp_path_factory.mktemp("of_text")
+    (folder / "text").mkdir()
     for name, pairs in {"train": 30, "valid": 6, "test": 4}.items():
         for language in ("de", "en"):
-            (text / f"{name}.{language}").write_text("".join(f"a b {place % 3}\n" for place in range(pairs)))
-    config = {"data.source": "text", "data.directory": str(text), "train.updates": tiny.EVERY, "data.bpe_codes": ""}
-    train(tiny.run(config), tmp_path / "run", [])
-    moved = config | {"data.directory": str(text.rename(tmp_path / "moved")), "train.updates": 2 * tiny.EVERY}
-    train(tiny.run(moved), tmp_path / "run", [])
-    assert result(tmp_path / "run")["steps"] == 2 * tiny.EVERY
-    (tmp_path / "moved" / "train.en").write_text("another text\n" * 30)
+            lines = "".join(f"a b {place % 3}\n" for place in range(pairs))
+            (folder / "text" / f"{name}.{language}").write_text(lines)
+    train(tiny.run(of_files(folder / "text", 1)), folder / "run", [])
+    return folder
+
+
+def of_files(text, evaluations):
+    config = {"data.source": "text", "data.directory": str(text), "data.bpe_codes": "", "data.tests": ()}
+    return config | {"train.updates": evaluations * tiny.EVERY}
+
+
+@pytest.mark.slow
+def test_the_folder_of_the_text_may_move(of_text, tmp_path):
+    """Its content decides."""
+    run, moved = shutil.copytree(of_text, tmp_path / "copy") / "run", tmp_path / "moved"
+    shutil.move(tmp_path / "copy" / "text", moved)
+    train(tiny.run(of_files(moved, 2)), run, [])
+    assert result(run)["steps"] == 2 * tiny.EVERY
+    (moved / "train.en").write_text("another text\n" * 30)
     with pytest.raises(UserError, match=r"the train text train in .*moved is not the text that this run began with"):
-        train(tiny.run(moved | {"train.updates": 3 * tiny.EVERY}), tmp_path / "run", [])
+        train(tiny.run(of_files(moved, 3)), run, [])
 
 
 def disturbed(happens):
@@ -198,21 +203,16 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(workdir, tmp_path, caplog
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("part", "checkpoint"), [("train", True), ("valid", True), ("train", False)])
-def test_text_that_changed_is_noticed(tmp_path, part, checkpoint):
+def test_text_that_changed_is_noticed(of_text, tmp_path, part, checkpoint):
     """Also where the run was killed before its first checkpoint."""
-    text = tmp_path / "text"
-    text.mkdir()
-    for name, pairs in {"train": 30, "valid": 6, "test": 4}.items():
-        for language in ("de", "en"):
-            (text / f"{name}.{language}").write_text("".join(f"a b {place % 3}\n" for place in range(pairs)))
-    config = {"data.source": "text", "data.directory": str(text), "train.updates": tiny.EVERY}
-    train(tiny.run(config), tmp_path / "run", [])
+    folder = shutil.copytree(of_text, tmp_path / "copy")
     if not checkpoint:
-        shutil.rmtree(tmp_path / "run" / "checkpoints")
-    (text / f"{part}.en").write_text((text / f"{part}.en").read_text().replace("a b 0", "b a 0"))
+        shutil.rmtree(folder / "run" / "checkpoints")
+    changed = folder / "text" / f"{part}.en"
+    changed.write_text(changed.read_text().replace("a b 0", "b a 0"))
     with pytest.raises(UserError, match=rf"the {part} text {part} in .*text is not the text that this run began with"):
-        train(tiny.run(config | {"train.updates": 2 * tiny.EVERY}), tmp_path / "run", [])
-    assert kept_steps(tmp_path / "run") == [tiny.EVERY] * checkpoint
+        train(tiny.run(of_files(folder / "text", 2)), folder / "run", [])
+    assert kept_steps(folder / "run") == [tiny.EVERY] * checkpoint
 
 
 def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
@@ -222,46 +222,6 @@ def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
         assert not (tmp_path / "config.json").exists()
     with RunFolder(tmp_path).locked():  # the lock went with its holder
         pass
-
-
-def main_process(workdir):
-    """The command line of a run in a process of its own, compiled programs shared with the other ones."""
-    cache = {
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-    command = [sys.executable, "main.py", *tiny.arguments(workdir, LONG)]
-    output = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=ROOT, env=cache | dict(os.environ), stdout=output, stderr=output)
-
-
-def kill_when(process, happened):
-    while process.poll() is None and not happened():
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait(60) == -signal.SIGKILL, "the run ended before it could be killed"
-
-
-@pytest.mark.slow
-def test_killed_twice_equals_uninterrupted(tmp_path):
-    """Once at some line of the metrics, and once in the middle of writing a checkpoint."""
-    killed, written = tmp_path / "killed", tmp_path / "killed" / "metrics.jsonl"
-    line = random.Random(1).randint(5, 12)
-    kill_when(main_process(killed), lambda: written.exists() and written.read_bytes().count(b"\n") >= line)
-    stopped = Checkpoints(killed / "checkpoints", read_only=True)
-    reached = stopped.last() or 0
-    stopped.close()
-
-    def writing():
-        """A checkpoint of this process, not what the other one left half-written."""
-        begun = [int(path.name.split(".")[0]) for path in (killed / "checkpoints").glob("*tmp*")]
-        return any(step > reached + 2 * tiny.EVERY for step in begun)
-
-    kill_when(main_process(killed), writing)
-    assert not (killed / "result.json").exists()
-    assert main_process(killed).wait(300) == 0
-    train(tiny.run(LONG), tmp_path / "whole", [])
-    assert_same_run(killed, tmp_path / "whole")
 
 
 def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(workdir, tmp_path):
