@@ -19,7 +19,7 @@ from one_layer.system.errors import UserError
 from one_layer.training.memory import _group_files, _group_limits, memory_limit
 from tests import ROOT, tiny, tiny_runs
 
-MESHES = ("data", "model", "mixed")
+MESHES = ("data", "mixed")
 MASKED = [("one_layer", mesh) for mesh in MESHES] + [("signs", "mixed")]
 EVERY = [*MASKED, ("dense", "mixed")]
 CLOSE = 1e-4  # of losses and norms: other devices add floats in another order
