@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from one_layer.commands import convergence
 from one_layer.runs.collection import collect
 from tests import ROOT
+from tests.commands.called import called
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +35,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compare(runs: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    words = ["launch/convergence.py", f"--baseline={runs / 'plain'}", f"--runs={runs}/*", *more]
-    return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    """Calls the command in this process, which need not import Matplotlib once more."""
+    return called(convergence.main, f"--baseline={runs / 'plain'}", f"--runs={runs}/*", *more)
 
 
 @pytest.fixture(scope="module")
 def drawn(runs: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """What the program prints, in a process of its own, and the picture that it draws."""
     picture = runs / "curves.svg"
-    return compare(runs, f"--picture={picture}", "--axis=flops"), picture
+    words = [f"--baseline={runs / 'plain'}", f"--runs={runs}/*", f"--picture={picture}", "--axis=flops"]
+    words = [sys.executable, "launch/convergence.py", *words]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False), picture
 
 
 def test_the_table_has_the_runs_that_were_evaluated(drawn):
@@ -67,13 +72,7 @@ def test_the_picture_names_every_run_whatever_its_folder_is_called(runs, tmp_pat
         shutil.copytree(runs / "plain", tmp_path / name)
     monkeypatch.chdir(tmp_path)
     for ending in ("svg", "png"):
-        arguments = ["--baseline=_first", "--runs=*/*", f"--picture=curves.{ending}"]
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "launch" / "convergence.py"), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = called(convergence.main, "--baseline=_first", "--runs=*/*", f"--picture=curves.{ending}")
         assert done.returncode == 0, done.stderr
     root = ElementTree.parse("curves.svg")
     words = ["".join(text.itertext()).strip() for text in root.iter() if text.tag.endswith("text")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,7 @@ from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from tests.commands.test_import_llama import END, MERGES, TOKENS
+from tests.compiling import jit
 
 D, LAYERS, CONTEXT = 8, 2, 32
 OPTIONS = {
@@ -95,11 +97,12 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
     table = model.variables["params"]["position_embedding"]["kernel"]
     np.testing.assert_array_equal(table[PAD + 1 :], state["wpe.weight"])
     applied = prepared(model.config, model.variables)
-    whole = build(model.config).apply(applied, TEXT)
+    whole = jit(build(model.config).apply)(applied, TEXT)
     decoder = CausalDecoder(model.config, applied)
     cache = decoder.start(1, CONTEXT)
+    step = jit(partial(decoder.step, length=CONTEXT))
     for place, token in enumerate(TEXT[0]):
-        logits, cache = decoder.step(jnp.array([token]), jnp.array([place]), cache, CONTEXT)
+        logits, cache = step(jnp.array([token]), jnp.array([place]), cache)
         np.testing.assert_allclose(logits, whole[:, place], rtol=1e-5, atol=1e-5)
 
 

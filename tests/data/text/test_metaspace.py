@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from itertools import chain, pairwise
 
 import pytest
@@ -101,6 +102,13 @@ def learned(lines: list[str], merges: int, **keys: bool) -> Preprocessing:
     return Preprocessing("xx", bpe_kind="metaspace", codes=metaspace.learn(count_words(words), merges), **keys)
 
 
+@cache
+def learned_from(lines: tuple[str, ...], merges: int) -> tuple[Preprocessing, Vocabulary]:
+    """The steps that were learned from the lines, and a vocabulary of what is there at least twice."""
+    steps = learned(list(lines), merges)
+    return steps, Vocabulary.build(steps.apply(list(lines)), min_count=2, always=BYTES)
+
+
 STEPS = learned(LINES, 300)
 VOCABULARY = Vocabulary.build(
     STEPS.apply(LINES[: len(LINES) // 4]), always=BYTES
@@ -125,9 +133,8 @@ def test_every_text_comes_back_from_its_pieces_and_from_its_ids(text: str) -> No
 @pytest.mark.parametrize("text", [*SENTENCES.values(), *map(" ".join, MORE.values()), *ODD])
 def test_sentences_come_back(text: str, merges: int) -> None:
     """In each language, in both normal forms, whatever was learned: from all sentences, or from one in another language."""
-    for lines in (LINES, ["the house, the house"]):
-        steps = learned(lines, merges)
-        vocabulary = Vocabulary.build(steps.apply(lines), min_count=2, always=BYTES)
+    for lines in (tuple(LINES), ("the house, the house",)):
+        steps, vocabulary = learned_from(lines, merges)
         for each in (text, unicodedata.normalize("NFD", text), f"  {text} {text}  "):
             assert there_and_back(steps, vocabulary, each) == each.strip(" ")
     lower = Preprocessing("xx", lowercase=True, bpe_kind="metaspace", codes=steps.codes)
