@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
@@ -23,11 +25,19 @@ SMALL = [
 ]
 
 
-def test_the_table_and_the_file_say_the_same(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(Target, "of", lambda name: HERE)
-    command.main([CONFIG, "--target=here", *SMALL, f"--output={tmp_path / 'found.json'}"])
-    (found,) = json.loads((tmp_path / "found.json").read_text())
-    shown = capsys.readouterr().out
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What the command finds and prints for one update."""
+    output = tmp_path_factory.mktemp("alone") / "found.json"
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(io.StringIO()) as shown:
+        patched.setattr(Target, "of", lambda name: HERE)
+        command.main([CONFIG, "--target=here", *SMALL, f"--output={output}"])
+    (found,) = json.loads(output.read_text())
+    return found, shown.getvalue()
+
+
+def test_the_table_and_the_file_say_the_same(alone):
+    found, shown = alone
     assert found["fits"] and f"{found['kernels']:,}" in shown and "nothing was run" in shown
     terms = found["predicted_seconds"]
     assert terms["update"] == pytest.approx(
@@ -35,19 +45,15 @@ def test_the_table_and_the_file_say_the_same(tmp_path, monkeypatch, capsys):
     )
 
 
-def test_a_sweep_ends_at_the_first_update_that_does_not_fit(tmp_path, monkeypatch, capsys):
-    words = [CONFIG, "--target=here", *SMALL, f"--output={tmp_path / 'found.json'}"]
-    monkeypatch.setattr(Target, "of", lambda name: HERE)
-    command.main(words)
-    (alone,) = json.loads((tmp_path / "found.json").read_text())
-    small = replace(HERE, chip=replace(HERE.chip, memory=1.5 * alone["peak_bytes"]))
+def test_a_sweep_ends_at_the_first_update_that_does_not_fit(alone, tmp_path, monkeypatch, capsys):
+    one, _ = alone
+    small = replace(HERE, chip=replace(HERE.chip, memory=1.1 * one["peak_bytes"]))
     monkeypatch.setattr(Target, "of", lambda name: small)
-    command.main([*words, "--sweep"])
+    command.main([CONFIG, "--target=here", *SMALL, f"--output={tmp_path / 'found.json'}", "--sweep"])
     found = json.loads((tmp_path / "found.json").read_text())
-    assert [each["fits"] for each in found] == [*[True] * (len(found) - 1), False] and found[0]["peak_bytes"] == alone[
-        "peak_bytes"
-    ]
-    assert [each["max_tokens"] for each in found] == [alone["max_tokens"] * 2**power for power in range(len(found))]
+    assert [each["fits"] for each in found] == [*[True] * (len(found) - 1), False]
+    assert len(found) > 1 and found[0]["peak_bytes"] == one["peak_bytes"]
+    assert [each["max_tokens"] for each in found] == [one["max_tokens"] * 2**power for power in range(len(found))]
     assert "too much; lower data.max_tokens" in capsys.readouterr().out
 
 

@@ -44,6 +44,7 @@ def measured(request, monkeypatch, small):
     """Runs the benchmark that the parameter names, checks all its numbers, and returns its result."""
     monkeypatch.setattr(floor, "_SIDE", 100)
     monkeypatch.setattr(floor, "_ARRAY", 1 << 16)
+    monkeypatch.setattr(floor, "_TRACED", 1)
     monkeypatch.setattr(reservoirs, "in_turn", two_in_turn)
     monkeypatch.setattr(growth, "searcher", sparing(growth.searcher, 1))
     monkeypatch.setattr(growth, "Training", sparing(growth.Training, 2))

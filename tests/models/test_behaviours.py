@@ -17,6 +17,7 @@ from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize, recipes
 from one_layer.tasks.losses import label_smoothed_nll
 from tests import mostly_slow, numpy_transformer
+from tests.compiling import jit
 
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
@@ -101,14 +102,15 @@ def test_logits_equal_the_plain_numpy_model(case):
 
 def test_masks_made_beforehand_give_the_same_logits(case):
     config, variables, logits, _ = case
-    made = materialize(variables, config.supermask)
-    np.testing.assert_allclose(build(config).apply(made, SOURCE, TARGET), logits, **CLOSE)
+    made = jit(lambda given: materialize(given, config.supermask))(variables)
+    np.testing.assert_allclose(jit(build(config).apply)(made, SOURCE, TARGET), logits, **CLOSE)
     assert not [path for path in flatten_dict(made) if path[-1] == "scores"]
 
 
 def test_packed_masks_give_the_same_logits(case):
     config, variables, logits, _ = case
-    np.testing.assert_allclose(build(config).apply(packed(config, variables), SOURCE, TARGET), logits, **CLOSE)
+    found = jit(build(config).apply)(packed(config, variables), SOURCE, TARGET)
+    np.testing.assert_allclose(found, logits, **CLOSE)
 
 
 def packed(config: ModelConfig, variables: dict[str, Any]) -> dict[str, Any]:

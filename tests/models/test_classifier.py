@@ -91,12 +91,11 @@ def test_the_head_drops_its_input_and_its_hidden_values_by_masks_of_their_own():
     assert set(one.ravel()) | set(two.ravel()) == {0.0, 2.0} and np.any(one != two)
 
     head, table = variables["params"], network.apply(variables, method=lambda module: module.source_embedding())
-    first = np.asarray(network.apply(variables, table, TEXTS, method="encode"))
+    first = np.asarray(jit(partial(network.apply, method="encode"))(variables, table, TEXTS))
     hidden = np.tanh(one * first[:, 0] @ head["head_dense"]["kernel"]) * two
-    np.testing.assert_allclose(
-        network.apply(variables, TEXTS, rngs=key), hidden @ head["head_output"]["kernel"], atol=1e-5
-    )
-    np.testing.assert_array_equal(network.apply(variables, TEXTS), build(PLAIN).apply(variables, TEXTS))
+    apply = jit(network.apply)
+    np.testing.assert_allclose(apply(variables, TEXTS, rngs=key), hidden @ head["head_output"]["kernel"], atol=1e-5)
+    np.testing.assert_array_equal(apply(variables, TEXTS), jit(build(PLAIN).apply)(variables, TEXTS))
 
 
 def test_pads_and_other_texts_change_nothing(case):
