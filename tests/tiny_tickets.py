@@ -54,6 +54,7 @@ CASES = {
     "no mask": {"keep": 1.0, "norm": "affine"},
     "dense": {"weights": "dense", "embedding": None, "norm": None, "bias": None},
 }
+QUICK = ("default", "scaled", "settled", "trained besides", "mixed")  # those of `make test`
 
 
 def trained(config: ModelConfig, seed: int = SEED) -> dict:

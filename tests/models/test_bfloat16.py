@@ -17,6 +17,7 @@ from one_layer.tasks.model import prepared
 from one_layer.tasks.translation.search import search
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
+from tests import mostly_slow
 from tests.models.test_layer_strings import KINDS
 
 # No two dimensions are alike, so a shape tells what an array is.
@@ -139,7 +140,7 @@ def assert_no_matrix_is_cast_in_a_loop(program: Any) -> None:
     assert not [aval.str_short() for aval, inside in of_matrices if "while" in inside]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, KINDS[2:4]), ids=str)
 def test_every_reservoir_multiplies_in_bfloat16(kind):
     """In the gradient and, for the states of decoding, in a search."""
     chosen = config(weights="dense", encoder_layers="RL", decoder_layers="RL", **kind)

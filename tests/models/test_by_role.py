@@ -11,10 +11,10 @@ from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tickets import variables as of_ticket
-from tests import numpy_transformer
+from tests import mostly_slow, numpy_transformer
 from tests.random_tickets import DICE, masks_of, packed
 from tests.random_tickets import ticket_of as random_ticket
-from tests.tiny_tickets import CASES, TINY, ticket_of, trained
+from tests.tiny_tickets import CASES, QUICK, TINY, ticket_of, trained
 
 RESERVOIRS = {
     "reservoirs": {"weights": "dense", "encoder_layers": "LRL", "decoder_layers": "RLR", "reservoir": "gru"},
@@ -29,7 +29,7 @@ def products(config: ModelConfig, variables: dict) -> dict[str, np.ndarray]:
     return dict(by_role.matrices(config, prepared(config, variables), "materialized"))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_slow(KINDS, QUICK))
 def test_masks_times_random_weights_are_what_the_network_computes_with(name):
     """As training leaves it, from its ticket, and with its own masks given to it."""
     config = TINY.replace(**KINDS[name])

@@ -27,6 +27,7 @@ from one_layer.tasks.causal_lm.sampling import Sampler, sample
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
 from one_layer.tasks.translation.search import search
 from one_layer.tasks.translation.settings import SearchSettings
+from tests import mostly_slow
 from tests.page.engine import run
 from tests.tiny_tickets import CASES, SEED, TINY, flat, trained
 
@@ -40,7 +41,7 @@ TRANSLATORS = {
     "reservoirs": TINY.replace(weights="dense", encoder_layers="LRL", decoder_layers="LRL", reservoir="ffn"),
     "mixed": TINY.replace(encoder_layers="SLRS", decoder_layers="LSS"),
 }
-QUICK = ("signs", "settled", "scaled", "layers left out", "pre-norm", "modern")
+QUICK = ("settled", "layers left out", "modern")
 OF_BYTES = {"source_vocab": len(BYTES.tokens), "target_vocab": len(BYTES.tokens), "d_model": 8, "family": "decoder"}
 LANGUAGE_MODELS = {
     "as GPT-2": TINY.replace(
@@ -97,9 +98,7 @@ TRANSLATE = """
 """
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in TRANSLATORS]
-)
+@pytest.mark.parametrize("name", mostly_slow(TRANSLATORS, QUICK))
 def test_translators_have_the_same_logits_and_the_same_search(name, tmp_path):
     config, target = TRANSLATORS[name], [EOS, 4, 5, 4, 3]
     settings = SearchSettings(max_length_a=0.5, max_length_b=4, length_penalty=0.8)
@@ -123,7 +122,7 @@ def test_translators_have_the_same_logits_and_the_same_search(name, tmp_path):
             np.testing.assert_allclose(weights.sum(axis=2), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", mostly_slow(ENCODERS, ["plain"]))
 def test_classifiers_give_the_same_probabilities(name, tmp_path):
     config, texts = ENCODERS[name], [[BOS, *source] for source in SOURCES]
     assets = words(config)
@@ -137,7 +136,7 @@ def test_classifiers_give_the_same_probabilities(name, tmp_path):
         assert [each["label"] for each in labels] == list(assets.target_vocabulary.tokens[4:])
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", mostly_slow(ENCODERS, ["learned positions"]))
 def test_masked_models_have_the_same_logits(name, tmp_path):
     types = len(WITH_MASK.tokens)
     config = ENCODERS[name].replace(source_vocab=types, target_vocab=types, family="masked_lm")
@@ -157,7 +156,7 @@ def test_masked_models_have_the_same_logits(name, tmp_path):
     assert len(found["depths"]["pieces"]) == 6 and len(found["depths"]["depths"]) == config.depth("encoder")
 
 
-@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+@pytest.mark.parametrize("name", mostly_slow(LANGUAGE_MODELS, ["as GPT-2"]))
 def test_models_of_bytes_have_the_same_logits_and_write_the_same_when_nothing_is_drawn(name, tmp_path):
     config, block, length = LANGUAGE_MODELS[name], 8, 20
     data = DataConfig(source="plain", directory="x", block=block)

@@ -18,6 +18,7 @@ from one_layer.data.text.moses_tables import moses_tables
 from one_layer.data.text.preprocess import Preprocessing, count_words, learn_bpe
 from one_layer.data.text.vocabulary import BYTES, SPECIALS, Vocabulary
 from one_layer.data.tokens import cut
+from tests import mostly_slow
 from tests.data.text.test_metaspace import MORE, ODD, SENTENCES
 from tests.page.node import evaluate
 
@@ -109,12 +110,12 @@ def moses_cases(lines: list[str], language: str) -> list[Any]:
     return cases
 
 
-@pytest.mark.parametrize("language", ["de", "en"])
+@pytest.mark.parametrize("language", mostly_slow(["de", "en"], ["de"]))
 def test_moses_and_subword_nmt_on_made_up_lines(language):
     assert_equal(moses_cases(made_up(LINES, seed=1), {"de": "de-AT", "en": "english"}[language]))
 
 
-@pytest.mark.parametrize("language", ["de", "en"])
+@pytest.mark.parametrize("language", mostly_slow(["de", "en"], ["en"]))
 def test_moses_and_subword_nmt_on_real_lines(shared, language):
     assert_equal(moses_cases(real(shared, language), language))
 

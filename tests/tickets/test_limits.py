@@ -66,19 +66,28 @@ def test_the_cache_is_counted_in_full():
 
 
 NARROW = ModelConfig(50, 50, d_model=32, ffn=8, heads=4, encoder_layers=1, decoder_layers=1)
+SLOW = pytest.mark.slow
 CONVOLVED = NARROW.replace(reservoir="conv", reservoir_conv="lightweight", reservoir_width=1023)
 
 
 @pytest.mark.parametrize(
     ("config", "tokens", "beam", "longest"),
     [
-        (NARROW, 16, 300, 64),
-        (CONVOLVED.replace(decoder_layers="SRR"), 16, 100, 8),
-        (CONVOLVED.replace(decoder_layers="SR", reservoir_conv="dynamic", heads=8), 16, 100, 8),
-        (CONVOLVED.replace(encoder_layers="SR", reservoir_conv="dynamic", heads=8), 256, 1, 8),
-        (CONVOLVED.replace(encoder_layers="SR", heads=32), 256, 1, 8),
+        pytest.param(NARROW, 16, 300, 64, id="beams"),
+        pytest.param(CONVOLVED.replace(decoder_layers="SRR"), 16, 100, 8, id="states", marks=SLOW),
+        pytest.param(
+            CONVOLVED.replace(decoder_layers="SR", reservoir_conv="dynamic", heads=8), 16, 100, 8, id="kernels"
+        ),
+        pytest.param(
+            CONVOLVED.replace(encoder_layers="SR", reservoir_conv="dynamic", heads=8),
+            256,
+            1,
+            8,
+            id="encoder",
+            marks=SLOW,
+        ),
+        pytest.param(CONVOLVED.replace(encoder_layers="SR", heads=32), 256, 1, 8, id="shared kernels", marks=SLOW),
     ],
-    ids=["beams", "states", "kernels", "encoder", "shared kernels"],
 )
 def test_the_estimate_is_what_the_compiler_allocates(config, tokens, beam, longest):
     variables = jax.eval_shape(lambda: initialize(config, 1))

@@ -26,17 +26,17 @@ from one_layer.models import build, initialize, recipes, weights
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
-from tests import ROOT, fuzz_tickets, numpy_transformer, tiny
+from tests import ROOT, fuzz_tickets, mostly_slow, numpy_transformer, tiny
 from tests.compiling import jit
 from tests.fuzz_tickets import assets
 from tests.ticket_reader import TicketReader
-from tests.tiny_tickets import CASES, SEED, TINY, flat, same_numbers, ticket_of, trained
+from tests.tiny_tickets import CASES, QUICK, SEED, TINY, flat, same_numbers, ticket_of, trained
 
 SOURCE = np.array([[5, 6, 7, 2], [8, 2, 1, 1]], np.int32)
 TARGET = np.array([[2, 5, 4], [2, 4, 1]], np.int32)
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=mostly_slow(CASES, QUICK))
 def case(request, tmp_path_factory):
     """A model's config and variables, and the file of its ticket."""
     config = TINY.replace(**CASES[request.param])

@@ -23,7 +23,7 @@ from one_layer.training.beginning import opened
 from one_layer.training.distilling import lessons_of
 from one_layer.training.teacher import check_keys, teacher_of
 from one_layer.training.train import train
-from tests import tiny, tiny_runs
+from tests import mostly_slow, tiny, tiny_runs
 
 K, TEMPERATURE = 3, 2.0
 
@@ -116,7 +116,7 @@ def test_a_resumed_student_equals_an_uninterrupted_one(teacher, tmp_path):
         train(student(teacher, {**translations, **alone}), tmp_path / "whole", [])
 
 
-@pytest.mark.parametrize("task", ["classification", "causal_lm", "masked_lm"])
+@pytest.mark.parametrize("task", mostly_slow(["classification", "causal_lm", "masked_lm"], ["causal_lm"]))
 def test_the_other_tasks_have_the_teachers_probabilities_in_their_loss(task, tmp_path, monkeypatch):
     tiny_runs.write_text(tmp_path, task, train=40)
     monkeypatch.chdir(tmp_path)
