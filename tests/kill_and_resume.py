@@ -27,6 +27,7 @@ from tests.tiny_runs import COMMON, TASKS
 
 _SHORTLY = 0.15  # seconds: the longest wait after what a kill waits for
 _IMPORTS = 3.0  # seconds, about: what a process takes to begin
+_LINES = (5, 8)  # of metrics, before which the first checkpoint has been written
 Happened = Callable[[], bool]
 
 
@@ -105,7 +106,7 @@ def _start(
 
 def _moments(run: Path, store: Path, dice: random.Random, seconds: float) -> dict[str, Happened]:
     """What a kill may wait for. Each function says whether it has happened in the process that was just started."""
-    end, lines = time.monotonic() + dice.uniform(0, seconds), dice.randint(1, 6)
+    end, lines = time.monotonic() + dice.uniform(0, seconds), dice.randint(*_LINES)
     begun = {path: _present(path) for path in (run, store, run / "checkpoints")}
     had = _lines(run)
 
