@@ -153,29 +153,29 @@ def on_devices(devices, *words):
 
 @pytest.fixture(scope="module")
 def compared():
-    """Five members on one device, on four with a place left over, and on two."""
-    return on_devices(4, "compare", 4, 2)
+    """Five members on one device, and on three of four with a place left over."""
+    return on_devices(4, "compare", 4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", ["2", "4"])
-def test_members_are_the_same_on_many_devices(compared, devices):
-    assert max(compared[devices]["apart"].values()) <= CLOSE
+def test_members_are_the_same_on_many_devices(compared):
+    assert max(compared["4"]["apart"].values()) <= CLOSE
 
 
-@pytest.mark.parametrize(("devices", "members"), [("2", [3, 3]), ("4", [2, 2, 2])])
-def test_every_device_has_the_same_number_of_members(compared, devices, members):
-    assert compared[devices]["members"] == [members]
+@pytest.mark.slow
+def test_every_device_has_the_same_number_of_members(compared):
+    assert compared["4"]["members"] == [[2, 2, 2]]
 
 
-@pytest.mark.parametrize("devices", ["2", "4"])
-def test_a_member_without_an_update_stays_as_it_is_on_many_devices(compared, devices):
-    assert set(compared[devices]["frozen"].values()) == {0.0}
+@pytest.mark.slow
+def test_a_member_without_an_update_stays_as_it_is_on_many_devices(compared):
+    assert set(compared["4"]["frozen"].values()) == {0.0}
 
 
+@pytest.mark.slow
 def test_an_update_moves_nothing_between_devices(compared):
     assert compared["by jit alone"], "the search in the program must find what it looks for"
-    assert compared["2"]["collectives"] == compared["4"]["collectives"] == []
+    assert compared["4"]["collectives"] == []
 
 
 @pytest.mark.slow
