@@ -62,7 +62,7 @@ class KeptProgram:
     def __call__(self, *arguments: Any) -> Any:
         """The function's result."""
         folder, code = program_cache.programs(), _code()
-        if folder is None or code is None or not _runs_here():
+        if folder is None or code is None or not _keeps():
             return self._function(*arguments)
         leaves, tree = jax.tree.flatten(arguments)
         leaves = jax.device_put(leaves)
@@ -90,10 +90,11 @@ class KeptProgram:
         return run
 
 
-def _runs_here() -> bool:
-    """Whether programs are run as they are: not where there are other devices, nor where the user looks into JAX's computations."""
+def _keeps() -> bool:
+    """Whether programs are kept: not of other devices, nor where the user wants no such files, or looks into JAX's computations."""
     looks = any(getattr(jax.config, name) for name in ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs"))
-    return jax.default_backend() == "cpu" and jax.device_count() == 1 and not looks
+    wanted = bool(getattr(jax.config, "jax_enable_compilation_cache")) and not looks  # noqa: B009  # mypy knows no such field
+    return wanted and jax.default_backend() == "cpu" and jax.device_count() == 1
 
 
 def _read(folder: Path, name: str) -> Run | None:

@@ -114,3 +114,12 @@ def test_where_nothing_is_kept_the_function_is_called_as_it_is(folder, monkeypat
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", named)
     assert [check(Counted()), check(Counted())] == [1, 1]
     assert not folder.exists()
+
+
+def test_who_wants_no_compiled_programs_gets_none_of_these(folder):
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        assert [check(Counted()), check(Counted())] == [1, 1]
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+    assert not folder.exists()
