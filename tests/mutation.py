@@ -48,6 +48,7 @@ TARGETS: dict[str, dict[str, tuple[str, ...]]] = {
             "tasks/translation/test_beam_search",
         ),
         "tasks/translation/generate": ("tasks/translation/test_generate",),
+        "tasks/translation/search": ("tasks/translation/test_generate",),
     },
     "tickets": {
         "tickets/codecs": ("tickets/test_codecs",),
