@@ -65,6 +65,7 @@ def test_a_ticket_computes_with_what_training_saw(tmp_path, case):
     assert ticket_bytes(config) == held
 
 
+@pytest.mark.slow
 def test_an_update_has_the_gradient_at_the_rounded_values_and_moves_the_others():
     """Rounded once, before the micro-batches."""
     config = CONFIG.replace(embedding="trained", trained_precision="int4")

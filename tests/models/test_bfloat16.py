@@ -81,9 +81,7 @@ def _as_for_an_accelerator(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.slow] if name in ("gru", "conv") else []) for name in MODELS]
-)
+@pytest.fixture(params=mostly_slow(MODELS, ["one_layer", "dense"]))
 def chosen(request):
     return config(**MODELS[request.param])
 

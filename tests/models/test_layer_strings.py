@@ -64,7 +64,7 @@ STRINGS = [
 ]
 
 
-@pytest.mark.parametrize("changes", mostly_slow(STRINGS, STRINGS[:2]), ids=str)
+@pytest.mark.parametrize("changes", mostly_slow(STRINGS, STRINGS[1:2]), ids=str)
 def test_segments_compute_the_layers_one_by_one(changes):
     config = model(**changes)
     settings, variables = config.stack("encoder"), of_stack(config, "encoder")
@@ -121,7 +121,7 @@ def test_no_output_depends_on_pads_or_on_later_tokens(kind, side):
                 assert np.all(seen[allowed])
 
 
-@pytest.mark.parametrize("kind", mostly_slow(KINDS, KINDS[2:4]), ids=str)  # those with a state
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, KINDS[2:3]), ids=str)  # one with a state
 def test_decoding_token_by_token_equals_the_whole(kind):
     """States of layers follow the beams, whatever the beams do."""
     config = model(decoder_layers="RLR", **kind)
@@ -259,41 +259,40 @@ def products(jaxpr: Any, times: int = 1) -> int:
     return total
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"encoder_layers": 2, "decoder_layers": 2},
-        {"encoder_layers": "LRL", "decoder_layers": "RL"},
-        {"encoder_layers": "LRL", "reservoir": "ffn"},
-        {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_conv": "lightweight"},
-        {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_width": 3},
-        {"encoder_layers": "LRL", "reservoir": "gru"},
-        {"encoder_layers": "LRRL", "reservoir": "transformer", "backskip": "identity"},
-        {"encoder_layers": 2, "decoder_layers": "R", "backskip": "identity"},
-        {"encoder_layers": "LR", "decoder_layers": "LRL", "backskip": "identity", "remat": True},
-        {"encoder_layers": "LRL", "decoder_layers": "RL", "reservoir": "gru", "backskip": "identity", "remat": True},
-        {"encoder_layers": "SLS", "weights": "multi_layer"},
-        {"encoder_layers": 2, "weights": "one_layer", "embedding": "trained", "keep": 1.0},
-        {"encoder_layers": "LSL", "weights": "multi_layer", "embedding": "trained", "keep": 1.0},
-        {
-            "encoder_layers": "LSL",
-            "weights": "one_layer",
-            "embedding": "masked",
-            "keep": 1.0,
-            "freeze": "encoder.3.ffn",
-        },
-        {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.1.ffn"},
-        {
-            "encoder_layers": 2,
-            "weights": "multi_layer",
-            "sharing": "masks",
-            "embedding": "frozen",
-            "norm": "affine",
-            "freeze": "encoder.1",
-        },
-    ],
-    ids=str,
-)
+COUNTED = [
+    {"encoder_layers": 2, "decoder_layers": 2},
+    {"encoder_layers": "LRL", "decoder_layers": "RL"},
+    {"encoder_layers": "LRL", "reservoir": "ffn"},
+    {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_conv": "lightweight"},
+    {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_width": 3},
+    {"encoder_layers": "LRL", "reservoir": "gru"},
+    {"encoder_layers": "LRRL", "reservoir": "transformer", "backskip": "identity"},
+    {"encoder_layers": 2, "decoder_layers": "R", "backskip": "identity"},
+    {"encoder_layers": "LR", "decoder_layers": "LRL", "backskip": "identity", "remat": True},
+    {"encoder_layers": "LRL", "decoder_layers": "RL", "reservoir": "gru", "backskip": "identity", "remat": True},
+    {"encoder_layers": "SLS", "weights": "multi_layer"},
+    {"encoder_layers": 2, "weights": "one_layer", "embedding": "trained", "keep": 1.0},
+    {"encoder_layers": "LSL", "weights": "multi_layer", "embedding": "trained", "keep": 1.0},
+    {
+        "encoder_layers": "LSL",
+        "weights": "one_layer",
+        "embedding": "masked",
+        "keep": 1.0,
+        "freeze": "encoder.3.ffn",
+    },
+    {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.1.ffn"},
+    {
+        "encoder_layers": 2,
+        "weights": "multi_layer",
+        "sharing": "masks",
+        "embedding": "frozen",
+        "norm": "affine",
+        "freeze": "encoder.1",
+    },
+]
+
+
+@pytest.mark.parametrize("changes", mostly_slow(COUNTED, COUNTED[1::4]), ids=str)
 def test_operations_are_those_of_the_program(changes):
     """Counted from shapes, and in the program that JAX traces, without what XLA removes because nobody reads it."""
     config = model(**changes)

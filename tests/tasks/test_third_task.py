@@ -198,6 +198,7 @@ def folder(tmp_path_factory, _third_task):
     return RunFolder(path)
 
 
+@pytest.mark.slow
 def test_it_learns(folder):
     nll = [line["valid/nll"] for line in read_metrics(folder.metrics_file) if "valid/nll" in line]
     assert nll[-1] < nll[0] and nll[-1] < 0.9 * np.log(len(LETTERS) + 1)
@@ -214,6 +215,7 @@ def test_it_resumes(folder, tmp_path):
     assert again.ticket_file.read_bytes() == folder.ticket_file.read_bytes()
 
 
+@pytest.mark.slow
 def test_its_ticket_is_its_checkpoint(folder, tmp_path):
     alone = shutil.copy(folder.ticket_file, tmp_path / "words.safetensors")
     models = [restore_run(folder), one_layer.load(alone), one_layer.load(alone, packed=True)]

@@ -80,6 +80,7 @@ def workdir(folder, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_it_learns_what_its_masks_can_tell(workdir):
     result = json.loads((workdir / "result.json").read_text())
     assert result["task"] == "classification" and result["valid"]["select"] == "accuracy"

@@ -152,6 +152,7 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
     assert len(shapes) == len(set(shapes)) <= 6
 
 
+@pytest.mark.slow
 def test_masks_may_be_made_once_or_in_every_step(generator, found):
     same(generator(VARIABLES, SENTENCES), found)
 
