@@ -9,7 +9,7 @@ from tests.page.real_lines import compare, labels, read
 
 pytestmark = pytest.mark.slow
 
-LINES = 24
+LINES = 12
 
 
 @pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-en-de-best"])

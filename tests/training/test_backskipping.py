@@ -174,6 +174,7 @@ def test_a_run_goes_on_with_its_policy_and_its_ticket_has_none(tmp_path, monkeyp
         "train.backskip": "policy",
         "optim.warmup": 2,
         "train.updates": 8,
+        "data.tests": (),
     }
     train(tiny.run(changes), tmp_path / "whole", [])
     train(tiny.run({**changes, "train.updates": 4}), tmp_path / "stopped", [])

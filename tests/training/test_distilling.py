@@ -102,7 +102,7 @@ def test_an_interrupted_teacher_goes_on_where_it_stopped(teacher, tmp_path, monk
 @pytest.mark.slow
 def test_a_resumed_student_equals_an_uninterrupted_one(teacher, tmp_path):
     """It learns from translations and from probabilities of them, in the teacher's vocabularies."""
-    translations = {"data.teacher_mix": "translations"}
+    translations = {"data.teacher_mix": "translations", "data.tests": ()}
     train(student(teacher, translations), tmp_path / "whole", [])
     for updates in (2, 4):
         result = train(student(teacher, {**translations, "train.updates": updates}), tmp_path / "resumed", [])

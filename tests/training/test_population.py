@@ -113,30 +113,6 @@ def test_a_member_that_diverges_or_gets_no_better_stops_nobody_else(together):
     assert steps["still"] == 2 * tiny.EVERY and max(steps.values()) == tiny.UPDATES
 
 
-@pytest.mark.slow
-def test_members_go_on_alone_or_together(alone, tmp_path, monkeypatch):
-    interruption, updates = Interruption(), []
-    update = Stack.update
-
-    def interrupted(self, requests):
-        updates.append(len(requests))
-        if len(updates) == 6:
-            interruption.signal = signal.SIGTERM
-        return update(self, requests)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Stack, "update", interrupted)
-        with pytest.raises(Interrupted):
-            train_together(entries(tmp_path, "one", "two", "still"), interruption)
-    assert updates == 6 * [3]
-    train(entries(tmp_path, "one")[0].run, tmp_path / "one", [])
-    assert not train_together(entries(tmp_path, "one", "two", "still"), Interruption())
-    for name in ("one", "two", "still"):
-        assert_same_run(tmp_path / name, alone / name)
-    shared = [result(tmp_path / name)["members"] for name in ("one", "two", "still")]
-    assert shared == ["3 from update 0, 1 from update 6", 3, 3]
-
-
 def on_devices(devices, *words):
     """What `population_program` prints on so many CPU devices."""
     done = subprocess.run(
@@ -194,6 +170,8 @@ def test_runs_of_many_devices_go_on_alone_and_on_one(alone, tmp_path):
     assert not train_together(entries(tmp_path, *names), Interruption())
     for name in names:
         assert_same_run(tmp_path / name, alone / name)
+    shared = [result(tmp_path / name)["members"] for name in names]
+    assert shared == ["3 from update 0, 1 from update 6", 3, 3]
 
 
 def test_members_share_one_text_unless_one_began_with_another(tmp_path):
