@@ -61,8 +61,8 @@ class KeptProgram:
 
     def __call__(self, *arguments: Any) -> Any:
         """The function's result."""
-        folder, code = program_cache.programs(), _code()
-        if folder is None or code is None or not _keeps():
+        folder = program_cache.programs()
+        if folder is None or not _keeps() or (code := _code()) is None:
             return self._function(*arguments)
         leaves, tree = jax.tree.flatten(arguments)
         leaves = jax.device_put(leaves)
