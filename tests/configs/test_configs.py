@@ -126,7 +126,11 @@ def test_the_models_of_small_files_differ_in_weights_and_width_alone():
     beside = {"norm", "bias", "gains", "embedding", "init_scheme", "init_attention", "init_embedding"}  # of masks
     beside |= {"trained_precision", "dropout", "weights", "d_model", "ffn"}
     assert differing - {f"model.{name}" for name in beside} == {"optim.lr", "optim.warmup"}
-    with pytest.raises(ValueError, match=r"multi30k_small.py:sparse is unknown; give one_layer or dense"):
+    for arg, config in (("one_layer", one), ("dense", dense)):
+        further = flatten(multi30k_small.get_config(f"{arg}_further").to_dict())
+        assert {key for key in config if config[key] != further[key]} == {"train.init_from", "optim.lr"}
+    known = "one_layer, dense, one_layer_further, dense_further"
+    with pytest.raises(ValueError, match=rf"multi30k_small.py:sparse is unknown; give one of {known}"):
         multi30k_small.get_config("sparse")
 
 
