@@ -67,27 +67,33 @@ class KeptProgram:
         leaves, tree = jax.tree.flatten(arguments)
         leaves = jax.device_put(leaves)
         name = self._name(code, f"{tree} {[(each.shape, str(each.dtype)) for each in leaves]}")
-        if name not in self._programs:
-            self._programs[name] = _read(folder, name) or self._written(folder, name, arguments)
-        return self._programs[name](leaves)
+        if name in self._programs:
+            return self._programs[name](leaves)
+        self._programs[name], result = _read(folder, name, leaves) or self._written(folder, name, leaves, arguments)
+        return result
 
     def _name(self, code: str, shapes: str) -> str:
         names = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion")
         numbers = [getattr(jax.config, name) for name in names]
         return _digest("\0".join((self._about, shapes, repr(numbers), code, _machine())).encode()).hex()
 
-    def _written(self, folder: Path, name: str, arguments: tuple[Any, ...]) -> Run:
-        """The program, which is also written if the folder can be written to; the oldest files make room."""
+    def _written(self, folder: Path, name: str, leaves: list[Any], arguments: tuple[Any, ...]) -> tuple[Run, Any]:
+        """The program and its result. It is also written if the folder can be written to; the oldest files make room."""
         lowered = self.lower(*arguments)
         program = _digest(f"{lowered.as_text()}\0{_machine()}".encode())
-        run = _loaded(folder, program, lowered.out_tree)
-        if run is None:
+        found = _tried(folder, program, lowered.out_tree, leaves)
+        if found is None:
             with _compiling_anew():
                 executable = lowered.compile().runtime_executable()
             run = _running(executable, lowered.out_tree)
-            _write(folder / f"{program.hex()}.program", zstandard.compress(executable.serialize(), 1))
+            found = run, run(leaves)
+            try:
+                content = executable.serialize()
+            except jax.errors.JaxRuntimeError:  # JAX gave what this process had read from JAX's cache
+                return found
+            _write(folder / f"{program.hex()}.program", zstandard.compress(content, 1))
         _write(folder / f"{name}.call", program + lowered.out_tree.serialize_using_proto())
-        return run
+        return found
 
 
 def _keeps() -> bool:
@@ -97,15 +103,17 @@ def _keeps() -> bool:
     return wanted and jax.default_backend() == "cpu" and jax.device_count() == 1
 
 
-def _read(folder: Path, name: str) -> Run | None:
-    """The program of a call; None if there are no whole files of it."""
+def _read(folder: Path, name: str, leaves: list[Any]) -> tuple[Run, Any] | None:
+    """The program of a call, and its result; None if there are no whole files of it."""
     call = _content(folder / f"{name}.call")
     if call is None:
         return None
-    return _loaded(folder, call[:_DIGEST], PyTreeDef.deserialize_using_proto(default_registry, call[_DIGEST:]))
+    tree = PyTreeDef.deserialize_using_proto(default_registry, call[_DIGEST:])
+    return _tried(folder, call[:_DIGEST], tree, leaves)
 
 
-def _loaded(folder: Path, program: bytes, out_tree: PyTreeDef) -> Run | None:
+def _tried(folder: Path, program: bytes, out_tree: PyTreeDef, leaves: list[Any]) -> tuple[Run, Any] | None:
+    """The program of a file, and its result; None if there is no whole one, or if it does not run."""
     content = _content(folder / f"{program.hex()}.program")
     if content is None:
         return None
@@ -113,9 +121,10 @@ def _loaded(folder: Path, program: bytes, out_tree: PyTreeDef) -> Run | None:
     try:
         devices = xla_client.DeviceList((device,))
         executable = device.client.deserialize_executable(zstandard.decompress(content), executable_devices=devices)
-    except jax.errors.JaxRuntimeError:  # of a processor with other instructions
+        run = _running(executable, out_tree)
+        return run, jax.block_until_ready(run(leaves))
+    except jax.errors.JaxRuntimeError:  # of a processor with other instructions, or without some of its functions
         return None
-    return _running(executable, out_tree)
 
 
 def _running(executable: Any, out_tree: PyTreeDef) -> Run:

@@ -72,6 +72,43 @@ def test_a_program_that_this_processor_cannot_load_is_made_again(folder):
     assert [check(Counted()), check(Counted())] == [1, 0]
 
 
+def test_a_program_that_does_not_run_is_made_again(folder, monkeypatch):
+    check(Counted())
+    running, runs = kept_programs._running, []
+
+    def broken_at_first(executable, tree):
+        def run(leaves):
+            if not runs:
+                runs.append("broken")
+                raise jax.errors.JaxRuntimeError("INTERNAL: Function concatenate.4_kernel not found")
+            return running(executable, tree)(leaves)
+
+        return run
+
+    monkeypatch.setattr(kept_programs, "_running", broken_at_first)
+    assert [check(Counted()), check(Counted())] == [1, 0] and runs
+
+
+def test_what_this_process_has_read_from_the_cache_of_jax_is_not_kept(folder, monkeypatch):
+    """JAX gives the same program again, which lacks its functions when it is written."""
+    shared = Counted()
+    monkeypatch.setattr(program_cache, "_kept", False)
+    check(shared)
+    monkeypatch.setattr(program_cache, "_kept", True)
+
+    class Read:
+        def __init__(self, executable):
+            self.execute_sharded = executable.execute_sharded
+
+        def serialize(self):
+            raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: `LessThan` is not serializable.")
+
+    compiled = jax.stages.Compiled.runtime_executable
+    monkeypatch.setattr(jax.stages.Compiled, "runtime_executable", lambda self: Read(compiled(self)))
+    assert check(shared) == 1
+    assert not folder.exists()
+
+
 def test_another_code_traces_and_compiles_only_what_differs(folder, monkeypatch):
     check(Counted())
     (program,) = folder.glob("*.program")
