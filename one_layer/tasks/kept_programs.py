@@ -65,6 +65,8 @@ class KeptProgram:
         if folder is None or not _keeps() or (code := _code()) is None:
             return self._function(*arguments)
         leaves, tree = jax.tree.flatten(arguments)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):  # a part of a larger program
+            return self._function(*arguments)
         leaves = jax.device_put(leaves)
         name = self._name(code, f"{tree} {[(each.shape, str(each.dtype)) for each in leaves]}")
         if name in self._programs:

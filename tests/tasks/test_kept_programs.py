@@ -46,6 +46,12 @@ def check(function, x=X):
     return function.traced
 
 
+def test_inside_another_program_it_is_a_part_of_it(folder):
+    function = Counted()
+    found, _ = jax.eval_shape(function.call, X, np.float32(1))
+    assert found.shape == X["x"].shape and not folder.exists()
+
+
 def test_a_second_process_does_not_trace(folder):
     first = Counted()
     assert [check(first), check(first)] == [1, 1]
