@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +50,7 @@ class KeptProgram:
     def __init__(self, make: Callable[[], Callable[..., Any]], about: str) -> None:
         self._make, self._about = make, about
         self._programs: dict[str, Run] = {}
+        self._first = threading.Lock()
 
     @cached_property
     def _function(self) -> Any:
@@ -69,10 +71,12 @@ class KeptProgram:
             return self._function(*arguments)
         leaves = jax.device_put(leaves)
         name = self._name(code, f"{tree} {[(each.shape, str(each.dtype)) for each in leaves]}")
-        if name in self._programs:
-            return self._programs[name](leaves)
-        self._programs[name], result = _read(folder, name, leaves) or self._written(folder, name, leaves, arguments)
-        return result
+        with self._first:  # of several threads, one compiles
+            if name not in self._programs:
+                found = _read(folder, name, leaves) or self._written(folder, name, leaves, arguments)
+                self._programs[name], result = found
+                return result
+        return self._programs[name](leaves)
 
     def _name(self, code: str, shapes: str) -> str:
         names = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion")

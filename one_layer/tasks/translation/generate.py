@@ -16,6 +16,7 @@ from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices, fetch
 from one_layer.system.errors import UserError
+from one_layer.system.threads import in_threads
 from one_layer.tasks.kept_programs import KeptProgram
 from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.settings import SearchSettings
@@ -33,6 +34,8 @@ class Hypothesis:
 
 # A batch is searched until its last sentence has ended. On a CPU, more rows save less than they wait (docs/speed.md).
 _ROWS_ON_CPU = 32
+# One batch does not keep two cores busy: many of its products are small, and between them one core works.
+_AT_ONCE_ON_CPU = 2
 
 EMPTY = Hypothesis(np.array([EOS], np.int32), 0.0)  # of a sentence without tokens
 
@@ -77,16 +80,20 @@ class Generator:
     ) -> list[Hypothesis]:
         found: dict[int, Hypothesis] = {}
         devices = Devices.holding(variables)
-        most_rows = _ROWS_ON_CPU if devices.platform == "cpu" else None
-        batches = batches_for_search(sentences, self.settings.max_tokens, most_rows)
+        on_cpu = devices.platform == "cpu"
+        batches = list(batches_for_search(sentences, self.settings.max_tokens, _ROWS_ON_CPU if on_cpu else None))
+
+        def search(batch: dict[str, np.ndarray]) -> Hypotheses:
+            lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
+            limits = np.array([self.settings.longest(length) for length in lengths], np.int32)
+            active = devices.rows(batch["index"] >= 0, False)
+            return Hypotheses(
+                *fetch(self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active))
+            )
+
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
-            for batch in batches:
-                between()
-                lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
-                limits = np.array([self.settings.longest(length) for length in lengths], np.int32)
-                active = devices.rows(batch["index"] >= 0, False)
-                made = self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active)
-                best = Hypotheses(*fetch(made))
+            results = in_threads(search, batches, _AT_ONCE_ON_CPU if on_cpu else 1, between)
+            for batch, best in zip(batches, results, strict=True):
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
                 for row in rows:
                     length = int(best.lengths[row, 0])
