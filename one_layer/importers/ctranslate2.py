@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.data.reader import LONGEST
 from one_layer.data.special_tokens import BOS, EOS, UNK
 from one_layer.data.text.assets import save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
+from one_layer.data.tokens import LONGEST
 from one_layer.importers.by_layer import POSITIONS, has_rms
 from one_layer.importers.ctranslate2_weights import arrays, check
 from one_layer.models import ModelConfig
