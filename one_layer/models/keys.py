@@ -198,7 +198,7 @@ class ModelKeys:
         """Whether the layers' matrices are random under trained masks. At keep 1 they are random and have no masks."""
         return self.weights != "dense"
 
-    @property
+    @cached_property
     def supermask(self) -> Supermask:
         """How the scores of every matrix become its mask."""
         parts = tuple((part, keep) for part in PARTS if (keep := getattr(self, f"keep_{part}")) is not None)

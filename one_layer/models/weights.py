@@ -7,7 +7,10 @@ module changes its path but not its role, and so no weight changes.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -89,7 +92,8 @@ class _Constant:
         return constant + self.noise.draw(seed) if self.noise else constant
 
 
-def _parts(config: ModelConfig) -> dict[Path, Recipe | Settled | _Constant]:
+@lru_cache(maxsize=64)  # a program is asked for the parts of one model many times
+def _parts(config: ModelConfig) -> Mapping[Path, Recipe | Settled | _Constant]:
     """How every variable is made, by collection and path."""
     parts: dict[Path, Recipe | Settled | _Constant] = {}
     kinds = _kinds(config)
@@ -113,7 +117,7 @@ def _parts(config: ModelConfig) -> dict[Path, Recipe | Settled | _Constant]:
     parts.update(_biases(config))
     parts.update(_beside(config))
     parts.update(_norms(config))
-    return parts
+    return MappingProxyType(parts)
 
 
 def recipes(config: ModelConfig) -> dict[Path, Recipe]:

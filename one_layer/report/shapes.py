@@ -61,6 +61,12 @@ VALIDATED = {"seconds": float, "valid/nll": NUMBER, "train/flops?": float, "mask
 IDENTITY = {"text?": {EACH: str}, "sources?": _SOURCES}
 SWEEP = {"runs?": {EACH: {"config?": CONFIG, "words?": [str]}}}
 
+_WORDS = {
+    **{int: "a whole number", float: "a number", str: "text", int | str: "a whole number or text"},
+    **{NUMBER: "a number", NUMBER | None: "a number or null", int | None: "a whole number or null"},
+    **{float | None: "a number or null", str | None: "text or null", int | str | None: "a whole number, text or null"},
+}
+
 
 def check(place: object, value: Any, shape: Any, mend: str = _MEND, name: str = "") -> None:
     """Raises: UserError, which begins with `place`, names the key and ends with `mend`, if `value` does not have the shape."""
@@ -80,14 +86,7 @@ def check(place: object, value: Any, shape: Any, mend: str = _MEND, name: str = 
         for number, each in enumerate(value):
             check(place, each, shape[0], mend, f"{name}[{number}]")
     else:
-        words = {int: "a whole number", float: "a number", str: "text", int | str: "a whole number or text"}
-        words |= {NUMBER: "a number", NUMBER | None: "a number or null", int | None: "a whole number or null"}
-        words |= {
-            float | None: "a number or null",
-            str | None: "text or null",
-            int | str | None: "a whole number, text or null",
-        }
-        _expect(fits(value, shape), place, name, value, words[shape], mend)
+        _expect(fits(value, shape), place, name, value, _WORDS[shape], mend)
         finite = shape is not float or isinstance(value, int) or math.isfinite(value)
         _expect(finite, place, name, value, "a finite number", mend)
 

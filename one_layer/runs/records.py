@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -45,7 +46,7 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
 
     Raises: UserError for an unknown key (it suggests the nearest known one), and for a value of another type or out of range.
     """
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     values = {
         name: _meant(value, hints.get(name)) for name, value in values.items() if name in hints or name not in ignored
     }
@@ -60,6 +61,11 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
             shown = f"{value!r}" if isinstance(value, float) else "a number of more than 18 digits"
             raise UserError(f"{section}.{name} is {shown}; it takes a number from -10**18 to 10**18")
     return kind(**values)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _meant(value: Any, hint: Any) -> Any:
