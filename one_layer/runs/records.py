@@ -46,7 +46,7 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
 
     Raises: UserError for an unknown key (it suggests the nearest known one), and for a value of another type or out of range.
     """
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # mypy takes the class for one of its records, which may not be hashable
     values = {
         name: _meant(value, hints.get(name)) for name, value in values.items() if name in hints or name not in ignored
     }
