@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -114,10 +113,7 @@ def _parts(config: ModelConfig) -> Mapping[Path, Recipe | Settled | _Constant]:
     if config.positions == "frozen":
         shape = (config.position_rows, config.d_model)
         parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
-    parts.update(_biases(config))
-    parts.update(_beside(config))
-    parts.update(_norms(config))
-    return MappingProxyType(parts)
+    return parts | _biases(config) | _beside(config) | _norms(config)
 
 
 def recipes(config: ModelConfig) -> dict[Path, Recipe]:
