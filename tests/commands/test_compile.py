@@ -45,6 +45,7 @@ def test_the_table_and_the_file_say_the_same(alone):
     )
 
 
+@pytest.mark.slow
 def test_a_sweep_ends_at_the_first_update_that_does_not_fit(alone, tmp_path, monkeypatch, capsys):
     one, _ = alone
     small = replace(HERE, chip=replace(HERE.chip, memory=1.1 * one["peak_bytes"]))

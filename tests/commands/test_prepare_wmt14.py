@@ -81,6 +81,7 @@ def test_the_whole_preparation(tmp_path: Path) -> None:
         prepare(tmp_path, "out", remote(tmp_path / "again"))
 
 
+@pytest.mark.slow
 def test_the_text_does_not_depend_on_shards_and_processes(tmp_path: Path) -> None:
     archives = remote(tmp_path / "remote")
     once = contents(prepare(tmp_path, "once", archives, shard_size=1000))

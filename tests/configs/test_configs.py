@@ -11,6 +11,7 @@ from one_layer.models import build, shapes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
+from tests import mostly_slow
 
 # The sizes as published: d, ffn, heads, layers of each stack.
 TABLE = {
@@ -64,7 +65,7 @@ def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model(width):
     assert widths[0] == widths[1] and run.train.init_from == f"runs/table{width}"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", mostly_slow(TABLE, ["tiny", "base"]))
 def test_every_size_gives_a_model(name):
     """Checks only shapes; nothing is drawn or computed."""
     config = common.get_config()

@@ -41,7 +41,7 @@ TRANSLATORS = {
     "reservoirs": TINY.replace(weights="dense", encoder_layers="LRL", decoder_layers="LRL", reservoir="ffn"),
     "mixed": TINY.replace(encoder_layers="SLRS", decoder_layers="LSS"),
 }
-QUICK = ("settled", "layers left out", "modern")
+QUICK = ("modern",)
 OF_BYTES = {"source_vocab": len(BYTES.tokens), "target_vocab": len(BYTES.tokens), "d_model": 8, "family": "decoder"}
 LANGUAGE_MODELS = {
     "as GPT-2": TINY.replace(

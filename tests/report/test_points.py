@@ -176,6 +176,7 @@ def test_bytes_are_those_of_the_file_or_else_of_the_model_s_own_parameters(tmp_p
     assert point.bytes == expected
 
 
+@pytest.mark.slow
 def test_bytes_of_the_recorded_runs_are_those_of_their_files():
     """Every run that wrote a ticket, whatever its weights; LLRLL_gru has updatable layers and reservoirs."""
     every = [point for point in points(read_runs(str(ROOT / "results" / "*.jsonl.zst"))) if point.whole]

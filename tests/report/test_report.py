@@ -21,7 +21,7 @@ from one_layer.report.reading import read_runs
 from one_layer.report.sizes import score_against_bytes
 from one_layer.report.tables import methods
 from one_layer.system.errors import UserError
-from tests import ROOT
+from tests import ROOT, mostly_slow
 from tests.report.made_runs import config, write_run
 
 
@@ -78,7 +78,7 @@ def test_every_point_of_a_curve_is_in_a_csv_file_whatever_the_axis(tmp_path):
         assert {row["folder"] for row in csv.DictReader(file)} == shown
 
 
-@pytest.mark.parametrize("sweep", ["figures", "table1", "controls", "reservoirs"])
+@pytest.mark.parametrize("sweep", mostly_slow(["figures", "table1", "controls", "reservoirs"], ["figures"]))
 def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, sweep):
     """The stored points are those that this version makes of the stored runs."""
     monkeypatch.chdir(ROOT)

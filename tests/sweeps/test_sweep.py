@@ -26,7 +26,7 @@ from one_layer.sweeps.jobs import LocalLauncher, problem, started
 from one_layer.sweeps.queue import Queue
 from one_layer.system.errors import UserError
 from one_layer.training.progress_line import ProgressLine
-from tests import ROOT
+from tests import ROOT, mostly_slow
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
 
@@ -233,7 +233,7 @@ def wait_for(condition):
     return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", mostly_slow([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
 def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
     folder = tmp_path / "runs"
     started = Started(config, folder)

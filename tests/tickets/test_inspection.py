@@ -191,7 +191,11 @@ def test_the_table_has_every_matrix_and_adds_up():
     ("changes", "said"),
     [
         ({}, "masks by magnitude, keep 0.3; "),
-        ({"selection": "threshold", "threshold": 0.01}, "masks by threshold, threshold 0.01; "),
+        pytest.param(
+            {"selection": "threshold", "threshold": 0.01},
+            "masks by threshold, threshold 0.01; ",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_masks_are_described_by_the_number_that_decides_them(changes, said):

@@ -90,8 +90,9 @@ def case(name: str, mesh: str) -> dict[str, Any]:
         "/".join(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(variables)
     }
     found["kept"] = {path: int(np.count_nonzero(fetch(leaf))) for path, leaf in products.items() if "kernel" in path}
-    search = Generator(config, SearchSettings(beam=2, max_length_a=0.0, max_length_b=10))
-    found["translations"] = [each.tokens.tolist() for each in search(variables, texts()[:11])]
+    if name != "signs":
+        search = Generator(config, SearchSettings(beam=2, max_length_a=0.0, max_length_b=10))
+        found["translations"] = [each.tokens.tolist() for each in search(variables, texts()[:11])]
     return found
 
 

@@ -22,6 +22,7 @@ from tests import ROOT, tiny, tiny_runs
 MESHES = ("data", "mixed")
 MASKED = [("one_layer", mesh) for mesh in MESHES] + [("signs", "mixed")]
 EVERY = [*MASKED, ("dense", "mixed")]
+TRANSLATED = [case for case in EVERY if case[0] != "signs"]  # as the other masks; each search is compiled for itself
 CLOSE = 1e-4  # of losses and norms: other devices add floats in another order
 
 
@@ -50,7 +51,7 @@ def test_training_is_the_same_on_every_mesh(found, model, mesh):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "mesh"), EVERY)
+@pytest.mark.parametrize(("model", "mesh"), TRANSLATED)
 def test_a_trained_model_translates_alike_on_every_mesh(found, model, mesh):
     """Few translations differ: two scores may be closer than the order of additions can tell."""
     alone, shared = found[f"{model} one device"]["translations"], found[f"{model} {mesh}"]["translations"]

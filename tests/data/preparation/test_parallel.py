@@ -27,6 +27,7 @@ def test_results_come_in_order_and_errors_are_raised() -> None:
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]] and list(chunks([], 2)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows processes in /proc")
 def test_processes_end_when_their_parent_is_killed() -> None:
     program = "import time; from one_layer.data.preparation.parallel import in_order; list(in_order(time.sleep, [600] * 2, 2))"
