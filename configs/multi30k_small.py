@@ -40,7 +40,7 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     model.d_model, model.ffn = WIDTHS[kind]
     model.encoder_layers = model.decoder_layers = 2
     model.shared_embedding = config.data.joined_vocabulary = True
-    model.vector_precision = "int8"
+    model.vector_precision, model.dtype = "int8", "float32"
     if kind == "dense":
         model.trained_precision, optim.lr = "int4", 3.5e-3
     else:

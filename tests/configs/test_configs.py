@@ -51,6 +51,18 @@ def test_the_multi30k_configs(weights, size):
     assert found == TABLE[size] and model.decoder_layers == model.encoder_layers
 
 
+def test_models_for_a_cpu_multiply_in_bfloat16():
+    """But for the small files, whose scores are those of float32."""
+
+    def types(module, *names):
+        return {module.get_config(name).model.dtype for name in names}
+
+    assert types(multi30k, "best", "table", "best_wide", "table_wide", "one_layer_cpu", "dense_cpu") == {"bfloat16"}
+    assert (
+        types(multi30k, "dense_tiny", "one_layer_small") == types(multi30k_small, *multi30k_small.WIDTHS) == {"float32"}
+    )
+
+
 @pytest.mark.parametrize("width", ["", "_wide"])
 def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model(width):
     models, widths = [], []
