@@ -13,9 +13,6 @@ $(TESTS): export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 $(TESTS): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 $(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 
-# Python keeps its compiled modules too: tests start many processes.
-$(TESTS): export PYTHONDONTWRITEBYTECODE =
-
 # Nearly all the time of the tests is compilation, and these flags halve it. `XLA_FLAGS= make test-all` compiles as users do.
 $(TESTS): export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
 

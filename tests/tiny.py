@@ -74,6 +74,6 @@ def trained(factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """A digest of every file under `folder`."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+    """A digest of every file under `folder`, but for the modules that Python compiles of configs and keeps."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
