@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """One MLIR context for all programs; and searches for garbage that pass over what is there, as rare as in the program."""
+    """All programs share one MLIR context. Garbage is looked for as seldom as in the program, and not among what is there by now."""
     from tests import compiling  # imports JAX, which reads the environment
 
     compiling.share_contexts()
