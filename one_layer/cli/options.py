@@ -117,6 +117,10 @@ def check(mode: str, given: Sequence[str]) -> None:
     for name in given:
         if name not in _MODES.get(mode, _OF_LINES):
             raise UserError(f"--mode={mode} has no use for --{name}; leave it out")
+    if ENGINE.value != "jax" and DISTRIBUTED.value:
+        raise UserError(
+            f"--engine={ENGINE.value} searches on the cores of one machine, and not in several processes; leave --distributed out"
+        )
     if "ticket" not in given:
         if "ticket_mode" in given:
             raise UserError("--ticket_mode needs --ticket; of a run's folder, masks are always materialized")

@@ -98,6 +98,10 @@ def test_what_cannot_be_asked_for(refused, tmp_path, arguments, message):
     [
         ([], "needs --processes, the number of processes (2 or more)"),
         (["--processes=2", "--mode=translate"], "--mode=translate has no use for --distributed; leave it out"),
+        (
+            ["--processes=2", "--mode=evaluate", "--engine=ctranslate2"],
+            "--engine=ctranslate2 searches on the cores of one machine, and not in several processes; leave --distributed out",
+        ),
     ],
 )
 def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, arguments, message):
