@@ -37,7 +37,7 @@ def measure(size: str, quick: bool, ticket: Path | None, text: Path | None) -> d
 
     The model and the text are those of a trained `ticket` and a file of raw lines. Without them, a random model of `size` translates 32
     sentences of 24 tokens, whose translations run to the longest that is allowed. All sides run in turn, CTranslate2 in a process of its
-    own with as many threads as there are cores for each batch, and once more as `--engine=ctranslate2-int8` of this program uses it, with a
+    own with as many threads as there are cores for each batch, and once more in this process, as `--engine=ctranslate2-int8` does, with a
     batch for each core. `seconds` are medians on the clock; on a busy machine, `processor_seconds` say more.
     `equal` counts the sentences whose translation is ours.
 

@@ -51,7 +51,7 @@ PRECISION = flags.DEFINE_enum(
     "precision",
     None,
     ["float32", "bfloat16", "int8", "int4"],
-    "For export: the precision of a ticket's trained and fixed matrices (masks always have one bit), by default model.trained_precision; "
+    "For export: the precision of a ticket's trained and fixed matrices (masks stay bits), by default model.trained_precision; "
     "or of another engine's matrices, by default float32.",
 )
 FORMAT = flags.DEFINE_enum(

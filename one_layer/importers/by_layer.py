@@ -99,7 +99,7 @@ def has_rms(config: ModelConfig) -> bool:
     if len(found := {kind.startswith("rms") for kind in kinds}) > 1:
         raise UserError(
             f"the layers of this model have norms of several kinds ({', '.join(sorted(kinds))}), but other engines have LayerNorm alone or "
-            "RMSNorm alone; export a model with one of them (model.norm)"
+            "RMSNorm alone; give a model with one of them (model.norm)"
         )
     return True in found
 
@@ -110,7 +110,7 @@ def check_blocks(config: ModelConfig, format: str) -> None:
         if any(group.layer.block != "transformer" for group in config.stack(stack).groups):
             raise UserError(
                 f"model.{stack}_layers is {getattr(config, f'{stack}_layers')!r:.200} with model.reservoir={config.reservoir}, but the "
-                f"format {format} has Transformer layers alone; export a model without such reservoirs"
+                f"format {format} has Transformer layers alone; give a model without such reservoirs"
             )
 
 

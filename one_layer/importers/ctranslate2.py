@@ -41,7 +41,7 @@ def searching(model: TrainedModel, engine: str) -> TrainedModel:
         raise UserError(f"{option} has all masks applied; leave --ticket_mode=packed out")
     found = model.with_engine(engine, write)
     check(model.config)
-    longest = model.settings.longest(LONGEST + 1)
+    longest = model.settings.longest(LONGEST)  # tokens with eos, of which `cut` leaves no more
     if longest >= POSITIONS and not model.config.modern:
         raise UserError(
             f"{option} has {POSITIONS:,} positions, and a translation may have {longest:,} tokens; give a smaller "

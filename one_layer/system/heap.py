@@ -46,7 +46,7 @@ def collect_seldom() -> None:
 
 @contextmanager
 def collecting_nothing() -> Iterator[None]:
-    """Lets Python look for no garbage while a program begins, and afterwards never again among what was made then."""
+    """Switches Python's search for garbage off while a program starts. What was made meanwhile is never searched afterwards."""
     gc.disable()
     try:
         yield

@@ -15,7 +15,7 @@ def keep_programs() -> None:
 
     Must be called before JAX is imported. A folder that the user named in JAX_COMPILATION_CACHE_DIR is left as it is: other programs may
     use it, and it has no limit unless the user sets JAX_COMPILATION_CACHE_MAX_SIZE. With a limit, JAX locks the folder (by the package
-    filelock) while it reads or writes an entry, so processes may share it.
+    filelock) while it reads or writes an entry, so processes may share it. `programs` is a folder inside, with a limit of its own.
     """
     global _kept
     _kept = True

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,13 @@ from jaxlib import xla_client
 from one_layer.system import program_cache
 from one_layer.system.files import write_atomically
 
-_MOST = 2**28  # bytes of all files; a program has 0.02 to 0.5 MB
+_MOST = 2**28  # bytes of all files; a program has 0.05 to 0.5 MB
 _DIGEST = 32  # bytes of a digest, with which a file begins
 _PACKAGE = Path(__file__).resolve().parent.parent
 _IMPORTED = time.time()  # most sources are imported before this one, and the others moments later
+
+# Of several threads, one compiles: it switches JAX's own cache off meanwhile, for the whole process.
+_compiling = threading.RLock()
 
 Run = Callable[[list[Any]], Any]
 
@@ -50,12 +53,15 @@ class KeptProgram:
     def __init__(self, make: Callable[[], Callable[..., Any]], about: str) -> None:
         self._make, self._about = make, about
         self._programs: dict[str, Run] = {}
-        self._first = threading.Lock()
+        self._jitted: Any = None
 
-    @cached_property
+    @property
     def _function(self) -> Any:
-        # A compiled program that is called with a list of arrays must not leave out those that it does not read.
-        return jax.jit(self._make(), keep_unused=True)
+        with _compiling:  # a second one would be traced and compiled again
+            if self._jitted is None:
+                # A compiled program that is called with a list of arrays must not leave out those that it does not read.
+                self._jitted = jax.jit(self._make(), keep_unused=True)
+            return self._jitted
 
     def lower(self, *arguments: Any) -> Any:
         """The program for these arguments, or for shapes in the place of arrays, before it is compiled."""
@@ -64,19 +70,25 @@ class KeptProgram:
     def __call__(self, *arguments: Any) -> Any:
         """The function's result."""
         folder = program_cache.programs()
-        if folder is None or not _keeps() or (code := _code()) is None:
+        if folder is None or not _may_keep() or (code := _code()) is None:
             return self._function(*arguments)
         leaves, tree = jax.tree.flatten(arguments)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):  # a part of a larger program
             return self._function(*arguments)
         leaves = jax.device_put(leaves)
         name = self._name(code, f"{tree} {[(each.shape, str(each.dtype)) for each in leaves]}")
-        with self._first:  # of several threads, one compiles
-            if name not in self._programs:
-                found = _read(folder, name, leaves) or self._written(folder, name, leaves, arguments)
-                self._programs[name], result = found
-                return result
-        return self._programs[name](leaves)
+        if name not in self._programs and (result := self._first(folder, name, leaves, arguments)) is not None:
+            return result
+        run = self._programs.get(name)
+        return run(leaves) if run else self._function(*arguments)
+
+    def _first(self, folder: Path, name: str, leaves: list[Any], arguments: tuple[Any, ...]) -> Any:
+        """The result of a program's first call; None if another thread has made the program by now, or if the user wants none."""
+        with _compiling:
+            if name in self._programs or not _wanted():
+                return None
+            self._programs[name], result = _read(folder, name, leaves) or self._written(folder, name, leaves, arguments)
+            return result
 
     def _name(self, code: str, shapes: str) -> str:
         names = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion")
@@ -102,11 +114,15 @@ class KeptProgram:
         return found
 
 
-def _keeps() -> bool:
-    """Whether programs are kept: not of other devices, nor where the user wants no such files, or looks into JAX's computations."""
-    looks = any(getattr(jax.config, name) for name in ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs"))
-    wanted = bool(getattr(jax.config, "jax_enable_compilation_cache")) and not looks  # noqa: B009  # mypy knows no such field
-    return wanted and jax.default_backend() == "cpu" and jax.device_count() == 1
+def _may_keep() -> bool:
+    """Whether there is one CPU device alone, and nobody debugs JAX's computations."""
+    debugs = any(getattr(jax.config, name) for name in ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs"))
+    return not debugs and jax.default_backend() == "cpu" and jax.device_count() == 1
+
+
+def _wanted() -> bool:
+    """Whether the user has left JAX's cache on. While a thread compiles, it is off: ask this behind `_compiling`."""
+    return bool(getattr(jax.config, "jax_enable_compilation_cache"))  # noqa: B009  # mypy knows no such field
 
 
 def _read(folder: Path, name: str, leaves: list[Any]) -> tuple[Run, Any] | None:

@@ -152,7 +152,7 @@ def _near(
     }
     for key in (key for key, given in refused.items() if given):
         raise UserError(
-            f"train.init_scores is nearest, but model.{key} is {getattr(model, key)}, with which it cannot be found; leave "
+            f"train.init_scores is nearest, but model.{key} is {getattr(model, key)}, for which the nearest masks cannot be found; leave "
             f"model.{key} out, or train.init_scores"
         )
     drawn = {path: np.asarray(array) for path, array in flatten_dict(initialize(model, run.seed)).items()}

@@ -9,7 +9,7 @@ The estimate is low for training, because it leaves out what compilers and text 
   (d_model alone where `model.remat` computes them again); and the logits of each position that the task predicts, twice, or, if this is
   more, what one layer computes again;
 - batches: ids of an update, of which eight are read ahead;
-- the beam search for the longest line that will be scored.
+- the beam search for the longest line that will be scored. (One CPU searches two batches at the same time; the other one is not counted.)
 """
 
 from __future__ import annotations

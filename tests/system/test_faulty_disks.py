@@ -17,6 +17,7 @@ from tests import tiny_runs
 
 pytestmark = pytest.mark.slow
 HALF = {"train.updates": 12}
+met: list[str] = []  # the faults that the run has met
 SMALL_FILES = 8_000  # bytes: config.json fits, the arrays of a checkpoint do not
 DROP_FROM_BOUNDING_SET, DAC_OVERRIDE = 24, 1  # of Linux: prctl(2), capabilities(7)
 
@@ -54,6 +55,7 @@ def refused(folder: Path, before: Callable[[], None] | None = None) -> str:
     )
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
     (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    met.append(sentence)
     return sentence
 
 
@@ -93,8 +95,11 @@ def test_a_folder_in_use(half):
         pytest.raises(UserError, match=rf"run is in use: process {os.getpid()} on"),
     ):
         tiny_runs.run(half, "translation")
+    met.append("in use")
 
 
 def test_after_every_fault_the_run_goes_on_as_if_there_had_been_none(half, whole):
+    if len(met) < 3:
+        pytest.skip("the run meets its faults in the other tests of this file")
     tiny_runs.run(half, "translation")
     assert tiny_runs.differences(half, whole) == []

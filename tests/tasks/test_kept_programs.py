@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +62,31 @@ def test_a_second_process_does_not_trace(folder):
     assert check(Counted()) == 0
     assert check(Counted(), {"x": np.arange(5, dtype=np.float32)}) == 1
     assert check(Counted("another one")) == 1
+
+
+def test_threads_that_compile_at_the_same_time_keep_all_programs_and_the_cache(folder, monkeypatch):
+    """The cache of JAX is off while one of them compiles, and another one must not take this for the user's wish."""
+    functions, anew, compiling = [Counted(), Counted("another one", 3.0)], kept_programs._compiling_anew, threading.Event()
+
+    @contextmanager
+    def slow():
+        with anew():
+            compiling.set()
+            time.sleep(0.1)  # the others come
+            yield
+
+    monkeypatch.setattr(kept_programs, "_compiling_anew", slow)
+
+    def call(place):
+        if place:
+            compiling.wait(10)
+        return functions[place % 2].call({"x": np.arange(3 + place, dtype=np.float32)}, np.float32(1))
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(call, range(4)))
+    assert all(np.array_equal(found[n][0], np.arange(3 + n) * (2 + n % 2) + 1) for n in range(4))
+    assert len([*folder.glob("*.program")]) == len([*folder.glob("*.call")]) == 4
+    assert jax.config.jax_enable_compilation_cache
 
 
 @pytest.mark.parametrize("kind", ["call", "program"])

@@ -97,7 +97,7 @@ def test_a_run_begins_near_a_dense_one(tmp_path_factory):
         )
         assert after < before
     for key, value in (("coats", 2), ("dynamic_scale", True), ("score_init", "constant")):
-        with pytest.raises(UserError, match=rf"model.{key} is {value}, with which it cannot be found"):
+        with pytest.raises(UserError, match=rf"model.{key} is {value}, for which the nearest masks cannot be found"):
             start(run, dataclasses.replace(masked.config, **{key: value}), corpus, dense)
     with pytest.raises(UserError, match=r"no trained matrix of .* has the place and the shape of scores"):
         start(run, masked.config, corpus, masked)

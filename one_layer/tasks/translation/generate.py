@@ -34,7 +34,8 @@ class Hypothesis:
 
 # A batch is searched until its last sentence has ended. On a CPU, more rows save less than they wait (docs/speed.md).
 _ROWS_ON_CPU = 32
-# One batch does not keep two cores busy: many of its products are small, and between them one core works.
+# One batch does not keep two cores busy: many of its products are small, and between them one core works. Several devices have exchanges,
+# which must come in the same order everywhere, so they search one batch at a time.
 _AT_ONCE_ON_CPU = 2
 
 EMPTY = Hypothesis(np.array([EOS], np.int32), 0.0)  # of a sentence without tokens
@@ -92,7 +93,7 @@ class Generator:
             )
 
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
-            results = in_threads(search, batches, _AT_ONCE_ON_CPU if on_cpu else 1, between)
+            results = in_threads(search, batches, _AT_ONCE_ON_CPU if on_cpu and not devices.many else 1, between)
             for batch, best in zip(batches, results, strict=True):
                 rows = [row for row in range(len(batch["index"])) if batch["index"][row] >= 0]
                 for row in rows:

@@ -104,7 +104,7 @@ def test_what_the_engine_cannot_do_is_refused(tmp_path, monkeypatch):
         searching(restored(tmp_path, encoder_layers="SR", reservoir="gru"), "ctranslate2")
     longer = dataclasses.replace(model, settings=SearchSettings(max_length_b=1000))
     with pytest.raises(
-        UserError, match=r"has 2,048 positions, and a translation may have 2,230 tokens; give a smaller"
+        UserError, match=r"has 2,048 positions, and a translation may have 2,228 tokens; give a smaller"
     ):
         searching(longer, "ctranslate2")
     with pytest.raises(UserError, match="--engine=ctranslate2 is for translation, and this is a causal_lm model"):

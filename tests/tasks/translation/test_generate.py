@@ -12,6 +12,7 @@ import pytest
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
+from one_layer.models.sharding import Devices
 from one_layer.system.errors import UserError
 from one_layer.tasks import model as models
 from one_layer.tasks.translation import generate
@@ -150,6 +151,18 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
         lengths = rng.integers(2, 81, rng.integers(1, 6))
         assert len(generator(prepared, some_sentences(number, lengths))) == len(lengths)
     assert len(shapes) == len(set(shapes)) <= 6
+
+
+@pytest.mark.parametrize(("devices", "most"), [(1, 2), (2, 1)])
+def test_several_devices_search_one_batch_at_a_time(prepared, monkeypatch, devices, most):
+    """Two programs with exchanges may reach the devices in another order in each process, and wait for ever."""
+    found = []
+    monkeypatch.setattr(generate, "in_threads", lambda search, batches, at_once, between: found.append(at_once) or [])
+    placed = Devices.arranged(devices=jax.devices()[:devices])
+    monkeypatch.setattr(Devices, "holding", lambda tree: placed)
+    with pytest.raises(KeyError):  # nothing was searched
+        Generator(CONFIG, SETTINGS)(prepared, SENTENCES)
+    assert found == [most]
 
 
 @pytest.mark.slow
