@@ -6,7 +6,7 @@ import jaxtyping
 import pytest
 
 from one_layer.system.errors import UserError
-from one_layer.tasks import TASKS
+from one_layer.tasks import TASKS, VERBS
 
 NO_LISTS = [
     ("two dogs", "'two dogs' is no list of texts"),
@@ -28,3 +28,9 @@ def test_what_is_no_list_of_texts_is_refused_before_anything_else(monkeypatch, t
             UserError, match=rf'{message}; give a list of texts, for instance {model.verb}\(\["two dogs"\]\)$'
         ):
             getattr(model, method)(given)
+
+
+def test_verbs_are_known_before_a_task_is_imported():
+    assert VERBS == tuple(
+        TASKS[name].model.verb for name in ("translation", "classification", "causal_lm", "masked_lm")
+    )

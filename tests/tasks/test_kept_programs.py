@@ -66,7 +66,11 @@ def test_a_second_process_does_not_trace(folder):
 
 def test_threads_that_compile_at_the_same_time_keep_all_programs_and_the_cache(folder, monkeypatch):
     """The cache of JAX is off while one of them compiles, and another one must not take this for the user's wish."""
-    functions, anew, compiling = [Counted(), Counted("another one", 3.0)], kept_programs._compiling_anew, threading.Event()
+    functions, anew, compiling = (
+        [Counted(), Counted("another one", 3.0)],
+        kept_programs._compiling_anew,
+        threading.Event(),
+    )
 
     @contextmanager
     def slow():

@@ -67,9 +67,13 @@ class Search:
         return found
 
     def _batches(self, places: list[int], sentences: Sequence[Int[np.ndarray, "_"]]) -> Iterator[list[int]]:
-        """The `places` in batches that have at most `evaluation.max_tokens` padded tokens, or one sentence. The longest come first."""
+        """The `places` in batches that have at most `evaluation.max_tokens` padded tokens, or one sentence. The longest come first.
+
+        Few sentences are shared out among the cores, so that none of them waits for the only batch.
+        """
+        most = min(self._rows, -(-len(places) // _cores()))
         while places:
-            rows = max(1, min(self._rows, self._settings.max_tokens // len(sentences[places[0]])))
+            rows = max(1, min(most, self._settings.max_tokens // len(sentences[places[0]])))
             yield places[:rows]
             places = places[rows:]
 
@@ -95,5 +99,8 @@ class Search:
 def _translator(folder: str, precision: str) -> Any:
     from ctranslate2 import Translator
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Translator(folder, compute_type=precision, inter_threads=cores, intra_threads=1, max_queued_batches=-1)
+    return Translator(folder, compute_type=precision, inter_threads=_cores(), intra_threads=1, max_queued_batches=-1)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

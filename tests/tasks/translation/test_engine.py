@@ -18,6 +18,7 @@ from one_layer.importers import ctranslate2
 from one_layer.importers.ctranslate2 import searching
 from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
+from one_layer.tasks.translation import engine as engines
 from one_layer.tasks.translation.engine import Engine, Search
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import ROOT
@@ -26,6 +27,11 @@ from tests.tiny_tickets import TINY, ticket_of
 TOKENS = (*SPECIALS, "a", "b", "c", "d")
 SENTENCES = [np.array(ids, np.int32) for ids in [[4, 5, EOS], [EOS], [6, EOS], [7, 6, 5, 4, EOS], *[[4, EOS]] * 70]]
 LINES = ["Two dogs run through the snow.", "", "A girl plays with a ball."]
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.setattr(engines, "_cores", lambda: 2)
 
 
 class Reversing:
@@ -74,6 +80,14 @@ def test_batches_are_of_similar_length_and_have_their_limit():
     assert [longest for _, longest in translator.calls] == [16, 12, 12]
 
 
+@pytest.mark.parametrize(("cores", "rows"), [(1, [9]), (2, [5, 4]), (4, [3, 3, 3]), (20, [1] * 9)])
+def test_few_sentences_are_shared_out_among_the_cores(monkeypatch, cores, rows):
+    monkeypatch.setattr(engines, "_cores", lambda: cores)
+    translator = Reversing()
+    search(translator)(SENTENCES[-9:], "")
+    assert [len(tokens) for tokens, _ in translator.calls] == rows
+
+
 def test_a_batch_has_no_more_tokens_than_the_settings_say():
     translator = Reversing()
     search(translator, max_tokens=9)(SENTENCES, "")
@@ -100,7 +114,10 @@ def test_what_the_engine_cannot_do_is_refused(tmp_path, monkeypatch):
         UserError, match=r"--engine=ctranslate2-int8 needs the package ctranslate2, .*requirements-engi"
     ):
         searching(model, "ctranslate2-int8")
-    with pytest.raises(UserError, match=r"model.encoder_layers is 'SR' with model.reservoir=gru"):
+    with pytest.raises(
+        UserError,
+        match=r"model.encoder_layers is 'SR' with model.reservoir=gru, but .*; give a model without such reservoirs$",
+    ):
         searching(restored(tmp_path, encoder_layers="SR", reservoir="gru"), "ctranslate2")
     longer = dataclasses.replace(model, settings=SearchSettings(max_length_b=1000))
     with pytest.raises(
