@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
-import re
 import sys
-import time
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 from absl import flags
 
@@ -19,7 +13,6 @@ import one_layer
 import one_layer.__main__
 from configs import common
 from one_layer.cli import options
-from one_layer.cli.command import _unraisable, ended
 from one_layer.commands import COMMANDS
 from one_layer.data.config import DataConfig
 from one_layer.runs.paths import RunPaths
@@ -111,54 +104,6 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("def get_config(:", "SyntaxError: invalid syntax (own.py, line 1)"),
-        ("1/0", "ZeroDivisionError: division by zero (own.py, line 1)"),
-        ("def get_config():\n    raise RuntimeError('a\\nb')", "RuntimeError: a b (own.py, line 2)"),
-        ("def get_config():\n    return {}['lr']", "KeyError: 'lr' (own.py, line 2)"),
-        ("import nowhere_else", "ModuleNotFoundError: No module named 'nowhere_else' (own.py, line 1)"),
-        ("def get_config():\n    return [].lr", "AttributeError: 'list' object has no attribute 'lr' (own.py, line 2)"),
-    ],
-)
-def test_an_own_config_that_cannot_be_loaded(refused, tmp_path, source, message):
-    """`--config FILE` and `--config=FILE` are the same flag."""
-    path = tmp_path / "own.py"
-    path.write_text(f"{source}\n")
-    for words in ([f"--config={path}"], ["--config", path]):
-        assert refused(*words, "--mode=keys") == f"error: the config {path} cannot be loaded: {message}"
-
-
-@pytest.mark.parametrize(
-    ("source", "argument", "message"),
-    [
-        ("x = 1", "", "the config has no function get_config()"),
-        ("def get_config():\n    return 1", ":dense", "takes 0 positional arguments but 1 was given"),
-        (None, "", "the config cannot be loaded: [Errno 21] Is a directory"),
-    ],
-)
-def test_what_is_no_config(refused, tmp_path, monkeypatch, source, argument, message):
-    monkeypatch.delitem(sys.modules, "config_config", raising=False)  # that of an earlier test has a get_config
-    path = tmp_path / "own.py"
-    path.mkdir() if source is None else path.write_text(source)
-    sentence = refused(f"--config={path}{argument}", "--mode=keys")
-    assert message in sentence and "config_flags" not in sentence
-
-
-@pytest.mark.parametrize(("returned", "shown"), [("None", "None"), ("{'seed': 1}", "{'seed': 1}")])
-def test_an_own_config_returns_a_config(refused, tmp_path, returned, shown):
-    path = tmp_path / "own.py"
-    path.write_text(f"def get_config():\n    return {returned}\n")
-    assert f"get_config of {path} returns {shown}, which is no ConfigDict" in refused(f"--config={path}", "--mode=keys")
-
-
-def test_an_error_of_types_in_an_own_config_says_where(refused, tmp_path):
-    path = tmp_path / "own.py"
-    path.write_text("def get_config():\n    return 'a' + 1\n")
-    assert refused(f"--config={path}", "--mode=keys").endswith('(not "int") to str (own.py, line 2)')
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
@@ -246,69 +191,8 @@ def test_a_setting_that_a_ticket_could_not_hold_is_refused_before_training(refus
     assert "copy it again" not in said
 
 
-@pytest.mark.parametrize("module", ["orbax.checkpoint", "own"])
-def test_only_readers_that_orbax_leaves_open_end_in_silence(monkeypatch, capsys, module):
-    monkeypatch.setattr(sys, "unraisablehook", _unraisable)
-    names = {"__name__": module}
-    exec("def reader():\n try: yield\n except BaseException: raise Exception('not read')", names)
-    reader = names["reader"]()
-    next(reader)
-    del reader
-    assert ("not read" in capsys.readouterr().err) == (module == "own")
-
-
-def _finalised(ctrl_c):
-    """Ctrl-C comes while an object is finalised."""
-    type("Object", (), {"__del__": lambda self: ctrl_c()})()
-
-
-def _collected(ctrl_c):
-    """Ctrl-C comes in a callback of the garbage collection."""
-
-    def callback(*_):
-        gc.callbacks.remove(callback)
-        ctrl_c()
-
-    gc.callbacks.append(callback)
-    gc.collect()
-
-
-def _go_on_after(begin, ctrl_c):
-    begin(ctrl_c)
-    time.sleep(60)  # the interrupt ends it at once
-
-
-@pytest.mark.parametrize("begin", [_finalised, _collected])
-def test_ctrl_c_during_a_garbage_collection_is_not_lost(monkeypatch, ctrl_c, begin):
-    """Python only reports what a finaliser, or a callback of the collection, raises."""
-    monkeypatch.setattr(sys, "unraisablehook", _unraisable)
-    with pytest.raises(KeyboardInterrupt):
-        _go_on_after(begin, ctrl_c)
-
-
-@pytest.mark.parametrize("size", [np.zeros, lambda shape: jax.jit(lambda x: jnp.zeros(shape) + x)(1.0)])
-def test_too_little_memory_is_one_sentence(capsys, size):
-    with pytest.raises(SystemExit) as caught:
-        ended(lambda: size((10**7, 10**7)))
-    sentence, end = capsys.readouterr().err.split("\n")
-    assert caught.value.code == 1 and end == ""
-    assert re.match(
-        r"error: there is too little memory \(.*allocat.*\); where .*, lower .* evaluation.beam .* data.max_tokens",
-        sentence,
-    )
-
-
 def test_the_help_names_every_command():
     assert all(f" {name}" in one_layer.__main__.__doc__.replace("\n", " ") for name in COMMANDS)
-
-
-def test_an_error_of_the_program_keeps_its_traceback(capsys):
-    def failing():
-        raise RuntimeError("a mistake of the program")
-
-    with pytest.raises(RuntimeError, match="a mistake"):
-        ended(failing)
-    assert capsys.readouterr().err == ""
 
 
 def test_every_flag_is_used_by_a_mode():
