@@ -46,9 +46,9 @@ Validation nll after 400 updates of `cpu` (lr 1e-3, but 5e-4 in the first row, w
 | signed_constant | xavier | signed_constant | 3.44 |
 | xavier_uniform | xavier | signed_constant | 3.33 |
 
-`cpu`, `best` and `table` multiply in bfloat16. That takes half the time on a processor that has instructions for it, and no loss
-of scores could be seen (docs/speed.md). The log says if this one has none; then --config.model.dtype=float32 is faster. The scores in docs/results.md are of
-float32.
+`cpu`, `best` and `table` multiply in bfloat16. That takes half the time on a processor that has instructions for it, and no loss of scores
+could be seen (docs/speed.md). The log says if this one has none; then --config.model.dtype=float32 is faster. The scores in docs/results.md
+are of float32.
 
 `cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
 masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k.jsonl.zst holds the scores.

@@ -1,54 +1,82 @@
-"""Small files of Multi30k English to German: one random layer in 0.64 MB, and a dense model in 4 bits, in 0.57 MB.
+"""Small files of Multi30k English to German: one random layer in 0.64 or 1.2 MB, and dense models in 4 bits of about as many bytes.
 
     python main.py --config=configs/multi30k_small.py:one_layer --config.data.directory=DIR --workdir=runs/small
     python main.py --config=configs/multi30k_small.py:one_layer_further --config.data.directory=DIR --workdir=runs/small_further
     python main.py --config=configs/multi30k_small.py:dense --config.data.directory=DIR --workdir=runs/small_dense
     python main.py --config=configs/multi30k_small.py:dense_further --config.data.directory=DIR --workdir=runs/small_dense_further
+    python main.py --config=configs/multi30k_small.py:one_layer_wide --config.data.directory=DIR --workdir=runs/wide
+    python main.py --config=configs/multi30k_small.py:dense_wide --config.data.directory=DIR --workdir=runs/wide_dense
 
 DIR holds the raw text of task 1 of the GitHub repository multi30k/dataset: train, valid, test2016 and test2017 .en and .de, plain or .gz.
-The runs make tokens of it in lower case, and 3,000 BPE merges. Both learn from the references and from the translations of a teacher, the
+The runs make tokens of it in lower case, and 3,000 BPE merges. All learn from the references and from the translations of a teacher, the
 ticket tickets/multi30k-en-de-best.safetensors, which takes ten minutes of a core; --config.data.store=runs/store keeps them for other runs.
 
 `one_layer` trains masks, also over its random table, so that a piece costs a bit for each number and not four. So the table of a small
 file can be wide, or have many pieces. Norms, biases and a gain for each column are trained beside the masks, in 8 bits. `dense` has the
-same depth, pieces, text, teacher and number of updates, and sees its weights in 4 bits in training. The runs `further` begin with what
-these two have learned, and train for as many updates again, at two thirds of the learning rate. docs/results.md has their scores.
+same depth, pieces, text, teacher and number of updates, and sees its weights in 4 bits in training. `one_layer_wide` and `dense_wide` are
+the same in twice the bytes, for 5,000 updates; the bits of that random layer are signs, and drop nothing. The runs `further` begin with
+what these have learned, and train for as many updates again, at two thirds of the learning rate. docs/results.md has the scores.
 
-The sweep `small` trains `one_layer` and `dense`, with three seeds each.
+The sweeps `small` and `wide` train the two models of a size, with three seeds each.
 """
+
+from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
 from configs import multi30k
 from configs.sweeps import Sweep, named, product, vary
 
-WIDTHS = {"one_layer": (304, 608), "dense": (140, 280)}  # d_model and ffn, of files of about equal size
-# The runs that go further, by what they train: the folder that they begin with, and their learning rate.
-FURTHER = {"one_layer": ("runs/small", 1e-3), "dense": ("runs/small_dense", 2.3e-3)}
-SWEEPS = {"small": product(vary("config", *WIDTHS), vary("seed", *multi30k.SEEDS))}
+
+class Kind(NamedTuple):
+    """The shape of a model, how it is trained, and what `further` begins with, at which rate."""
+
+    d_model: int
+    ffn: int
+    lr: float
+    updates: int
+    folder: str
+    further_lr: float
+
+
+# The files of each two are of about equal size: 0.6 MB, and 1.2 MB.
+KINDS = {
+    "one_layer": Kind(304, 608, 1.5e-3, 6500, "runs/small", 1e-3),
+    "dense": Kind(140, 280, 3.5e-3, 6500, "runs/small_dense", 2.3e-3),
+    "one_layer_wide": Kind(448, 896, 1.2e-3, 5000, "runs/wide", 8e-4),
+    "dense_wide": Kind(228, 456, 2.5e-3, 5000, "runs/wide_dense", 1.7e-3),
+}
+SWEEPS = {
+    "small": product(vary("config", "one_layer", "dense"), vary("seed", *multi30k.SEEDS)),
+    "wide": product(vary("config", "one_layer_wide", "dense_wide"), vary("seed", *multi30k.SEEDS)),
+}
 
 
 def get_config(arg: str = "one_layer") -> ConfigDict:
-    """Returns the config. `arg` is one_layer or dense, or one of these with _further."""
+    """Returns the config. `arg` is one of KINDS, or one of these with _further."""
     kind = arg.removesuffix("_further")
-    if kind not in WIDTHS:
-        known = ", ".join((*WIDTHS, *(f"{kind}_further" for kind in WIDTHS)))
+    if kind not in KINDS:
+        known = ", ".join((*KINDS, *(f"{kind}_further" for kind in KINDS)))
         raise ValueError(f"configs/multi30k_small.py:{arg} is unknown; give one of {known}")
-    config = multi30k.get_config(f"{kind}_cpu")
+    weights = kind.removesuffix("_wide")
+    config = multi30k.get_config(f"{weights}_cpu")
     _text(config)
     model, optim, train = config.model, config.optim, config.train
-    model.d_model, model.ffn = WIDTHS[kind]
+    chosen = KINDS[kind]
+    model.d_model, model.ffn, optim.lr, train.updates = chosen.d_model, chosen.ffn, chosen.lr, chosen.updates
     model.encoder_layers = model.decoder_layers = 2
     model.shared_embedding = config.data.joined_vocabulary = True
     model.vector_precision, model.dtype = "int8", "float32"
-    if kind == "dense":
-        model.trained_precision, optim.lr = "int4", 3.5e-3
+    if weights == "dense":
+        model.trained_precision = "int4"
     else:
         model.embedding, model.norm, model.bias, model.gains = "masked", "affine", True, "columns"
-        model.dropout, optim.lr = 0.1, 1.5e-3
-    config.data.max_tokens, train.updates, train.evaluate_every = 1536, 6500, 500
+        model.dropout = 0.1
+    if kind == "one_layer_wide":
+        model.selection, model.keep = "sign", 1.0
+    config.data.max_tokens, train.evaluate_every = 1536, 500
     if arg != kind:
-        train.init_from, optim.lr = FURTHER[kind]
+        train.init_from, optim.lr = chosen.folder, chosen.further_lr
     return config
 
 
@@ -60,5 +88,5 @@ def _text(config: ConfigDict) -> None:
 
 
 def sweep(name: str = "small") -> Sweep:
-    """Returns the runs of small."""
+    """Returns the runs of small or wide."""
     return named(SWEEPS, name, "multi30k_small")

@@ -59,7 +59,7 @@ def test_models_for_a_cpu_multiply_in_bfloat16():
 
     assert types(multi30k, "best", "table", "best_wide", "table_wide", "one_layer_cpu", "dense_cpu") == {"bfloat16"}
     assert (
-        types(multi30k, "dense_tiny", "one_layer_small") == types(multi30k_small, *multi30k_small.WIDTHS) == {"float32"}
+        types(multi30k, "dense_tiny", "one_layer_small") == types(multi30k_small, *multi30k_small.KINDS) == {"float32"}
     )
 
 
@@ -133,16 +133,20 @@ def test_an_unknown_text_argument_is_refused():
         text.get_config("tiny")
 
 
-def test_the_models_of_small_files_differ_in_weights_and_width_alone():
-    one, dense = (flatten(multi30k_small.get_config(arg).to_dict()) for arg in multi30k_small.WIDTHS)
+@pytest.mark.parametrize(("size", "more"), [("", set()), ("_wide", {"model.selection", "model.keep"})])
+def test_the_models_of_small_files_differ_in_weights_and_width_alone(size, more):
+    one, dense = (flatten(multi30k_small.get_config(f"{arg}{size}").to_dict()) for arg in ("one_layer", "dense"))
     differing = {key for key in one if one[key] != dense[key]}
     beside = {"norm", "bias", "gains", "embedding", "init_scheme", "init_attention", "init_embedding"}  # of masks
     beside |= {"trained_precision", "dropout", "weights", "d_model", "ffn"}
-    assert differing - {f"model.{name}" for name in beside} == {"optim.lr", "optim.warmup"}
+    assert differing - {f"model.{name}" for name in beside} == {"optim.lr", "optim.warmup", *more}
     for arg, config in (("one_layer", one), ("dense", dense)):
-        further = flatten(multi30k_small.get_config(f"{arg}_further").to_dict())
+        further = flatten(multi30k_small.get_config(f"{arg}{size}_further").to_dict())
         assert {key for key in config if config[key] != further[key]} == {"train.init_from", "optim.lr"}
-    known = "one_layer, dense, one_layer_further, dense_further"
+
+
+def test_an_unknown_model_of_small_files_is_refused():
+    known = "one_layer, dense, one_layer_wide, dense_wide, one_layer_further, dense_further, one_layer_wide_further, "
     with pytest.raises(ValueError, match=rf"multi30k_small.py:sparse is unknown; give one of {known}"):
         multi30k_small.get_config("sparse")
 

@@ -31,6 +31,6 @@ def test_what_is_no_list_of_texts_is_refused_before_anything_else(monkeypatch, t
 
 
 def test_verbs_are_known_before_a_task_is_imported():
-    assert tuple(
-        TASKS[name].model.verb for name in ("translation", "classification", "causal_lm", "masked_lm")
-    ) == VERBS
+    assert (
+        tuple(TASKS[name].model.verb for name in ("translation", "classification", "causal_lm", "masked_lm")) == VERBS
+    )
