@@ -45,9 +45,11 @@ def refused(folder: Path, before: Callable[[], None] | None = None) -> str:
     done = subprocess.run(
         tiny_runs.command("translation"),
         cwd=folder,
-        # It reads compiled programs, but must not write them: others would read what it could only write by halves. Nor can coverage's file
-        # be written.
-        env=tiny_runs.environment(JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="1e9", COVERAGE_PROCESS_CONFIG=""),
+        # It reads compiled programs and modules, but must not write them: others would read what it could only write by halves. Nor can
+        # coverage's file be written.
+        env=tiny_runs.environment(
+            JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="1e9", PYTHONDONTWRITEBYTECODE="1", COVERAGE_PROCESS_CONFIG=""
+        ),
         preexec_fn=before,
         capture_output=True,
         timeout=300,
