@@ -9,7 +9,7 @@
 
 DIR holds the raw text of task 1 of the GitHub repository multi30k/dataset: train, valid, test2016 and test2017 .en and .de, plain or .gz.
 The runs make tokens of it in lower case, and 3,000 BPE merges. All learn from the references and from the translations of a teacher, the
-ticket tickets/multi30k-en-de-best.safetensors, which takes ten minutes of a core; --config.data.store=runs/store keeps them for other runs.
+ticket tickets/multi30k-en-de-wide.safetensors, which takes ten minutes of a core; --config.data.store=runs/store keeps them for other runs.
 
 `one_layer` trains masks, also over its random table, so that a piece costs a bit for each number and not four. So the table of a small
 file can be wide, or have many pieces. Norms, biases and a gain for each column are trained beside the masks, in 8 bits. `dense` has the
@@ -84,7 +84,7 @@ def _text(config: ConfigDict) -> None:
     data = config.data
     data.undo, data.tokenize, data.lowercase, data.bpe_merges = "", True, True, 3000
     data.train, data.valid, data.tests = "train", "valid", ("test2016", "test2017")
-    data.teacher, data.teacher_mix = "tickets/multi30k-en-de-best.safetensors", "both"
+    data.teacher, data.teacher_mix = "tickets/multi30k-en-de-wide.safetensors", "both"
 
 
 def sweep(name: str = "small") -> Sweep:

@@ -13,7 +13,7 @@ import numpy as np
 
 import one_layer
 
-TICKET = Path(__file__).parent.parent / "tickets" / "multi30k-en-de.safetensors"
+TICKET = Path(__file__).parent.parent / "tickets" / "multi30k-en-de-wide.safetensors"
 LINES = ["two dogs run through the snow .", "a man is riding a bike ."]
 
 

@@ -15,6 +15,8 @@ END=$((SECONDS + 60 * ${2:-9}))
 PYTHON=${PYTHON:-.venv/bin/python}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p runs/gpu results/gpu
+# XLA's search for the fastest kernels takes minutes of many cores for each shape of a batch.
+export XLA_FLAGS=${XLA_FLAGS---xla_gpu_enable_triton_gemm=false --xla_gpu_autotune_level=0}
 
 in_time() {  # a command, until the time is over: then it is asked to stop, and training saves a checkpoint
     local left=$((END - SECONDS))

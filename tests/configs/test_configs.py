@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from configs import common, multi30k, multi30k_small, text, toy
+from configs import common, multi30k, multi30k_best, multi30k_small, text, toy
 from one_layer.models import build, shapes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
@@ -149,6 +149,29 @@ def test_an_unknown_model_of_small_files_is_refused():
     known = "one_layer, dense, one_layer_wide, dense_wide, one_layer_further, dense_further, one_layer_wide_further, "
     with pytest.raises(ValueError, match=rf"multi30k_small.py:sparse is unknown; give one of {known}"):
         multi30k_small.get_config("sparse")
+
+
+@pytest.mark.parametrize(("signs", "dense"), [("best", "best_dense"), ("small", "small_dense")])
+def test_the_best_small_files_and_their_controls_differ_in_weights_and_width_alone(signs, dense):
+    ours, control = (flatten(multi30k_best.get_config(arg).to_dict()) for arg in (signs, dense))
+    assert {key for key in ours if ours[key] != control[key] and not key.startswith("model.")} == {"optim.lr"}
+    assert ours["model.selection"] == "sign" and control["model.trained_precision"] == "int4"
+    alike = ("model.dropout", "model.dtype", "model.encoder_layers", "model.decoder_layers", "model.vector_precision")
+    assert {key: ours[key] for key in alike} == {key: control[key] for key in alike}
+
+
+def test_the_teacher_reads_and_writes_the_pieces_of_its_students():
+    """So that they can learn from its probabilities too (`train.distil`)."""
+    teacher, student = (flatten(multi30k_best.get_config(arg).to_dict()) for arg in ("teacher", "best"))
+    assert {key for key in teacher if key.startswith("data.") and teacher[key] != student[key]} == {"data.teacher"}
+    assert student["data.teacher"] == "runs/teacher"
+
+
+def test_an_unknown_best_file_is_refused():
+    with pytest.raises(
+        ValueError, match=r"multi30k_best.py:tiny is unknown; give one of teacher, best, best_dense, small"
+    ):
+        multi30k_best.get_config("tiny")
 
 
 def test_an_unknown_toy_argument_is_refused():

@@ -9,7 +9,21 @@ from typing import Any
 
 import pytest
 
-from configs import iwslt14, lm, mlm, mnli, multi30k, multi30k_small, paper, qqp, reservoirs, text, toy, wmt14
+from configs import (
+    iwslt14,
+    lm,
+    mlm,
+    mnli,
+    multi30k,
+    multi30k_best,
+    multi30k_small,
+    paper,
+    qqp,
+    reservoirs,
+    text,
+    toy,
+    wmt14,
+)
 from configs.sweeps import Overrides, chain, product, vary
 from one_layer.commands import sweep as sweeps
 from one_layer.layers.pattern import expand
@@ -27,6 +41,7 @@ from tests import ROOT, tiny
 CONFIGS = {
     "toy": toy,
     "multi30k": multi30k,
+    "multi30k_best": multi30k_best,
     "multi30k_small": multi30k_small,
     "iwslt14": iwslt14,
     "wmt14": wmt14,

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 LINES = 12
 
 
-@pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-en-de-best"])
+@pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-en-de-best", "multi30k-en-de-wide"])
 def test_captions_have_the_same_translations(name, shared):
     lines = read(shared / "data" / "multi30k" / "test2016.en.gz")
     found = compare(ROOT / "tickets" / f"{name}.safetensors", lines[:: len(lines) // LINES])

@@ -1,0 +1,86 @@
+"""The best small files of Multi30k English to German, trained to the end on a GPU: signs of one random layer in 0.64 or 1.25 MB.
+
+    python main.py --config=configs/multi30k_best.py:teacher --config.data.directory=DIR --config.data.store=STORE --workdir=runs/teacher
+    python main.py --config=configs/multi30k_best.py:best --config.data.directory=DIR --config.data.store=STORE --workdir=runs/best
+
+DIR and the text are those of configs/multi30k_small.py, and so are the models, but with larger updates, a higher learning rate, and 43
+passes over the text in the place of 6.5. The bits of the random layers are signs: no weight is dropped, but some are negated.
+
+| argument | model | taught by |
+|---|---|---|
+| `teacher` | dense, width 256, 3+3 layers, dropout 0.3 | tickets/multi30k-en-de-wide.safetensors |
+| `best` | signs of one random layer, width 448 | runs/teacher |
+| `best_dense` | its control: dense, width 228, trained in 4 bits | runs/teacher |
+| `small` | signs of one random layer, width 304 | tickets/multi30k-en-de-wide.safetensors |
+| `small_dense` | its control: dense, width 152, trained in 4 bits | tickets/multi30k-en-de-wide.safetensors |
+
+On one H100 they took 4 to 7 minutes each while four to ten others were trained on it. docs/results.md has the scores, and
+docs/devices.md the flags that XLA had there.
+
+The sweep `best` trains the teacher, and then `best` and its control with three seeds each; `small` the other two.
+"""
+
+from typing import NamedTuple
+
+from ml_collections import ConfigDict
+
+from configs import multi30k, multi30k_small
+from configs.sweeps import Sweep, chain, named, product, vary
+
+
+class Kind(NamedTuple):
+    """The config of small files that a model begins with, its shape, its learning rate and its dropout."""
+
+    small: str
+    d_model: int
+    ffn: int
+    lr: float
+    dropout: float
+
+
+KINDS = {
+    "teacher": Kind("dense_wide", 256, 512, 2.5e-3, 0.3),
+    "best": Kind("one_layer_wide", 448, 896, 3e-3, 0.1),
+    "best_dense": Kind("dense_wide", 228, 456, 4e-3, 0.1),
+    "small": Kind("one_layer", 304, 608, 4e-3, 0.1),
+    "small_dense": Kind("dense", 152, 304, 5e-3, 0.1),
+}
+_TAUGHT_BY_TEACHER = ("best", "best_dense")
+SWEEPS = {
+    "best": chain(
+        vary("config", "teacher"),
+        product(
+            [{"config": each, "data.teacher": "{sweep}/teacher"} for each in _TAUGHT_BY_TEACHER],
+            vary("seed", *multi30k.SEEDS),
+        ),
+    ),
+    "small": product(vary("config", "small", "small_dense"), vary("seed", *multi30k.SEEDS)),
+}
+
+
+def get_config(arg: str = "best") -> ConfigDict:
+    """Returns the config. `arg` is one of KINDS."""
+    if arg not in KINDS:
+        raise ValueError(f"configs/multi30k_best.py:{arg} is unknown; give one of {', '.join(KINDS)}")
+    kind = KINDS[arg]
+    config = multi30k_small.get_config(kind.small)
+    model, data, optim, train = config.model, config.data, config.optim, config.train
+    model.d_model, model.ffn, model.dropout, model.dtype = kind.d_model, kind.ffn, kind.dropout, "bfloat16"
+    if arg in ("best", "small"):
+        model.selection, model.keep = "sign", 1.0
+    if arg == "teacher":
+        model.encoder_layers = model.decoder_layers = 3
+        model.trained_precision = model.vector_precision = "float32"
+    data.teacher = "runs/teacher" if arg in _TAUGHT_BY_TEACHER else "tickets/multi30k-en-de-wide.safetensors"
+    # Few shapes of batches, because each is compiled.
+    data.max_tokens, data.buckets = 6144, 2
+    config.evaluation.max_tokens, config.evaluation.buckets = 40_000, 1
+    optim.lr, optim.warmup = kind.lr, 600
+    train.updates, train.evaluate_every = 8000 if arg == "teacher" else 12_000, 1000
+    train.keep_last = 1
+    return config
+
+
+def sweep(name: str = "best") -> Sweep:
+    """Returns the runs of best or small."""
+    return named(SWEEPS, name, "multi30k_best")
