@@ -181,6 +181,6 @@ def check_command(words: list[str]) -> None:
         check_script(["main.py", *[word for word in rest if word.startswith("--")]])
         assert (ROOT / program).is_file(), f"{program}: no such script"
     else:
-        assert program in ("echo", ".venv/bin/tfds", ".venv/bin/tensorboard", ".venv/bin/pre-commit"), (
+        assert program in ("echo", "export", ".venv/bin/tfds", ".venv/bin/tensorboard", ".venv/bin/pre-commit"), (
             f"{' '.join(words)}: no command that this test knows"
         )
