@@ -25,7 +25,7 @@ _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
 _BLOCK = 2**16
 
 SCHEMES = tuple(
-    sorted(_UNIFORM | _NORMAL | {"signed_constant", "unsigned_constant"})
+    sorted(_UNIFORM | _NORMAL | {"signed_constant", "xavier_constant", "unsigned_constant"})
 )  # that draw every entry by itself
 ORTHOGONAL = "orthogonal"
 
@@ -45,6 +45,7 @@ def random_weights(
     - `kaiming_normal`: standard deviation √(2/fan_in).
     - `xavier_normal`: standard deviation √(2/(fan_in+fan_out)).
     - `signed_constant`: ±√(2/fan_in).
+    - `xavier_constant`: ±√(2/(fan_in+fan_out)).
     - `unsigned_constant`: +√(2/fan_in) everywhere (a control: only the mask distinguishes the entries).
     - `normal`: standard deviation d^−½, where d is the last axis.
     - `orthogonal`: orthonormal columns, or orthonormal rows if there are fewer rows than columns (Saxe et al. 2014, arXiv 1312.6120).

@@ -105,6 +105,13 @@ def test_an_unsigned_constant_is_a_signed_one_s_size():
     assert_same_bits(np.abs(signed), unsigned)
 
 
+def test_xavier_s_constant_has_the_deviation_of_xavier_s_numbers():
+    constant = np.abs(random_weights(5, ROLE, (6, 10), "xavier_constant", scale=1.5))
+    assert (constant == np.float32(1.5 * math.sqrt(2 / 16))).all()
+    spread = random_weights(5, ROLE, (300, 500), "xavier_uniform").std()
+    assert np.abs(random_weights(5, ROLE, (300, 500), "xavier_constant")).max() == pytest.approx(spread, rel=0.01)
+
+
 def test_the_seed_and_the_role_do_not_run_into_each_other():
     assert not np.array_equal(
         random_weights(1, "1/a", (6, 8), "kaiming_uniform"), random_weights(11, "a", (6, 8), "kaiming_uniform")

@@ -190,7 +190,7 @@ class TicketReader:
         elif scheme in NORMAL:
             sums = words.view("<u2").astype(np.int64).reshape(-1, 12).sum(axis=1) - 6 * 2**16
             drawn = sums.astype(np.float32) * (deviation * np.float32(2.0**-16))
-        elif scheme == "signed_constant":
+        elif scheme in ("signed_constant", "xavier_constant"):
             drawn = np.where(halves >> 31, -deviation, deviation)
         else:
             assert scheme == "unsigned_constant"

@@ -17,7 +17,12 @@ CASES = {
     "default": {},
     "reference": {"init_preset": "reference", "shared_embedding": True, "source_vocab": 6},
     "signs": {"selection": "signed_threshold", "threshold": 0.1, "init_scheme": "kaiming_normal"},
-    "signs alone": {"selection": "sign", "keep": 1.0, "init_scheme": "unsigned_constant"},
+    "signs alone": {
+        "selection": "sign",
+        "keep": 1.0,
+        "init_scheme": "unsigned_constant",
+        "init_attention": "xavier_constant",
+    },
     "scaled": {
         "dynamic_scale": True,
         "keep": 0.1,

@@ -36,7 +36,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "vector_precision": PRECISIONS,
     "init_preset": ("paper", "reference", "corrected"),
     "init_scheme": tuple(SCHEMES),
-    "init_attention": ("scheme", "xavier"),
+    "init_attention": ("scheme", "xavier", "xavier_constant"),
     "init_embedding": ("", *SCHEMES),
 }
 _RATES = ("dropout", "attention_dropout", "activation_dropout", "head_dropout", "layerdrop")  # probabilities

@@ -184,11 +184,12 @@ def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
         return ("xavier_uniform" if kernels else ORTHOGONAL), 1.0
     masked = kind == "masked"
     gain = float(config.init_qk_gain or 1.0) if name in ("query", "key") and masked else 1.0
-    if config.init_attention == "xavier" or not masked:
+    if config.init_attention != "scheme" or not masked:
+        scheme = "xavier_constant" if masked and config.init_attention == "xavier_constant" else "xavier_uniform"
         if name in ("query", "key", "value"):
-            return "xavier_uniform", math.sqrt(0.5) * gain
+            return scheme, math.sqrt(0.5) * gain
         if name == "output" or not masked:
-            return "xavier_uniform", 1.0
+            return scheme, 1.0
     return config.init_scheme, _keep_scale(config, part.path) * gain
 
 

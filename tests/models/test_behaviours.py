@@ -260,6 +260,17 @@ def test_tables_with_a_scheme_of_their_own_change_nothing_else(shared):
 
 
 @pytest.mark.parametrize("preset", ["paper", "reference", "corrected"])
+def test_attention_of_one_size_is_as_large_as_xavier_s(preset):
+    """So a model of signs can have weights of one size, and differ in nothing else: the control of trained ±1 weights."""
+    drawn, constant = (
+        recipes(TINY.replace(init_preset=preset, init_attention=kind)) for kind in ("xavier", "xavier_constant")
+    )
+    changed = {path for path in drawn if drawn[path] != constant[path]}
+    assert changed == {path for path in drawn if drawn[path].scheme == "xavier_uniform"} != set()
+    assert all(constant[path] == dataclasses.replace(drawn[path], scheme="xavier_constant") for path in changed)
+
+
+@pytest.mark.parametrize("preset", ["paper", "reference", "corrected"])
 def test_a_key_that_is_given_is_stronger_than_the_preset(preset):
     config = TINY.replace(init_preset=preset, init_attention="xavier", scale_by_keep=False, zero_pad_row=True)
     scales = {recipe.scale for recipe in recipes(config).values()}

@@ -17,7 +17,7 @@ const KNOWN = {
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
   reservoir_conv: ["lightweight", "dynamic"], reservoir_direction: ["auto", "both", "past"], dtype: ["float32", "bfloat16"],
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
-  init_preset: ["paper", "reference", "corrected"], init_scheme: DRAWN, init_attention: ["scheme", "xavier"], init_embedding: ["", ...DRAWN],
+  init_preset: ["paper", "reference", "corrected"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
 };
 const BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
 

@@ -12,7 +12,7 @@ import { Stream } from "./philox.js";
 
 const NORMAL = ["kaiming_normal", "xavier_normal", "normal"];
 const UNIFORM = ["kaiming_uniform", "xavier_uniform"];
-export const SCHEMES = [...NORMAL, ...UNIFORM, "signed_constant", "unsigned_constant", "orthogonal"];
+export const SCHEMES = [...NORMAL, ...UNIFORM, "signed_constant", "xavier_constant", "unsigned_constant", "orthogonal"];
 
 /** The sums Σ h − 6 · 2^16 of twelve 16-bit numbers: Irwin-Hall's nearly normal numbers. @returns {Int32Array} */
 export function sums(stream, count) {
