@@ -128,6 +128,19 @@ def test_the_best_recipe_for_own_text_fits_the_dense_model_that_it_begins_with(s
     assert model.weights == "one_layer" and model.embedding == "trained" and run.optim.lr is None
 
 
+@pytest.mark.parametrize("size", ["mini", "cpu", "wide"])
+def test_signs_of_own_text_need_no_other_run_and_train_no_matrix(size):
+    config = text.get_config(f"signs_{size}")
+    config.data.directory, config.data.source_language, config.data.target_language = "somewhere", "en", "fr"
+    run = resolve(config.to_dict())
+    model = run.model_config(30, 30)
+    assert not run.train.init_from and not run.data.teacher
+    trained = {path[-1] for path in shapes(model) if path[0] == "params"}
+    assert trained == {"scores", "bias", "scale", "column_gain"}, "scores, and vectors beside them"
+    plain = text.get_config(f"one_layer_{size}").model
+    assert (model.d_model, model.ffn) == (1.5 * plain.d_model, 1.5 * plain.ffn)
+
+
 def test_an_unknown_text_argument_is_refused():
     with pytest.raises(ValueError, match=r"text.py:tiny is unknown; give dense_, .* one of mini, cpu, tiny, small"):
         text.get_config("tiny")
