@@ -9,8 +9,8 @@ both languages, of tab-separated columns, CSV or JSON lines, give its name and i
 
     --config.data.source=tsv --config.data.train=pairs.tsv --config.data.columns=1,2 --config.data.held_out=0.02
 
-The argument is WEIGHTS_SIZE. WEIGHTS is dense, one_layer, multi_layer, signs or best. SIZE is one of these, or a size of `configs/common.py`,
-which needs an accelerator:
+The argument is WEIGHTS_SIZE. WEIGHTS is dense, one_layer, multi_layer, signs or best. SIZE is one of these, or a size of
+`configs/common.py`, which needs an accelerator:
 
 | SIZE | width, feed-forward, heads, layers | updates at most, tokens in each | time |
 |---|---|---|---|
@@ -28,8 +28,9 @@ The text is split into pieces that hold their spaces, by a BPE that both languag
 and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
 Runs that an earlier version began with this config go on with --config.data.tokenize=True --config.data.bpe_kind=subword-nmt.
 
-`signs` is what did best in small files (configs/multi30k_best.py): no random weight is dropped, but some are negated; the random table of both
-languages has such bits too, and norms, biases and a gain for each column are trained beside them, in 8 bits. It is half as wide again as SIZE.
+`signs` is what did best in small files (configs/multi30k_best.py): no random weight is dropped, but some are negated; the random table of
+both languages has such bits too, and norms, biases and a gain for each column are trained beside them, in 8 bits. It is half as wide
+again as SIZE.
 
     python main.py --config=configs/text.py:signs_mini --workdir=runs/signs --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
