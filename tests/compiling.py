@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache, partial
 
@@ -16,3 +17,15 @@ def share_contexts() -> None:
     """Lets JAX lower all programs in one MLIR context. By itself it makes a new one for each, in 3.5 ms, and the tests lower thousands."""
     inside = sys.modules[mlir.make_ir_context.__module__]  # JAX has no public way
     inside.make_ir_context = cache(inside.make_ir_context)
+
+
+def multiply_in_float32() -> None:
+    """Lets accelerators multiply float32 numbers in float32, unless JAX_DEFAULT_MATMUL_PRECISION says something else.
+
+    An H100 rounds them to TF32 by default. Logits then differ from those of NumPy and of the golden arrays by up to 4e-3, and the tests
+    allow 1e-5.
+    """
+    if os.environ.get("JAX_PLATFORMS") == "cpu" or "JAX_DEFAULT_MATMUL_PRECISION" in os.environ:
+        return  # JAX is not asked for its devices where this is known: it would start them
+    if jax.default_backend() != "cpu":
+        jax.config.update("jax_default_matmul_precision", "highest")

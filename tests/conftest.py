@@ -32,10 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """All programs share one MLIR context. Garbage is looked for as seldom as in the program, and not among what is there by now."""
+    """All programs share one MLIR context, and multiply float32 numbers as the references of the tests do, also on accelerators.
+
+    Garbage is looked for as seldom as in the program, and not among what is there by now.
+    """
     from tests import compiling  # imports JAX, which reads the environment
 
     compiling.share_contexts()
+    compiling.multiply_in_float32()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)

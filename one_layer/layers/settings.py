@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import jax
-from jaxtyping import Array
+import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from one_layer.supermask import Supermask
 
@@ -18,9 +19,20 @@ GATES = ("reset", "update", "new")  # of a GRU
 DIRECTIONS = {True: ("forward", "backward"), False: ("forward",)}  # of a GRU that sees both ways, or not
 # Attention reads the cache in blocks of this many positions, so a step's cost grows with the tokens written, not with the capacity.
 BLOCK = 8
+
+
+def relu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """max(x, 0), and NaN where x is NaN, on every device.
+
+    This is not written as a maximum: for a float32 product and its maximum with 0, XLA calls a single function of cuBLAS on GPUs, which
+    gave 0 for NaN on an H100. Then the logits of a broken model are finite.
+    """
+    return jnp.where(x <= 0, 0, x)
+
+
 # gelu is exact, with the error function; gelu_tanh approximates it by tanh, as GPT-2 does.
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": jax.nn.relu,
+    "relu": relu,
     "gelu": partial(jax.nn.gelu, approximate=False),
     "gelu_tanh": partial(jax.nn.gelu, approximate=True),
 }

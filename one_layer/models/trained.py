@@ -88,7 +88,8 @@ class TrainedParts:
         """Undoes `apart`."""
         if self.everything:
             return {**depending, **others}
-        return {"params": {}, **unflatten_dict(flatten_dict(depending) | flatten_dict(others))}
+        whole = unflatten_dict(flatten_dict(depending) | flatten_dict(others))
+        return {name: whole.get(name, {}) for name in ("params", *depending, *others)}
 
     def _sources(self, path: Path) -> set[Path]:
         """The paths in `params` of the arrays that a variable is or was made of."""

@@ -164,6 +164,19 @@ def test_a_layer_that_is_left_out_may_be_named_as_frozen():
     assert account(config)["parameters"]["trained"] == every - of_a_layer
 
 
+@pytest.mark.parametrize("changes", [{}, *CASES.values()])
+@pytest.mark.parametrize("random", [True, False])
+def test_what_was_taken_apart_is_put_together_as_it_was(changes, random):
+    """Also where all masks were multiplied out before, which leaves a collection without an array."""
+    config = model(**changes)
+    variables = initialize(config, 1)
+    variables |= {} if random else {"random": {}}
+    parts = TrainedParts.of(config)
+    whole = parts.together(*parts.apart(variables, ["random"]))
+    assert jax.tree.structure(whole) == jax.tree.structure(variables)
+    jax.tree.map(np.testing.assert_array_equal, whole, variables)
+
+
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
 def test_the_optimiser_has_no_state_for_frozen_parts(changes):
     config = model(**changes)

@@ -56,6 +56,12 @@ def test_inside_another_program_it_is_a_part_of_it(folder):
     assert found.shape == X["x"].shape and not folder.exists()
 
 
+def test_no_program_of_an_accelerator_is_kept(folder, monkeypatch):
+    """They are left to JAX's own cache, because nothing was measured there."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert check(Counted()) == 1 and not folder.exists()
+
+
 def test_a_second_process_does_not_trace(folder):
     first = Counted()
     assert [check(first), check(first)] == [1, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -80,7 +81,7 @@ def test_the_optimiser_alone(recipe, seed, magnitude):
     rng = np.random.default_rng(seed)
     params = rng.standard_normal((2, 3, 4), np.float32)
     leaves = [torch.nn.Parameter(torch.tensor(leaf)) for leaf in params]
-    params = dict(zip("ab", params, strict=True))
+    params = dict(zip("ab", jnp.asarray(params), strict=True))
     theirs, ours = TorchAdam(recipe, leaves), optimizer(recipe, UPDATES)
     state = ours.init(params)
     for _ in range(UPDATES):
@@ -88,7 +89,7 @@ def test_the_optimiser_alone(recipe, seed, magnitude):
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = torch.tensor(gradient)
         theirs.step()
-        changes, state = ours.update(dict(zip("ab", gradients, strict=True)), state, params)
+        changes, state = ours.update(dict(zip("ab", jnp.asarray(gradients), strict=True)), state, params)
         params = optax.apply_updates(params, changes)
         for name, leaf in zip("ab", leaves, strict=True):
             np.testing.assert_allclose(params[name], leaf.detach().numpy(), **CLOSE)

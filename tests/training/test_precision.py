@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import pytest
 
+from one_layer.layers.products import compiling_for
 from one_layer.training import precision
 
 FLAGS = {
@@ -27,7 +28,8 @@ def processor(request, monkeypatch, tmp_path):
 
 def test_the_log_says_what_suits_the_processor(processor):
     assert precision.has_bfloat16() is HAVE[processor]
-    bfloat16, float32 = map(" ".join, map(precision.describe_precision, ("bfloat16", "float32")))
+    with compiling_for("cpu"):  # whatever device is here
+        bfloat16, float32 = map(" ".join, map(precision.describe_precision, ("bfloat16", "float32")))
     assert ("slower" in bfloat16) == (HAVE[processor] is False)
     assert ("has instructions" in bfloat16) == ("has instructions" in float32) == (HAVE[processor] is True)
 
@@ -40,4 +42,5 @@ def test_nothing_is_said_of_accelerators(processor, monkeypatch):
 def test_a_system_without_cpuinfo_says_nothing(monkeypatch, tmp_path):
     monkeypatch.setattr(precision, "_PROCESSOR", tmp_path / "none")
     assert precision.has_bfloat16() is None
-    assert precision.describe_precision("bfloat16") == []
+    with compiling_for("cpu"):
+        assert precision.describe_precision("bfloat16") == []

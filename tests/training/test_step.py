@@ -9,9 +9,11 @@ import optax
 import pytest
 
 from one_layer.data.special_tokens import EOS, PAD
+from one_layer.layers.products import compiling_for
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import Devices
+from one_layer.models.trained import TrainedParts
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.translation import Translation
@@ -136,6 +138,33 @@ def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(platform, monkeypa
         unchanged = jax.tree.map(lambda x, y: bool((x == y).all()), before, (params, moments))
         assert applied != all(jax.tree.leaves(unchanged))
         assert applied == bool(np.isfinite([sums["loss"], sums["norm"]]).all())
+
+
+ON_ACCELERATORS = {
+    **{weights: {"weights": weights} for weights in ("one_layer", "multi_layer", "dense")},
+    "one_layer, frozen in part": {"weights": "one_layer", "norm": "affine", "freeze": "encoder.ffn,norms"},
+    "multi_layer, frozen in part": {"weights": "multi_layer", "encoder_layers": 2, "freeze": "encoder.2"},
+}
+
+
+@pytest.mark.parametrize("case", mostly_slow(ON_ACCELERATORS, ["multi_layer, frozen in part"]))
+def test_an_update_on_an_accelerator_is_that_on_a_cpu(case, monkeypatch):
+    """By the program for an accelerator, run on a CPU: it selects masks together, and has no condition around the optimiser."""
+    config = CONFIG.replace(**{"norm": None, "bias": None, **ON_ACCELERATORS[case]})
+    programs, found = [], []
+    for platform in ("cpu", "cuda"):
+        monkeypatch.setattr(Devices, "platform", platform)
+        fixed = initialize(config, 3)
+        params = fixed.pop("params")
+        moments = DESCENT.init(TrainedParts.of(config).pick(params))
+        with compiling_for(platform):
+            step = train_step(TASKS["translation"], config, DESCENT, SMOOTHING, 1)
+            programs.append(str(jax.make_jaxpr(step)(params, moments, fixed, batch(micro_batches=2), 0)))
+            found.append(step(params, moments, fixed, batch(micro_batches=2), 0))
+    assert programs[0] != programs[1]
+    (new, _, sums), (other, _, others) = found
+    close(other, new)
+    close(others, sums, 1e-4)
 
 
 def test_dropout_is_a_function_of_the_update(dropping):
