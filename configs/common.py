@@ -98,9 +98,8 @@ def _model() -> ConfigDict:
     # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,
     # and the scale of the rows of embedding_path.
     model.init_preset = "paper"
-    model.init_scheme = (
-        "kaiming_uniform"  # kaiming_ or xavier_ uniform or normal; signed_, xavier_ or unsigned_constant
-    )
+    # kaiming_ or xavier_ uniform or normal; signed_, xavier_ or unsigned_constant
+    model.init_scheme = "kaiming_uniform"
     # scheme: init_scheme for attention too; xavier: always xavier_uniform; xavier_constant: that, with its deviation
     model.init_attention = placeholder(str)
     model.init_embedding = ""  # another scheme than init_scheme for random tables, as long as they are not trained
