@@ -100,7 +100,7 @@ def _model() -> ConfigDict:
     model.init_preset = "paper"
     # kaiming_ or xavier_ uniform or normal; signed_, xavier_ or unsigned_constant
     model.init_scheme = "kaiming_uniform"
-    # scheme: init_scheme for attention too; xavier: always xavier_uniform; xavier_constant: that, with its deviation
+    # scheme: init_scheme for attention too; xavier: always xavier_uniform; xavier_constant: plus or minus its deviation
     model.init_attention = placeholder(str)
     model.init_embedding = ""  # another scheme than init_scheme for random tables, as long as they are not trained
     model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep); off with dynamic_scale

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What has not been measured on an accelerator yet, in the order of its worth; the same command goes on where the time was over:
+# What to measure on an accelerator, in the order of its worth (results/README.md says what is there); the same command goes on where the time was over:
 #
 #     launch/gpu.sh DATA [MINUTES]
 #
