@@ -143,11 +143,28 @@ def test_one_types_and_the_translation_follows_by_keyboard_alone(browser, page):
     assert browser.console() == []
 
 
+def test_a_page_of_signs_speaks_of_signs(browser, page):
+    browser.open(page)
+    browser.wait(READY)
+    seen(browser, "shares")
+    browser.wait('document.getElementById("chance").textContent.endsWith("%")')
+    said = browser.run("return document.body.innerText")
+    assert "whether the weight changes its sign" in said and "or turns its sign" in said
+    assert "one depth turns does another turn too" in said
+    assert "kept" not in said and "counts" not in said, "no weight is left out"
+    assert 45 < float(browser.run('return document.getElementById("chance").textContent').split()[0]) < 55
+
+
 def test_a_classifier_shows_its_labels(browser, tmp_path):
     browser.open(written(CLASSIFIES, tmp_path))
     browser.wait(READY)
     text = browser.run('return document.getElementById("answer").textContent')
     assert re.fullmatch(r"positive\d+\.\d %negative\d+\.\d %", text)
+    said = browser.run("return document.body.innerText")
+    assert (
+        "whether the weight counts" in said and "of the weights kept by a mask" in said and "or leaves it out" in said
+    )
+    assert "sign" not in said
     assert browser.run(UNNAMED) == [] and browser.console() == []
 
 

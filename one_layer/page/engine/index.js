@@ -129,13 +129,20 @@ export class Model {
     return continued(this.network, ids.slice(-data.block), data.block, settings, new Stream(options.seed ?? evaluation.sample_seed, "sample"));
   }
 
-  /** The matrices that are random or masked: role, shape [fan_in, fan_out], depths, and the share that each depth keeps. */
+  /**
+   * The matrices that are random or masked: role, shape [fan_in, fan_out] and depths, whether a bit turns a sign, and the share of the weights of
+   * a depth that another one, which was drawn by chance, has a bit for too.
+   */
   matrices() {
     const found = [...this.network.matrices.values()].filter(({ drawn, mask }) => drawn || mask);
-    return found.map((matrix) => ({
-      role: matrix.role, shape: [matrix.rows, matrix.columns], drawn: matrix.drawn, own: matrix.layers !== null, signs: Boolean(matrix.mask && !matrix.mask.mask), depths: Array.from({ length: matrix.depths }, (_, depth) => depth),
-      keep: this.ticket.config.keep, kept: matrix.mask?.mask ? Array.from({ length: matrix.depths }, (_, depth) => countBits(this.mask(matrix.role, depth)) / (matrix.rows * matrix.columns)) : undefined,
-    }));
+    return found.map((matrix) => {
+      const { role, rows, columns, drawn, mask } = matrix, depths = Array.from({ length: matrix.depths }, (_, depth) => depth);
+      const bits = depths.reduce((sum, depth) => sum + countBits(this.mask(role, depth)), 0);
+      return {
+        role, shape: [rows, columns], drawn, own: matrix.layers !== null, depths, masked: Boolean(mask), signs: Boolean(mask && !mask.mask),
+        chance: bits / (rows * columns * depths.length),
+      };
+    });
   }
 
   /** The mask of a depth, packed in C order, the lowest bit of a byte first; all ones where there is none. @returns {Uint8Array} */

@@ -52,7 +52,9 @@ function show(model) {
 
 /** The random layer and its masks. */
 function showInside(model, line, answer) {
-  if (model.matrices.some(({ own }) => own)) byId("inside-lead").textContent = OWN_LAYERS;
+  const signs = turnsSigns(model), [own, same] = signs ? SIGNS_INSIDE : MASKS_INSIDE;
+  byId("inside-lead").textContent = model.matrices.some(({ own: each }) => each) ? own : same;
+  if (signs) for (const [id, words] of Object.entries(SIGN_WORDS)) byId(id).textContent = words;
   const matrices = inOrder(model.matrices), first = matrices.find(({ role }) => role.endsWith("ffn/in")) ?? matrices[0];
   const role = new Value(first.role), seed = new Value(model.seed);
   byId("role").replaceChildren(...matrices.map((each) => el("option", { value: each.role, selected: each === first }, roleName(each.role))));
@@ -64,8 +66,22 @@ function showInside(model, line, answer) {
   if (model.hasDepthWords) showDepths(model, line);
 }
 
-const OWN_LAYERS =
-  "Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights count. Training found the masks.";
+// What is said of layers of their own, and of one layer for all depths.
+const MASKS_INSIDE = [
+  "Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights count. Training found the masks.",
+  "There is one layer. It is random, and it stays random. Each depth of the network uses the same layer, and has a mask that says which of its weights count there. Training found the masks.",
+];
+const SIGNS_INSIDE = [
+  "Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights change their sign. Training found the masks.",
+  "There is one layer. It is random, and it stays random. Each depth of the network uses the same layer, and has a mask that says which of its weights change their sign there. Training found the masks.",
+];
+/** Whether the bits of all masks of a model are signs. */
+function turnsSigns({ matrices }) {
+  const masked = matrices.filter((each) => each.masked);
+  return masked.length > 0 && masked.every(({ signs }) => signs);
+}
+
+const SIGN_WORDS = { "or-else": "turns its sign", does: "turns", do: "turn" };
 const TITLES = {
   translation: ({ source, target }) => `This page translates ${languageName(source)} to ${languageName(target)}.`,
   classification: ({ labels }) => `This page labels a text: ${labels.join(" or ")}.`,
@@ -81,15 +97,17 @@ function describe(model) {
   const title = TITLES[model.task](model);
   byId("title").textContent = title;
   document.title = `one_layer: ${title}`;
+  const signs = turnsSigns(model);
   const seconds = (model.milliseconds / 1000).toFixed(1), besides = model.trained ? `, and ${counted(model.trained)} other numbers` : "";
   byId("summary").textContent = model.masked
     ? `Its network is random: the seed ${model.seed} has just drawn it, here, in ${seconds} seconds. Training changed only the masks, one bit for each ` +
-      `weight, which say whether the weight counts${besides}. Nothing that you type leaves this page.`
+      `weight, which say whether the weight ${signs ? "changes its sign" : "counts"}${besides}. Nothing that you type leaves this page.`
     : `Training changed all its ${counted(model.trained)} weights: it has no masks. Nothing that you type leaves this page.`;
   const facts = [
     [`${counted(Math.round(model.bytes / 1000))} kB`, "the whole model"],
     [model.depths, model.depths === 1 ? "layer deep" : "layers deep"],
-    ...(model.masked ? [[counted(model.masked), "bits in the masks"], [`${Math.round(100 * model.keep)} %`, "of the weights kept by a mask"]] : []),
+    ...(model.masked ? [[counted(model.masked), "bits in the masks"]] : []),
+    ...(model.masked && !signs ? [[`${Math.round(100 * model.keep)} %`, "of the weights kept by a mask"]] : []),
     ...(model.trained ? [[counted(model.trained), "numbers besides"]] : []),
   ];
   byId("facts").replaceChildren(...facts.map(([number, words]) => el("li", {}, el("b", {}, `${number}`), el("span", {}, words))));
