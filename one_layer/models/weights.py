@@ -122,10 +122,8 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     Preset `paper` draws all matrices with `init_scheme`, and scales them by √(1/keep) if `scale_by_keep` (paper A, section 4). Preset
     `reference` does what the paper's code does. Whatever the scheme, q, k and v are Xavier uniform with gain 1/√2, and the output
     projection of attention is Xavier uniform; `init_attention=xavier_constant` draws the same with one size. The other matrices are not
-    scaled by keep, and embeddings have a zero row at pad.
-
-    Dense models, and trained layers beside masked ones, are initialised as in fairseq. Matrices of reservoirs are orthogonal (arXiv
-    2012.15045, section 2).
+    scaled by keep, and embeddings have a zero row at pad. Dense models, and trained layers beside masked ones, are initialised as in
+    fairseq. Matrices of reservoirs are orthogonal (arXiv 2012.15045, section 2).
     """
     found: dict[Path, Recipe] = {}
     for head in config.network_family.heads(config):

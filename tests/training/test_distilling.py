@@ -155,7 +155,7 @@ def test_the_other_tasks_have_the_teachers_probabilities_in_their_loss(task, tmp
         ({"train.distil_top_k": 0}, ["train.distil_top_k is 0", "at least 1"]),
         ({"data.teacher": ""}, ["train.distil is 0.5", "no teacher", "data.teacher"]),
         ({"train.distil": 0.0}, ["data.teacher has no effect", "data.teacher_mix=references", "train.distil"]),
-        ({"data.teacher": "nowhere"}, ["data.teacher cannot be used", "nowhere"]),
+        ({"data.teacher": "nowhere"}, ["data.teacher cannot be used", "nowhere does not exist; train that run first"]),
         ({"data.source_language": "en", "data.target_language": "de"}, ["de to en", "en to de"]),
         ({"data.bpe_merges": 7}, ["the same pieces", "data.bpe_merges is 7", "--config.data.bpe_merges="]),
         ({"data.lowercase": True}, ["the same pieces", "data.lowercase is True", "--config.data.lowercase=False"]),
