@@ -77,7 +77,7 @@ def teacher_of(run: RunConfig, folder: RunFolder) -> TrainedModel | None:
         raise UserError(f"data.teacher={data.teacher} is the run's own folder; give another run, or a ticket")
     if not Path(data.teacher).exists():
         raise UserError(
-            f"data.teacher cannot be used: {data.teacher} does not exist; train that run first, or give the folder of another one, or a ticket"
+            f"data.teacher cannot be used: {data.teacher} does not exist; train that run first, or give another run or a ticket"
         )
     try:
         model = one_layer.load(data.teacher)
