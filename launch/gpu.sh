@@ -1,5 +1,6 @@
 #!/bin/bash
-# What to measure on an accelerator, in the order of its worth (results/README.md says what is there); the same command goes on where the time was over:
+# What to measure on an accelerator, in the order of its worth; results/README.md says what is there. The same command goes on where the
+# time was over:
 #
 #     launch/gpu.sh DATA [MINUTES]
 #
