@@ -52,8 +52,8 @@ function show(model) {
 
 /** The random layer and its masks. */
 function showInside(model, line, answer) {
-  const signs = turnsSigns(model), [own, same] = signs ? SIGNS_INSIDE : MASKS_INSIDE;
-  byId("inside-lead").textContent = model.matrices.some(({ own: each }) => each) ? own : same;
+  const signs = turnsSigns(model);
+  byId("inside-lead").textContent = inside(model.matrices.some(({ own }) => own), signs ? "change their sign" : "count");
   if (signs) for (const [id, words] of Object.entries(SIGN_WORDS)) byId(id).textContent = words;
   const matrices = inOrder(model.matrices), first = matrices.find(({ role }) => role.endsWith("ffn/in")) ?? matrices[0];
   const role = new Value(first.role), seed = new Value(model.seed);
@@ -66,15 +66,13 @@ function showInside(model, line, answer) {
   if (model.hasDepthWords) showDepths(model, line);
 }
 
-// What is said of layers of their own, and of one layer for all depths.
-const MASKS_INSIDE = [
-  "Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights count. Training found the masks.",
-  "There is one layer. It is random, and it stays random. Each depth of the network uses the same layer, and has a mask that says which of its weights count there. Training found the masks.",
-];
-const SIGNS_INSIDE = [
-  "Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights change their sign. Training found the masks.",
-  "There is one layer. It is random, and it stays random. Each depth of the network uses the same layer, and has a mask that says which of its weights change their sign there. Training found the masks.",
-];
+/** What is said of layers of their own, or of one layer for all depths; `effect` is what a bit of a mask does to weights. */
+function inside(own, effect) {
+  const end = "Training found the masks.";
+  if (own) return `Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights ${effect}. ${end}`;
+  return `There is one layer. It is random, and it stays random. Each depth of the network uses the same layer, and has a mask that says which of its weights ${effect} there. ${end}`;
+}
+
 /** Whether the bits of all masks of a model are signs. */
 function turnsSigns({ matrices }) {
   const masked = matrices.filter((each) => each.masked);
