@@ -15,7 +15,7 @@ bits of the random layers are signs: no weight is dropped, but some are negated.
 | `small` | signs of one random layer, width 304 | tickets/multi30k-en-de-wide.safetensors |
 | `small_dense` | its control: dense, width 152, trained in 4 bits | tickets/multi30k-en-de-wide.safetensors |
 
-On one H100 their updates took 4 to 7 minutes each while four to ten others were trained on it. docs/results.md has the scores, and
+On one H100 their updates took 4 to 7 minutes each while four to ten others were trained on it. docs/small-files.md has the scores, and
 docs/devices.md the flags that XLA had there.
 
 The sweep `best` trains the teacher, and then `best` and its control with three seeds each; `small` the other two.
