@@ -6,7 +6,7 @@
 
 DIR has plain text, as it is or as .gz. The last 5 % of it are the test set, and the 5 % before them the validation set; with
 --config.data.held_out=0, data.valid and data.tests name files of their own. The argument is `artifact16mb`, or WEIGHTS_SIZE, where WEIGHTS
-is dense, one_layer or multi_layer and SIZE is one of these:
+is dense, one_layer, multi_layer or signs and SIZE is one of these:
 
 | SIZE | layers, width, feed-forward, heads | context | updates, bytes in each | what for |
 |---|---|---|---|---|
@@ -15,16 +15,21 @@ is dense, one_layer or multi_layer and SIZE is one of these:
 | artifact | 10, 1024, 4096, 16 | 1024 | 20,000 of 65,536 | what artifact16mb is |
 
 `enwik8` has the layers, the widths and the context of T12, the smaller model of Al-Rfou et al. 2019 (arXiv 1808.04444); its batches,
-updates and schedule are this project's choice. All sizes are pre-LN.
+updates and schedule are this project's choice.
 
-`artifact16mb` is one random layer under ten masks at keep 0.5. Its ticket, the whole model with its vocabulary, takes fewer than 16,000,000
+LayerNorm comes before each block, but after it with `signs`, which learn faster so (docs/language-models.md). The weights of their random
+layer have one size, and the bits of its masks are signs. The table of bytes is trained in 4 bits; norms, biases and gains are trained in 8.
+
+`artifact16mb` has signs of one random layer at ten depths. Its ticket, the whole model with its vocabulary, takes fewer than 16,000,000
 bytes, the limit of openai/parameter-golf. Every run of a masked model says the size of its ticket before it trains.
+
+The sweep `bytes` trains `signs_mini`, and a dense model in 4 bits whose file has as many bytes, with two seeds each.
 """
 
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Sweep, named, vary
+from configs.sweeps import Overrides, Sweep, named, product, vary
 from configs.text import leave_open
 
 # name: ((layers, d_model, ffn, heads), block, updates, bytes in an update)
@@ -33,24 +38,42 @@ SIZES = {
     "enwik8": ((12, 512, 2048, 8), 512, 100_000, 16_384),
     "artifact": ((10, 1024, 4096, 16), 1024, 20_000, 65_536),
 }
-SWEEPS = {"keep": vary("model.keep", 0.3, 0.5, 0.7)}
+# The dense model whose file in 4 bits has as many bytes as the ticket of signs_mini
+_DENSE_OF_EQUAL_BYTES: Overrides = {
+    "config": "dense_mini",
+    "model.d_model": 72,
+    "model.ffn": 288,
+    "model.trained_precision": "int4",
+    "model.vector_precision": "int8",
+}
+SWEEPS = {
+    "keep": vary("model.keep", 0.3, 0.5, 0.7),
+    "bytes": product([{"config": "signs_mini"}, _DENSE_OF_EQUAL_BYTES], vary("seed", 1, 2)),
+}
 
 
 def get_config(arg: str = "one_layer_mini") -> ConfigDict:
     """Returns the config. `arg` is `artifact16mb`, or weights and size, for instance dense_enwik8."""
-    weights, _, size = ("one_layer_artifact" if arg == "artifact16mb" else arg).rpartition("_")
-    if weights not in paper.WEIGHTS or size not in SIZES:
+    weights, _, size = ("signs_artifact" if arg == "artifact16mb" else arg).rpartition("_")
+    if weights not in (*paper.WEIGHTS, "signs") or size not in SIZES:
         raise ValueError(
-            f"configs/lm.py:{arg} is unknown; give artifact16mb, or dense_, one_layer_ or multi_layer_ and one of {', '.join(SIZES)}"
+            f"configs/lm.py:{arg} is unknown; give artifact16mb, or dense_, one_layer_, multi_layer_ or signs_ "
+            f"and one of {', '.join(SIZES)}"
         )
     config = common.get_config()
     config.task = "causal_lm"
     model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
     shape, data.block, train.updates, data.max_tokens = SIZES[size]
     model.decoder_layers, model.d_model, model.ffn, model.heads = shape
-    model.encoder_layers, model.weights, model.norm_position = 0, weights, "pre"
+    model.encoder_layers, model.weights, model.norm_position = 0, "one_layer" if weights == "signs" else weights, "pre"
     model.dropout = 0.0
-    if weights != "dense":
+    if arg == "artifact16mb":
+        model.ffn = 4032  # the table in 4 bits and the vectors take the bytes of the other 64
+    if weights == "signs":
+        common.set_signs(model)
+        common.set_one_size(model)
+        model.norm_position, model.embedding, model.trained_precision = "post", "trained", "int4"
+    elif weights != "dense":
         model.init_scheme = "signed_constant"
     data.source, data.held_out = "plain", 0.05
     if size == "enwik8":
@@ -60,11 +83,14 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
     train.select, config.optim.label_smoothing = "nll", 0.0
     config.optim.clip = 1.0
     leave_open(config)
-    if weights != "dense":  # measured at width 128 with these random weights; others are bad here, see docs/results.md
+    if weights == "signs":
+        config.optim.lr = 3e-3 if model.d_model <= 128 else 1e-3  # the second is not measured
+    elif weights != "dense":
+        # Measured at width 128 with these random weights; others are bad here, see docs/results.md.
         config.optim.lr = 1e-3 if model.d_model <= 128 else 5e-4
     return config
 
 
 def sweep(name: str = "keep") -> Sweep:
-    """Returns runs at several keeps."""
+    """Returns runs at several keeps, or the models of equal bytes."""
     return named(SWEEPS, name, "lm")

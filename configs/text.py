@@ -108,8 +108,8 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
 def _signs(config: ConfigDict) -> None:
     model = config.model
     model.d_model, model.ffn = 3 * model.d_model // 2, 3 * model.ffn // 2
-    model.selection, model.keep, model.embedding = "sign", 1.0, "masked"
-    model.norm, model.bias, model.gains, model.vector_precision = "affine", True, "columns", "int8"
+    model.embedding = "masked"
+    common.set_signs(model)
     config.optim.lr = 1.5e-3  # that of configs/multi30k_small.py:one_layer
 
 

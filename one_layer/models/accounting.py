@@ -126,14 +126,18 @@ def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
 
 
 def describe_ticket(config: ModelConfig) -> list[str]:
-    """A line for people about `ticket_size`; none for a model that has no ticket, or whose size only the scores decide."""
-    size = ticket_size(config)
-    if size is None or "random" not in _shapes(config):
+    """A line for people about the size of a ticket; none for a model that has no ticket.
+
+    Where the scores decide how many weights each mask keeps or negates, there is no least size that is known before training.
+    """
+    if "random" not in _shapes(config):
         return []
-    fewest, most = (f"{each:,}" for each in size)
-    between = (
-        f"{most} bytes" if fewest == most else f"at least {fewest} bytes (the entropy of its masks), at most {most}"
-    )
+    fewest, most = ticket_size(config) or (0, ticket_bytes(config))
+    between = f"at least {fewest:,} bytes (the entropy of its masks), at most {most:,}"
+    if not fewest:
+        between = f"at most {most:,} bytes"
+    elif fewest == most:
+        between = f"{most:,} bytes"
     return [f"the weights in the ticket will take {between}; its vocabularies, BPE codes and settings come on top"]
 
 

@@ -12,7 +12,7 @@ import pytest
 import one_layer
 from one_layer import tickets
 from one_layer.models import roles, shapes
-from one_layer.models.accounting import describe_ticket, ticket_size
+from one_layer.models.accounting import describe_ticket, ticket_bytes, ticket_size
 from one_layer.tickets.inspection import inspect
 from tests import ROOT
 from tests.ticket_reader import TicketReader
@@ -61,15 +61,13 @@ def test_the_log_before_training_promises_the_size_of_the_weights_alone(path: Pa
     """Vocabularies, codes and the header may take tens of thousands of bytes more."""
     found = inspect(path)
     weights = sum(each.stored for each in found.matrices) + found.arrays
-    size = ticket_size(found.config)
-    if found.config.selection == "sign":
-        assert size is None and not describe_ticket(found.config), "the scores decide how many signs are turned"
-        return
-    fewest, most = size
+    fewest, most = ticket_size(found.config) or (0, ticket_bytes(found.config))
     assert weights <= most
     if not found.arrays:  # which may be stored in fewer bits
         assert fewest <= weights and most < path.stat().st_size, "so the line must not speak of the whole file"
     (line,) = describe_ticket(found.config)
+    assert f"at most {most:,}" in line
+    assert ("at least" in line) == (found.config.selection != "sign"), "the scores decide how many signs are turned"
     assert line.startswith("the weights in the ticket") and line.endswith("settings come on top")
 
 
