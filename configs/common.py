@@ -39,13 +39,13 @@ def set_random_weights(model: ConfigDict) -> None:
 
 def set_signs(model: ConfigDict) -> None:
     """Sets what did best in small files (configs/multi30k_best.py): bits of masks are signs; norms, biases and gains are trained."""
-    model.selection, model.keep = "sign", 1.0
-    model.norm, model.bias, model.gains, model.vector_precision = "affine", True, "columns", "int8"
+    model.update(selection="sign", keep=1.0)
+    model.update(norm="affine", bias=True, gains="columns", vector_precision="int8")
 
 
 def set_one_size(model: ConfigDict) -> None:
     """Sets random weights of one size, plus or minus Xavier's deviation; docs/small-files.md compares them with random sizes."""
-    model.init_scheme = model.init_attention = "xavier_constant"
+    model.update(init_scheme="xavier_constant", init_attention="xavier_constant")
 
 
 def _model() -> ConfigDict:
