@@ -43,6 +43,7 @@ _DENSE_OF_EQUAL_BYTES: Overrides = {
     "config": "dense_mini",
     "model.d_model": 72,
     "model.ffn": 288,
+    "model.norm_position": "post",
     "model.trained_precision": "int4",
     "model.vector_precision": "int8",
 }
