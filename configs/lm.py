@@ -17,11 +17,11 @@ is dense, one_layer, multi_layer or signs and SIZE is one of these:
 `enwik8` has the layers, the widths and the context of T12, the smaller model of Al-Rfou et al. 2019 (arXiv 1808.04444); its batches,
 updates and schedule are this project's choice.
 
-LayerNorm comes before each block, but after it with `signs`, which learn faster so (docs/language-models.md). The weights of their random
+LayerNorm comes before each block, but after it with `signs`: docs/language-models.md has what was tried. The weights of their random
 layer have one size, and the bits of its masks are signs. The table of bytes is trained in 4 bits; norms, biases and gains are trained in 8.
 
 `artifact16mb` has signs of one random layer at ten depths. Its ticket, the whole model with its vocabulary, takes fewer than 16,000,000
-bytes, the limit of openai/parameter-golf. Every run of a masked model says the size of its ticket before it trains.
+bytes, the limit of openai/parameter-golf. Every run of a masked model says before it trains how large its ticket can become.
 
 The sweep `bytes` trains `signs_mini`, and a dense model in 4 bits whose file has as many bytes, with two seeds each.
 """
@@ -66,16 +66,10 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
     model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
     shape, data.block, train.updates, data.max_tokens = SIZES[size]
     model.decoder_layers, model.d_model, model.ffn, model.heads = shape
-    model.encoder_layers, model.weights, model.norm_position = 0, "one_layer" if weights == "signs" else weights, "pre"
-    model.dropout = 0.0
     if arg == "artifact16mb":
         model.ffn = 4032  # the table in 4 bits and the vectors take the bytes of the other 64
-    if weights == "signs":
-        common.set_signs(model)
-        common.set_one_size(model)
-        model.norm_position, model.embedding, model.trained_precision = "post", "trained", "int4"
-    elif weights != "dense":
-        model.init_scheme = "signed_constant"
+    model.encoder_layers, model.dropout = 0, 0.0
+    _set_weights(model, weights)
     data.source, data.held_out = "plain", 0.05
     if size == "enwik8":
         data.source, data.held_out = "enwik8", 0.0
@@ -90,6 +84,17 @@ def get_config(arg: str = "one_layer_mini") -> ConfigDict:
         # Measured at width 128 with these random weights; others are bad here, see docs/results.md.
         config.optim.lr = 1e-3 if model.d_model <= 128 else 5e-4
     return config
+
+
+def _set_weights(model: ConfigDict, weights: str) -> None:
+    model.weights, model.norm_position = weights, "pre"
+    if weights == "signs":
+        model.weights, model.norm_position = "one_layer", "post"
+        model.embedding, model.trained_precision = "trained", "int4"
+        common.set_signs(model)
+        common.set_one_size(model)
+    elif weights != "dense":
+        model.init_scheme = "signed_constant"
 
 
 def sweep(name: str = "keep") -> Sweep:
