@@ -1,24 +1,30 @@
-"""The best small files of Multi30k English to German, trained to the end on a GPU: signs of one random layer in 0.64 or 1.25 MB.
+"""The best small files of Multi30k English to German, trained to the end on a GPU: signs of one random layer in 0.64, 1.25 or 2.61 MB.
 
     python main.py --config=configs/multi30k_best.py:teacher --config.data.directory=DIR --config.data.store=STORE --workdir=runs/teacher
     python main.py --config=configs/multi30k_best.py:best --config.data.directory=DIR --config.data.store=STORE --workdir=runs/best
 
 DIR and the text are those of configs/multi30k_small.py. The models are like its models (`small` has signs too, dense ones have dropout 0.1,
 and `small_dense` is wider), with larger updates, a higher learning rate, and 43 or 44 passes over the text in the place of 6.5 or 8.5. The
-bits of the random layers are signs: no weight is dropped, but some are negated.
+bits of the random layers are signs: no weight is dropped, but some are negated. `best_wide` and its control are wider, with dropout 0.2.
 
 | argument | model | taught by |
 |---|---|---|
 | `teacher` | dense, width 256, 3+3 layers, dropout 0.3 | tickets/multi30k-en-de-wide.safetensors |
 | `best` | signs of one random layer, width 448 | runs/teacher |
 | `best_dense` | its control: dense, width 228, trained in 4 bits | runs/teacher |
+| `best_wide` | signs of one random layer, width 672 | runs/teacher |
+| `best_wide_dense` | its control: dense, width 348, trained in 4 bits | runs/teacher |
 | `small` | signs of one random layer, width 304 | tickets/multi30k-en-de-wide.safetensors |
 | `small_dense` | its control: dense, width 152, trained in 4 bits | tickets/multi30k-en-de-wide.safetensors |
 
-On one H100 their updates took 4 to 7 minutes each while four to ten others were trained on it. docs/small-files.md has the scores, and
-docs/devices.md the flags that XLA had there.
+`best_one_size`, `small_one_size` and `best_wide_one_size` are the controls of trained ±1 weights: all random weights of a matrix have one
+size, and training chooses their signs.
 
-The sweep `best` trains the teacher, and then `best` and its control with three seeds each; `small` the other two.
+On one H200 the updates of `small` take 2 minutes, and beside thirteen others 8. docs/small-files.md has the scores, and docs/devices.md the
+flags that XLA had there.
+
+The sweeps `best`, `best_wide` and `small` train a model, its control and the ±1 control with three seeds each, after the teacher where they
+have it; `longer` trains `best_dense` for the operations of `best`, which has 3.3 times as many in an update.
 """
 
 from typing import NamedTuple
@@ -43,45 +49,61 @@ KINDS = {
     "teacher": Kind("dense_wide", 256, 512, 2.5e-3, 0.3),
     "best": Kind("one_layer_wide", 448, 896, 3e-3, 0.1),
     "best_dense": Kind("dense_wide", 228, 456, 4e-3, 0.1),
+    "best_wide": Kind("one_layer_wide", 672, 1344, 2.5e-3, 0.2),
+    "best_wide_dense": Kind("dense_wide", 348, 696, 3e-3, 0.2),
     "small": Kind("one_layer", 304, 608, 4e-3, 0.1),
     "small_dense": Kind("dense", 152, 304, 5e-3, 0.1),
 }
-_TAUGHT_BY_TEACHER = ("best", "best_dense")
+_SIGNS = ("best", "best_wide", "small")
+_ONE_SIZE = "_one_size"
+_TAUGHT_BY_TEACHER = ("best", "best_dense", "best_wide", "best_wide_dense")
+
+
+def _beside_controls(signs: str, **more: str) -> Sweep:
+    return product(
+        [{"config": f"{signs}{control}", **more} for control in ("", "_dense", _ONE_SIZE)],
+        vary("seed", *multi30k.SEEDS),
+    )
+
+
+_TEACHER = {"data.teacher": "{sweep}/teacher"}
 SWEEPS = {
-    "best": chain(
+    **{name: chain(vary("config", "teacher"), _beside_controls(name, **_TEACHER)) for name in ("best", "best_wide")},
+    "small": _beside_controls("small"),
+    "longer": chain(
         vary("config", "teacher"),
-        product(
-            [{"config": each, "data.teacher": "{sweep}/teacher"} for each in _TAUGHT_BY_TEACHER],
-            vary("seed", *multi30k.SEEDS),
-        ),
+        product([{"config": "best_dense", "train.updates": 40_000, **_TEACHER}], vary("seed", *multi30k.SEEDS)),
     ),
-    "small": product(vary("config", "small", "small_dense"), vary("seed", *multi30k.SEEDS)),
 }
 
 
 def get_config(arg: str = "best") -> ConfigDict:
-    """Returns the config. `arg` is one of KINDS."""
-    if arg not in KINDS:
-        raise ValueError(f"configs/multi30k_best.py:{arg} is unknown; give one of {', '.join(KINDS)}")
-    kind = KINDS[arg]
+    """Returns the config. `arg` is one of KINDS, or that of a model of signs with _one_size."""
+    name, one_size = arg.removesuffix(_ONE_SIZE), arg.endswith(_ONE_SIZE)
+    if name not in (_SIGNS if one_size else KINDS):
+        known = ", ".join((*KINDS, *(f"{each}{_ONE_SIZE}" for each in _SIGNS)))
+        raise ValueError(f"configs/multi30k_best.py:{arg} is unknown; give one of {known}")
+    kind = KINDS[name]
     config = multi30k_small.get_config(kind.small)
     model, data, optim, train = config.model, config.data, config.optim, config.train
     model.d_model, model.ffn, model.dropout, model.dtype = kind.d_model, kind.ffn, kind.dropout, "bfloat16"
-    if arg in ("best", "small"):
+    if name in _SIGNS:
         model.selection, model.keep = "sign", 1.0
-    if arg == "teacher":
+    if one_size:
+        model.init_scheme = model.init_attention = "xavier_constant"
+    if name == "teacher":
         model.encoder_layers = model.decoder_layers = 3
         model.trained_precision = model.vector_precision = "float32"
-    data.teacher = "runs/teacher" if arg in _TAUGHT_BY_TEACHER else "tickets/multi30k-en-de-wide.safetensors"
+    data.teacher = "runs/teacher" if name in _TAUGHT_BY_TEACHER else "tickets/multi30k-en-de-wide.safetensors"
     # Few shapes of batches, because each is compiled.
     data.max_tokens, data.buckets = 6144, 2
     config.evaluation.max_tokens, config.evaluation.buckets = 40_000, 1
     optim.lr, optim.warmup = kind.lr, 600
-    train.updates, train.evaluate_every = 8000 if arg == "teacher" else 12_000, 1000
+    train.updates, train.evaluate_every = 8000 if name == "teacher" else 12_000, 1000
     train.keep_last = 1
     return config
 
 
 def sweep(name: str = "best") -> Sweep:
-    """Returns the runs of best or small."""
+    """Returns the runs of one of SWEEPS."""
     return named(SWEEPS, name, "multi30k_best")

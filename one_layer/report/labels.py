@@ -31,8 +31,8 @@ _EMBEDDINGS = {
 # Keys that the words of aspects stand for, so that no aspect repeats them.
 _IN_WORDS = {
     *("model.weights", "model.d_model", "model.encoder_layers", "model.decoder_layers", "model.reservoir", KEEP),
-    *("model.embedding", "model.embedding_path", "train.init_from", "data.teacher", "train.backskip"),
-    *("model.layerdrop", "model.init_scheme"),
+    *("model.embedding", "model.embedding_path", "train.init_from", "data.teacher", "data.translations"),
+    *("train.backskip", "model.layerdrop", "model.init_scheme"),
 }
 _FIRST = ("model.ffn", "optim.lr", "model.dropout", "train.updates")  # of all other keys
 _LONGEST = 32  # characters of a key and its value in a name
@@ -141,8 +141,9 @@ def _tell_apart(
             if name is not None:
                 for n in alike:
                     said = aspects[n].get(name, "")
-                    missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name else ""
-                    words[n] += [said or missing] if said != usual[kinds[n], name] and (said or missing) else []
+                    silent = usual[kinds[n], name]  # silence would mean this value
+                    missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name or silent else ""
+                    words[n] += [said or missing] if said != silent and (said or missing) else []
                 ahead.append(alike)
 
 
@@ -175,7 +176,7 @@ def _aspects(config: Config) -> dict[str, str]:
         "layers": layers,
         "embeddings": _EMBEDDINGS.get(naming.embeddings(config), naming.embeddings(config)),
         "first run": "fine-tuned" if config.get("train.init_from") else "from scratch",
-        "teacher": "taught" if config.get("data.teacher") else "",
+        "teacher": "taught" if config.get("data.teacher") or config.get("data.translations") else "",
         "scheme": str(config.get("model.init_scheme", "")).replace("_", " "),
     }
 

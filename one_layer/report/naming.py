@@ -94,6 +94,7 @@ def training(config: Config) -> str:
     """What paper B does in training, backskipping and LayerDrop, and the runs that it begins with or learns from; empty without them."""
     skip, drop = config.get("train.backskip", "off"), config.get("model.layerdrop", 0.0)
     begun = [f"{WORDS[key]} {config[key]}" for key in ("train.init_from", "data.teacher") if config.get(key)]
+    begun += [f"{WORDS['data.teacher']} {config['data.translations']}"] if config.get("data.translations") else []
     return ", ".join([f"backskip {skip}"] * (skip != "off") + [f"LayerDrop {drop:g}"] * bool(drop) + begun)
 
 

@@ -164,13 +164,21 @@ def test_an_unknown_model_of_small_files_is_refused():
         multi30k_small.get_config("sparse")
 
 
-@pytest.mark.parametrize(("signs", "dense"), [("best", "best_dense"), ("small", "small_dense")])
+@pytest.mark.parametrize(("signs", "dense"), [(name, f"{name}_dense") for name in ("best", "best_wide", "small")])
 def test_the_best_small_files_and_their_controls_differ_in_weights_and_width_alone(signs, dense):
     ours, control = (flatten(multi30k_best.get_config(arg).to_dict()) for arg in (signs, dense))
     assert {key for key in ours if ours[key] != control[key] and not key.startswith("model.")} == {"optim.lr"}
     assert ours["model.selection"] == "sign" and control["model.trained_precision"] == "int4"
     alike = ("model.dropout", "model.dtype", "model.encoder_layers", "model.decoder_layers", "model.vector_precision")
     assert {key: ours[key] for key in alike} == {key: control[key] for key in alike}
+
+
+@pytest.mark.parametrize("signs", ["best", "best_wide", "small"])
+def test_the_control_of_trained_signs_differs_in_the_sizes_of_the_random_weights_alone(signs):
+    ours, control = (flatten(multi30k_best.get_config(f"{signs}{more}").to_dict()) for more in ("", "_one_size"))
+    assert {key for key in ours if ours[key] != control[key]} == {"model.init_scheme", "model.init_attention"}
+    with pytest.raises(ValueError, match=r"best_dense_one_size is unknown; give one of .*best_wide_one_size"):
+        multi30k_best.get_config("best_dense_one_size")
 
 
 def test_the_teacher_reads_and_writes_the_pieces_of_its_students():
@@ -182,7 +190,7 @@ def test_the_teacher_reads_and_writes_the_pieces_of_its_students():
 
 def test_an_unknown_best_file_is_refused():
     with pytest.raises(
-        ValueError, match=r"multi30k_best.py:tiny is unknown; give one of teacher, best, best_dense, small"
+        ValueError, match=r"multi30k_best.py:tiny is unknown; give one of teacher, best, best_dense, best_wide, "
     ):
         multi30k_best.get_config("tiny")
 

@@ -36,6 +36,10 @@ def named(folder, models):
         ([{}, {"model.encoder_layers": 4}, {"model.encoder_layers": 2, "optim.lr": 0.1}], ["masks", "masks 4+2", "masks lr 0.1"]),
         ([{}, {"train.init_from": "runs/a"}], ["masks from scratch", "masks fine-tuned"]),
         ([{"train.init_from": f"runs/{name}"} for name in "ab"], ["masks (no. 1)", "masks (no. 2)"]),
+        (
+            [{"data.teacher": "runs/a"}, {"data.translations": "runs/b.de"}, {"data.teacher": "runs/a", "optim.lr": 0.1}, {}],
+            ["masks (no. 1)", "masks (no. 2)", "masks lr 0.1", "masks no teacher"],
+        ),
         ([{**RESERVOIRS, "model.reservoir": kind} for kind in ("gru", "ffn")], ["reservoirs gru", "reservoirs ffn"]),
     ],
 )  # fmt: skip
@@ -56,7 +60,7 @@ def test_models_of_paper_b_have_names_of_their_own(tmp_path):
 
 
 def test_no_two_models_of_the_recorded_runs_have_one_name_and_none_has_a_folder_or_a_fingerprint():
-    for file in sorted((ROOT / "results").glob("*.jsonl.zst")):
+    for file in sorted((ROOT / "results").rglob("*.jsonl.zst")):
         every = points(read_runs(f"{file}/figures" if file.name.startswith("toy") else str(file)))
         labels = {(point.bench, point.label): (point.setting, point.scored) for point in every}
         assert len(labels) == len(every)

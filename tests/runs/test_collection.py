@@ -186,5 +186,5 @@ def test_what_cannot_be_collected_is_said_and_leaves_no_file(folders, tmp_path, 
 
 
 def test_the_stored_results_are_collections_that_can_be_read():
-    for file in sorted((ROOT / "results").glob(f"*{collection.SUFFIX}")):
+    for file in sorted((ROOT / "results").rglob(f"*{collection.SUFFIX}")):
         assert all(record.result for record in read_runs(str(file)))
