@@ -1,0 +1,143 @@
+"""The folder of a run belongs to one config, and says which keys of another differ and may not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import of_training
+from one_layer.system.errors import UserError
+from tests import tiny
+
+
+def test_a_folder_is_free_then_taken(tmp_path):
+    workdir = tmp_path / "run"
+    assert not RunFolder(workdir).claim(tiny.run()) and not workdir.exists()
+    RunFolder(workdir).write_config(tiny.run())
+    assert RunFolder(workdir).claim(tiny.run())
+    assert RunFolder(workdir).read_config() == tiny.run()
+
+
+def test_the_keys_that_differ_are_named(tmp_path):
+    RunFolder(tmp_path).write_config(tiny.run())
+    before = tiny.contents(tmp_path)
+    other = tiny.run({"model.keep": 0.25, "data.tests": (), "train.log_every": 9})
+    with pytest.raises(UserError) as caught:
+        RunFolder(tmp_path).claim(other)
+    assert "model.keep: 0.5 there, 0.25 here" in str(caught.value)
+    assert "data.tests: ['test'] there, [] here" in str(caught.value)
+    assert "log_every" not in str(caught.value) and "lr" not in str(caught.value)
+    assert tiny.contents(tmp_path) == before
+
+
+def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
+    longer = {"train.updates": 99, "train.epochs": 2}
+    RunFolder(tmp_path / "endless").write_config(tiny.run())
+    assert RunFolder(tmp_path / "endless").claim(tiny.run(longer))
+    cosine = {"optim.schedule": "cosine"}
+    RunFolder(tmp_path / "cosine").write_config(tiny.run(cosine))
+    with pytest.raises(UserError, match=r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here") as caught:
+        RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer))
+    assert "optim.schedule=cosine falls to 0 at the end of its run" in str(caught.value)
+    assert "To train longer, start anew in another --workdir" in str(caught.value)
+    with pytest.raises(UserError) as caught:
+        RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer | {"model.keep": 0.25}))
+    assert "To train longer" not in str(caught.value)
+
+
+def test_files_may_lie_elsewhere(tmp_path):
+    text = {"data.source": "text", "data.directory": "here"}
+    RunFolder(tmp_path).write_config(tiny.run(text | {"data.bpe_codes": "here/codes"}))
+    moved = {"data.bpe_codes": "there/codes", "data.directory": "there"}
+    assert RunFolder(tmp_path).claim(tiny.run(text | moved))
+    with pytest.raises(UserError, match=r"data.bpe_codes: 'here/codes' there, '' here"):
+        RunFolder(tmp_path).claim(tiny.run(text))
+
+
+def test_how_to_score_may_change(tmp_path):
+    RunFolder(tmp_path).write_config(tiny.run())
+    assert RunFolder(tmp_path).claim(tiny.run({"evaluation.beam": 9, "train.patience": 3, "train.log_every": 1}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("valid_beam", 2), ("length_penalty", 0.5), ("max_length_a", 2.0), ("max_length_b", 9)]
+)
+def test_what_decides_the_validation_score_may_not_change(tmp_path, key, value):
+    """For that score selects the best checkpoint."""
+    RunFolder(tmp_path).write_config(tiny.run())
+    with pytest.raises(UserError, match=rf"evaluation\.{key}: .* there, {value} here"):
+        RunFolder(tmp_path).claim(tiny.run({f"evaluation.{key}": value}))
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    (tmp_path / "old" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"holds checkpoints but no config\.json"):
+        RunFolder(tmp_path / "old").claim(tiny.run())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file; give the name of a folder"):
+        RunFolder(tmp_path / "file").claim(tiny.run())
+    with pytest.raises(UserError, match=r"file is a file; give the folder of a run, or a ticket as --ticket=.*file$"):
+        RunFolder(tmp_path / "file").read_config()
+    with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
+        RunFolder(tmp_path / "nowhere").read_config()
+
+
+@pytest.mark.parametrize("text", ['{"model": {"d_mo', "[1]", "", b"\xff\xfe"])
+def test_a_damaged_config_is_said_and_left(tmp_path, text):
+    path = tmp_path / "config.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = tiny.contents(tmp_path)
+    for use in (lambda: RunFolder(tmp_path).read_config(), lambda: RunFolder(tmp_path).claim(tiny.run())):
+        with pytest.raises(UserError, match=r"config\.json cannot be read"):
+            use()
+    assert tiny.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("preset", "attention", "scaled", "pad_row"),
+    [("paper", "scheme", True, False), ("reference", "xavier", False, True), ("corrected", "scheme", True, False)],
+)
+def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, scaled, pad_row):
+    run = tiny.run({"model.init_preset": preset})
+    RunFolder(tmp_path).write_config(run)
+    model = json.loads((tmp_path / "config.json").read_text())["model"]
+    assert (model["init_attention"], model["scale_by_keep"], model["zero_pad_row"]) == (attention, scaled, pad_row)
+    keeps = {"keep_attention", "keep_ffn", "keep_embedding"}  # none: model.keep, whatever the preset
+    assert {name for name, value in model.items() if value is None} == keeps
+    assert RunFolder(tmp_path).read_config().raw["model"] == model
+
+
+def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
+    run = tiny.run()
+    RunFolder(tmp_path).write_config(run)
+    older = json.loads((tmp_path / "config.json").read_text())
+    for section, names in {
+        "model": ("selection", "sharing", "init_qk_gain"),
+        "data": ("labels", "bpe_kind", "vocabulary", "tests"),
+        "train": ("keep_best",),
+        "optim": ("weight_decay",),
+    }.items():
+        for name in names:
+            del older[section][name]
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    assert RunFolder(tmp_path).claim(run)
+    older["model"]["selection"] = "score"
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
+        RunFolder(tmp_path).claim(run)
+
+
+@pytest.mark.parametrize("kept", [{}, {"moments": "float32"}])
+def test_other_moments_make_another_run_also_where_they_were_not_known(tmp_path, kept):
+    """Their arrays in a checkpoint are others. Tickets say only what is not as it was in earlier versions."""
+    before = tiny.run().raw
+    before["optim"] = {name: value for name, value in before["optim"].items() if name != "moments"} | kept
+    (tmp_path / "config.json").write_text(json.dumps(before))
+    assert RunFolder(tmp_path).claim(tiny.run())
+    factored = tiny.run({"optim.moments": "factored"})
+    with pytest.raises(UserError, match=r"optim\.moments"):
+        RunFolder(tmp_path).claim(factored)
+    assert "moments" not in of_training(tiny.run().raw)["optim"]
+    assert of_training(factored.raw)["optim"]["moments"] == "factored"
