@@ -235,8 +235,10 @@ def test_a_run_that_begins_with_another_one_says_so(tmp_path):
     stored = [{"key": "train.init_from", "path": "runs/gone", "train_seconds": 7200.0, "train_flops": 3e9}]
     write_run(tmp_path / "fourth", {"train.init_from": "runs/gone"}, 30.0, sources=stored)
     write_run(tmp_path / "fifth", {"train.init_from": str(tmp_path / "third")}, 40.0)
+    write_run(tmp_path / "sixth", {"data.translations": "elsewhere/lines.de"}, 50.0)
     names = {point.records[0].folder.name: point.name for point in found(tmp_path)}
     assert f"begins with {first}, taught by elsewhere/ticket" in names["second"] and "begins" not in names["first"]
+    assert "taught by elsewhere/lines.de" in names["sixth"]
     table = methods(read_runs(str(tmp_path / "*")))
     place = table.columns.index("needs")
     needs = {Path(row[0]).name: row[place] for row in table.rows}
@@ -246,6 +248,7 @@ def test_a_run_that_begins_with_another_one_says_so(tmp_path):
         "third": f"begins with {first} (1.00 h, 5e+09 operations)",
         "fourth": "begins with runs/gone (2.00 h, 3e+09 operations)",
         "fifth": f"begins with {tmp_path / 'third'} (1.50 h, 6e+09 operations)",
+        "sixth": "",  # a file of translations does not say what they cost
     }
     assert sources({"train.init_from": str(second)})[0]["train_seconds"] is None, "its teacher's cost is not known"
 
