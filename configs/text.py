@@ -28,9 +28,9 @@ The text is split into pieces that hold their spaces, by a BPE that both languag
 and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
 Runs that an earlier version began with this config go on with --config.data.tokenize=True --config.data.bpe_kind=subword-nmt.
 
-`signs` is what did best in small files (docs/small-files.md): all random weights of a matrix have one size, and training chooses their signs;
-the random table of both languages has such bits too, and norms, biases and a gain for each column are trained beside them, in 8 bits. It is
-half as wide again as SIZE. Its learning rate is 1.5e-3; only `mini` was measured.
+`signs` is what did best in small files (docs/small-files.md): all random weights of a matrix have one size, and training chooses their
+signs; the random table of both languages has such bits too, and norms, biases and a gain for each column are trained beside them, in 8
+bits. It is half as wide again as SIZE. Its learning rate is 1.5e-3; only `mini` was measured.
 
     python main.py --config=configs/text.py:signs_mini --workdir=runs/signs --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
