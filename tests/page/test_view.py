@@ -137,9 +137,11 @@ def test_one_types_and_the_translation_follows_by_keyboard_alone(browser, page):
     browser.run('document.getElementById("mend").focus()')
     browser.press(" ")
     browser.wait(f'{BROKEN} === "ein hund."')
+    # The next seed draws another layer, to which the masks do not belong.
     browser.run('document.getElementById("seeds").focus()')
     browser.press(RIGHT)
-    browser.wait(f'{BROKEN} !== "ein hund." && document.querySelector("figcaption").textContent.includes("seed 2")')
+    other = f'document.querySelector("figcaption").textContent.includes("seed {load(TRANSLATES).seed + 1}")'
+    browser.wait(f'{BROKEN} !== "ein hund." && {other}')
     assert browser.console() == []
 
 
