@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from configs import multi30k, multi30k_small
+from configs import common, multi30k, multi30k_small
 from configs.sweeps import Sweep, chain, named, product, vary
 
 
@@ -93,7 +93,7 @@ def get_config(arg: str = "best") -> ConfigDict:
     if name in _SIGNS:
         model.selection, model.keep = "sign", 1.0
     if one_size:
-        model.init_scheme = model.init_attention = "xavier_constant"
+        common.set_one_size(model)
     if name == "teacher":
         model.encoder_layers = model.decoder_layers = 3
         model.trained_precision = model.vector_precision = "float32"
