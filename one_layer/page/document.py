@@ -30,11 +30,6 @@ def of_ticket(path: Path) -> bytes:
             "the ticket with the program, or export it with --precision=int4 or of a smaller model"
         )
     ticket = load(path)
-    if ticket.config.coats > 1:
-        raise UserError(
-            f"the ticket {path} has masks of several coats (model.coats={ticket.config.coats}), which a page cannot compute; use the "
-            "ticket with the program"
-        )
     for stack in ticket.config.network_family.stacks:
         for group in ticket.config.stack(stack).groups:
             if group.layer.block in RECURRENT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +18,15 @@ from one_layer.importers.fairseq_options import write_options
 from one_layer.models import by_role, initialize, shapes
 from one_layer.models.accounting import account, ticket_bytes, ticket_size
 from one_layer.models.sharding import Devices
-from one_layer.page.document import of_ticket
 from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets.free_bits import free_bits
 from one_layer.tickets.inspection import inspect
 from one_layer.training.flips import flipped_share, packed_masks
 from tests.numpy_transformer import mask_of
-from tests.page.engine import outcomes
-from tests.tiny_tickets import TINY, ticket_of, trained
+from tests.page.engine import outcomes, run
+from tests.tiny_tickets import SEED, TINY, ticket_of, trained
 
 CONFIG = TINY.replace(coats=3, keep=0.5, keep_embedding=1.0)
 
@@ -123,13 +124,37 @@ def test_coats_that_keep_other_numbers_are_not_stored(saved):
         tickets.content.to_bytes(dataclasses.replace(ticket, masks={**ticket.masks, path: 0 * ticket.masks[path]}))
 
 
-def test_a_page_refuses_them_in_a_sentence(saved):
+def test_a_page_has_every_value_and_counts_every_bit(saved):
+    ticket, path = saved
+    script = """
+        const model = opened(given.path), depths = ({ depths }) => Array.from({ length: depths }, (_, depth) => depth);
+        const entries = [...model.network.matrices].map(([role, each]) => [role, depths(each).map((depth) => [...each.entries(depth)])]);
+        return [Object.fromEntries(entries), model.describe().masked, model.describe().coats];
+    """
+    found, bits, coats = run(script, path=str(path))
+    masks = by_role.masks(CONFIG, trained(CONFIG))
+    for role, mask in masks.items():
+        np.testing.assert_array_equal(np.array(found[role]).reshape(mask.shape), mask)
+    assert set(np.concatenate([np.ravel(mask) for mask in masks.values()])) == {0, 1, 2, 3}
+    packed = sum(
+        math.prod(bits.shape[:-1]) * 8 * bits.shape[-1] for bits in free_bits(ticket.masks, CONFIG, SEED).values()
+    )
+    assert 0 <= packed - bits < 8 * sum(math.prod(bits.shape[:-1]) for bits in ticket.masks.values()) and coats == 3
+
+
+@pytest.mark.parametrize("kind", ["mask", "coat2", "coat3"])
+def test_a_page_refuses_coats_that_keep_other_numbers_as_the_reader_does(kind, saved, tmp_path):
     _, path = saved
-    with pytest.raises(UserError, match=r"has masks of several coats \(model\.coats=3\), which a page cannot compute"):
-        of_ticket(path)
-    assert outcomes([path]) == [
-        "model.coats is 3, but this page has masks of one coat alone; use the ticket with the program"
-    ]
+    file = ticket_file.read(path)
+    name = next(name for name in file.tensors if name.startswith(f"{kind}/") and name.endswith("ffn/in"))
+    assert name not in file.coded
+    (tmp_path / "t").write_bytes(
+        ticket_file.to_bytes(file.metadata, {**file.tensors, name: file.tensors[name] & ~np.uint8(1)})
+    )
+    with pytest.raises(UserError, match=f"{name} keeps"):
+        tickets.load(tmp_path / "t")
+    (sentence,) = outcomes([tmp_path / "t"])
+    assert re.search(f"{name} keeps", sentence)
 
 
 def test_other_programs_have_one_coat():

@@ -19,7 +19,7 @@ const KNOWN = {
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
   init_preset: ["paper", "reference", "corrected"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
 };
-const BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
+const MOST_COATS = 16, BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
 
 /** What each task's network has: its stacks, its tables and its heads. */
 export const FAMILIES = {
@@ -59,9 +59,10 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   config.masked = !dense;
   config.exact = ["magnitude", "score"].includes(config.selection);
   config.settles = config.masked && config.pruned + config.locked > 0;
-  config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask"];
   config.positionRows = config.positions === "sinusoidal" ? 0 : config.max_positions + 2;
   checkModel(config);
+  const coats = Array.from({ length: config.coats - 1 }, (_, below) => `coat${below + 2}`);
+  config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask", ...coats];
   config.stacks = Object.fromEntries(STACKS.map((stack) => [stack, readStack(config, stack)]));
   FAMILIES[task].check(config);
   return config;
@@ -74,7 +75,7 @@ export function keepOf(config, role) {
 }
 
 /** Whether the matrix of a role has no scores, and so no mask. @param {any} config @param {string} role */
-export const keepsAll = (config, role) => config.exact && keepOf(config, role) === 1;
+export const keepsAll = (config, role) => config.exact && keepOf(config, role) === 1 && config.coats === 1;
 
 function checkModel(c) {
   for (const [key, known] of Object.entries(KNOWN)) checkKnown(`model.${key}`, c[key], known);
@@ -82,13 +83,16 @@ function checkModel(c) {
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
     heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
-    init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
+    coats: [1, MOST_COATS], init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
   });
   for (const part of PARTS) {
     const own = c[`keep_${part}`], fits = c.masked && c.exact && (part !== "embedding" || c.embedding === "masked");
     refuseIf(own !== null && !(fits && own > 0 && own <= 1), `model.keep_${part} is ${own}, which is no fraction, or the model has no mask for it`);
   }
-  refuseIf(c.coats !== 1, `model.coats is ${c.coats}, but this page has masks of one coat alone; use the ticket with the program`);
+  refuseIf(
+    c.coats > 1 && !(c.masked && c.exact && !c.dynamic_scale && !c.pruned && !c.locked),
+    `model.coats is ${c.coats}, but model.selection=${c.selection}, model.dynamic_scale, settled weights or a dense model have no coats`,
+  );
   if (c.pruned || c.locked) {
     const given = `model.pruned ${c.pruned} and model.locked ${c.locked}`, fits = ["magnitude", "score", "sign"].includes(c.selection) && c.sharing !== "masks";
     refuseIf(!(c.pruned >= 0 && c.locked >= 0 && c.pruned + c.locked < 1), `${given} leave no weight to choose; their sum must be below 1`);

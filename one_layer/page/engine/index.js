@@ -36,7 +36,7 @@ export class Model {
     return {
       task: this.task, verb: VERBS[this.task], seed, bytes, labels, texts: labels ? textsOf(data) : 1,
       source: assets.source.language, target: assets.target.language,
-      matrices: this.matrices(), keep: config.exact ? config.keep : this.#kept(), notes: this.text.notes ?? [],
+      matrices: this.matrices(), keep: config.exact ? config.keep : this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
       depths: config.family.stacks.reduce((sum, stack) => sum + config.stacks[stack].pattern.length, 0),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
       hasDepthWords: this.task !== "classification",
@@ -220,9 +220,11 @@ export class Model {
     return [ids, depths, (x) => this.#headLogits(this.network.finish("encoder", x))];
   }
 
-  /** The bits of all masks; weights that the seed has settled have none. */
+  /** The bits of all masks; weights that the seed has settled have none, and a further coat has those of what the coat below keeps. */
   #bits() {
-    return [...this.ticket.masks.values()].reduce((sum, { shape, layers, free }) => sum + (free ? countBits(free) : shape[0] * shape[1] * (layers ?? 1)), 0);
+    const below = ({ mask, coats }) => [mask, ...coats].slice(0, coats.length).reduce((sum, bits) => sum + countBits(bits), 0);
+    const first = ({ shape, layers, free }) => (free ? countBits(free) : shape[0] * shape[1] * (layers ?? 1));
+    return [...this.ticket.masks.values()].reduce((sum, mask) => sum + first(mask) + below(mask), 0);
   }
 
   #kept() {

@@ -16,9 +16,10 @@ const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_ro
 const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
 
 /**
- * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null, free: Uint8Array | null}} Mask
- *   packed bits: of one mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first. `free` says which
- *   weights were trained; null for all
+ * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null, coats: Uint8Array[],
+ *   free: Uint8Array | null}} Mask
+ *   packed bits: of one mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first. `coats` are the
+ *   masks that are added to `mask`, if there are any. `free` says which weights were trained; null for all
  * @typedef {{shape: number[], values: Float32Array}} Values
  * @typedef {object} Ticket
  * @property {string} task @property {any} config of the model @property {number} seed @property {number} step @property {string} checkpoint
@@ -145,20 +146,43 @@ function drawChecked(seed, recipe) {
   return weights;
 }
 
-/** The packed masks of a matrix's free weights. Bits beyond the last are 0, and `keep` says how many are set. @returns {Mask} */
+/** The masks of a matrix's free weights. A further coat has bits for the weights that the coat below keeps. @returns {Mask} */
 function readMask(file, role, shape, config) {
-  const [rows, columns] = shape.slice(-2), whole = rows * columns, [pruned, locked] = settledCounts(config, whole), size = whole - pruned - locked, bytes = Math.ceil(size / 8), layers = shape.length > 2 ? shape[0] : null;
-  const bits = Object.fromEntries(config.maskKinds.map((kind) => [kind, file.bytes(`${kind}/${role}`, [...shape.slice(0, -2), bytes])]));
-  const first = config.maskKinds[0], mask = bits[first], wanted = Math.max(1, whole - Math.trunc((1 - keepOf(config, role)) * whole)) - locked;
-  for (let layer = 0; layer < (layers ?? 1); layer++) {
-    const end = (layer + 1) * bytes;
-    demand(size % 8 === 0 || mask[end - 1] >> size % 8 === 0, `${first}/${role} has bits beyond its last weight`);
-    if (!config.exact) continue;
-    const kept = countBits(mask.subarray(end - bytes, end));
-    demand(kept === wanted, `mask/${role} keeps ${kept} weights where model.keep ${keepOf(config, role)} keeps ${wanted}`);
+  const [rows, columns] = shape.slice(-2), whole = rows * columns, [pruned, locked] = settledCounts(config, whole), layers = shape.length > 2 ? shape[0] : null;
+  const keep = keepOf(config, role), kept = Math.max(1, whole - Math.trunc((1 - keep) * whole)), free = whole - pruned - locked;
+  const above = config.maskKinds.map((_, below) => Math.ceil((kept * (config.coats - below)) / config.coats) - locked); // set bits of each coat
+  const found = config.maskKinds.map((kind, place) => {
+    const name = `${kind}/${role}`, size = config.coats > 1 && place ? above[place - 1] : free, bits = file.bytes(name, [...shape.slice(0, -2), Math.ceil(size / 8)]);
+    checkBits(name, bits, layers ?? 1, size, config.exact ? above[place] : null, keep);
+    return bits;
+  });
+  const bits = Object.fromEntries(config.maskKinds.map((kind, place) => [kind, found[place]])), coats = config.coats > 1 ? found.slice(1) : [];
+  if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~bits.mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
+  coats.forEach((own, place) => (coats[place] = spread(own, coats[place - 1] ?? bits.mask, layers ?? 1)));
+  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null, coats, free: null };
+}
+
+/** Bits beyond the last are 0, and `wanted` says how many are set in each layer; null if the scores decided. */
+function checkBits(name, bits, layers, size, wanted, keep) {
+  const bytes = bits.length / layers;
+  for (let end = bytes; end <= bits.length; end += bytes) {
+    demand(size % 8 === 0 || bits[end - 1] >> size % 8 === 0, `${name} has bits beyond its last weight`);
+    const kept = wanted === null ? null : countBits(bits.subarray(end - bytes, end));
+    demand(kept === wanted, `${name} keeps ${kept} weights where model.keep ${keep} keeps ${wanted}`);
   }
-  if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
-  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null, free: null };
+}
+
+/** Bits for all weights, from bits for those that the coat `below` keeps. */
+function spread(own, below, layers) {
+  const whole = new Uint8Array(below.length), bytes = below.length / layers, ownBytes = own.length / layers;
+  for (let layer = 0; layer < layers; layer++) {
+    for (let at = 8 * layer * bytes, place = 8 * layer * ownBytes; at < 8 * (layer + 1) * bytes; at++) {
+      if (!((below[at >>> 3] >>> (at & 7)) & 1)) continue;
+      whole[at >>> 3] |= ((own[place >>> 3] >>> (place & 7)) & 1) << (at & 7);
+      place++;
+    }
+  }
+  return whole;
 }
 
 const ONES = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll("0", "").length);

@@ -113,6 +113,7 @@ function runSequences(frame, bytes, literals) {
   demand(bytes.length > 0, WHOLE);
   let count = bytes[0], at = 1, taken = 0, { filled } = frame;
   if (count >= 128) [count, at] = count === 255 ? [bytes[1] + (bytes[2] << 8) + 0x7f00, 3] : [((count - 128) << 8) + bytes[1], 2];
+  demand(at <= bytes.length, WHOLE);
   if (count > 0) {
     at = readTables(frame, bytes, at);
     const [lengths, distances, matches] = frame.tables, stream = new BackwardBits(bytes.subarray(at));
@@ -133,7 +134,7 @@ function runSequences(frame, bytes, literals) {
       for (const end = filled + match; filled < end; filled++) out[filled] = out[filled - distance];
     }
     demand(stream.left === 0, WHOLE);
-  } else demand(bytes.length === 1, WHOLE);
+  } else demand(at === bytes.length, WHOLE);
   demand(filled + literals.length - taken <= out.length, WHOLE);
   out.set(literals.subarray(taken), filled);
   frame.filled = filled + literals.length - taken;

@@ -98,8 +98,9 @@ function describe(model) {
   const signs = turnsSigns(model);
   const seconds = (model.milliseconds / 1000).toFixed(1), besides = model.trained ? `, and ${counted(model.trained)} other numbers` : "";
   byId("summary").textContent = model.masked
-    ? `Its network is random: the seed ${model.seed} has just drawn it, here, in ${seconds} seconds. Training changed only the masks, one bit for each ` +
-      `weight, which say whether the weight ${signs ? "changes its sign" : "counts"}${besides}. Nothing that you type leaves this page.`
+    ? `Its network is random: the seed ${model.seed} has just drawn it, here, in ${seconds} seconds. Training changed only the masks, ` +
+      `${model.coats > 1 ? `which say how often each weight counts, from 0 to ${model.coats} times` : `one bit for each weight, which say whether the weight ${signs ? "changes its sign" : "counts"}`}` +
+      `${besides}. Nothing that you type leaves this page.`
     : `Training changed all its ${counted(model.trained)} weights: it has no masks. Nothing that you type leaves this page.`;
   const facts = [
     [`${counted(Math.round(model.bytes / 1000))} kB`, "the whole model"],
