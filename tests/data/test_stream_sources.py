@@ -14,7 +14,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.sources import plain_parts, plain_text
 from one_layer.system.errors import UserError
 from tests import tfds_sets
-from tests.data.test_stream import config
+from tests.data.test_stream_corpus import config
 
 REVIEWS = [f"Review {number} è lunga.\nTwo lines." for number in range(40)]
 

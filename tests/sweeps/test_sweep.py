@@ -7,10 +7,7 @@ import dataclasses
 import io
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,15 +15,11 @@ from rich.console import Console
 
 from one_layer.commands import sweep
 from one_layer.runs.lock import locked
-from one_layer.runs.progress import Progress, log_file, progress
+from one_layer.runs.progress import progress
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
-from one_layer.sweeps.display import Display
 from one_layer.sweeps.jobs import LocalLauncher, problem, started
-from one_layer.sweeps.queue import Queue
 from one_layer.system.errors import UserError
-from one_layer.training.progress_line import ProgressLine
-from tests import ROOT, mostly_slow
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
 
@@ -198,113 +191,6 @@ def test_only_one_process_runs_a_sweep(planned, tmp_path):
         pytest.raises(UserError, match=f"process {os.getpid()} on .*runs this"),
     ):
         run(planned())
-
-
-class Started:
-    """The command in a process of its own, which the tests may interrupt or kill."""
-
-    def __init__(self, config, workdir):
-        code = f"""
-import sys
-from pathlib import Path
-from one_layer.cli import command
-from one_layer.commands import sweep
-sweep.PROGRAM = [sys.executable, {str(PROGRAM)!r}]
-sweep.resolved = lambda plan: plan
-command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
-"""
-        words = [f"--config={config}", f"--workdir={workdir}", "--jobs=2", "--config.train.updates=0"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *words], cwd=ROOT, stderr=subprocess.PIPE, text=True
-        )
-
-    def end(self):
-        """Returns the exit code and what was printed."""
-        printed = self.process.communicate(timeout=60)[1]
-        return self.process.returncode, printed
-
-
-def wait_for(condition):
-    """Waits until `condition` holds, for at most half a minute. Returns: whether it does."""
-    for _ in range(600):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-@pytest.mark.parametrize("number", mostly_slow([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
-def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
-    folder = tmp_path / "runs"
-    started = Started(config, folder)
-    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
-    started.process.send_signal(number)
-    code, printed = started.end()
-    assert code == 128 + number and "the same command goes on" in printed
-    assert [path.read_text() for path in folder.glob("*/saved")] == 2 * [str(int(number))]
-    assert sorted(row["state"] for row in rows(folder).values()) == 2 * ["interrupted"] + 2 * ["waiting"]
-    again = Started(config, folder)
-    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
-    again.process.send_signal(number)
-    assert again.end()[0] == 128 + number
-    assert Started(config, folder).end()[0] == 0
-    assert starts(folder) == dict.fromkeys(rows(folder), 2)
-    assert {row["state"] for row in rows(folder).values()} == {"finished"}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the runs of a program that was killed")
-def test_a_kill_leaves_no_run_behind(config, tmp_path):
-    folder = tmp_path / "runs"
-    started = Started(config, folder)
-    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
-    started.process.kill()
-    started.end()
-    assert wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
-
-
-def test_the_table_shows_every_state(planned, tmp_path):
-    plan = planned("grown")
-    queue = Queue(plan, LocalLauncher([sys.executable, str(PROGRAM)], 1))
-    queue.states |= {"default": "running", "seed=2": "failed", "keep=0.3": "finished"}
-    queue.problems["seed=2"] = "training has diverged: [/tmp/data] is [a, b]"
-    (tmp_path / "runs" / "default").mkdir(parents=True)
-    (tmp_path / "runs" / "default" / "metrics.jsonl").write_text('{"step": 4, "seconds": 20.0, "valid/nll": 1.5}\n')
-    (tmp_path / "runs" / "keep=0.3").mkdir()
-    (tmp_path / "runs" / "keep=0.3" / "result.json").write_text('{"test": {"test": {"bleu_tokenized": 30.0}}}')
-    console = Console(file=io.StringIO(), width=120, height=40, force_terminal=True)
-    console.print(Display(queue, console).table())
-    text = console.file.getvalue()
-    for words in (
-        "1 running, 1 failed, 1 finished, 3 waiting",
-        "4 of 10",
-        "valid/nll 1.5",
-        "30 s",
-        "diverged: [/tmp/data] is [a, b]",  # no markup
-        "test bleu_tokenized 30",
-    ):
-        assert words in text
-    console.height = 8
-    console.print(Display(queue, console).table())
-    assert "and 3 more" in console.file.getvalue()
-
-
-def test_the_length_of_a_run_by_epochs_that_an_earlier_version_began_is_known_from_its_log(planned, caplog):
-    """Its config does not know how many updates an epoch has."""
-    run = planned("small", "--config.train.updates=100", "--config.train.epochs=4").runs[0]
-    run.folder.mkdir(parents=True)
-    run.paths.metrics_file.write_text('{"step": 10, "seconds": 20.0, "train/loss": 3.0}\n')
-    assert progress(run.paths, run.config["train"]) == Progress(10, None, "train/loss 3", None)
-    caplog.set_level("INFO")
-    ProgressLine(80, 20, terminal=False).show(10, 3.0, 0.002, 500.0)
-    log_file(run.folder).write_text(f"epoch 0.5\n12:00:00  {caplog.messages[0]}\nupdate 11/")
-    assert progress(run.paths, run.config["train"]) == Progress(10, 80, "train/loss 3", 140.0)
-
-
-def test_metrics_without_seconds_and_scores_that_are_not_finite_stop_no_display(planned):
-    run = planned("small", "--config.train.updates=100").runs[0]
-    run.folder.mkdir(parents=True)
-    run.paths.metrics_file.write_text('{"step": 10, "valid/nll": "nan"}\n')
-    assert progress(run.paths, run.config["train"]) == Progress(10, 100, "valid/nll nan", None)
 
 
 def test_a_dry_run_prints_what_would_run_and_touches_nothing(config, tmp_path, capsys, monkeypatch):

@@ -1,0 +1,320 @@
+"""Plain text as a corpus: files and patterns, parts by position, units, and what cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from one_layer.data import stream_corpus
+from one_layer.data.config import DataConfig
+from one_layer.data.sources import plain_text
+from one_layer.data.sources.plain_text import PlainText
+from one_layer.data.special_tokens import EOS, PAD, UNK
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.units import unit, vocabulary_of
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.system.errors import UserError
+
+TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20))
+    return tmp_path
+
+
+def config(folder, **changes):
+    return DataConfig(
+        **{"source": "plain", "directory": str(folder), "train": "a.txt,b.txt", "held_out": 0.1, "block": 8, **changes}
+    )
+
+
+def test_the_parts_by_position_make_up_the_text(folder):
+    corpus = stream_corpus.load(config(folder))
+    parts = [corpus.train, corpus.valid, corpus.tests["test"]]
+    whole = np.concatenate([ids for part in parts for ids in part.source.chunks()])
+    assert bytes((whole - 4).astype(np.uint8)) == TEXT.encode() + b"\n" + b"the end\n" * 20
+    assert f"files of train: {folder}/a.txt, {folder}/b.txt.gz" in corpus.report
+    assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
+
+
+def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder):
+    (folder / "more").mkdir()
+    (folder / "more" / "c.txt").write_text("third\n" * 9)
+    for name in ("._a.txt", ".a.txt.swp", "more/.c.txt"):  # of a file manager and an editor
+        (folder / name).write_text("hidden\n" * 9)
+    expected = {"*.txt": "a.txt", "**.txt": "a.txt", "**/*.txt": "a.txt,more/c.txt", "more/.?.txt": "more/.c.txt"}
+    for pattern, names in expected.items():
+        own = stream_corpus.load(config(folder, train=names)).fingerprints()
+        for train in (pattern, f"{folder}/{pattern}"):
+            assert stream_corpus.load(config(folder, train=train)).fingerprints() == own, train
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "*.txt", "valid": "v.txt"}, r"data.train='\*.txt' also matches .*v.txt, which is in data.valid"),
+        ({"train": "a.txt,t*", "tests": ("test", "t.gz")}, r"also matches .*t.gz, which is in data.tests"),
+        ({"train": "more/../*.txt", "valid": "v.txt"}, r"also matches .*v.txt, which is in data.valid"),
+        (
+            {"train": "a.txt", "valid": "[ab].txt"},
+            r"data.valid='\[ab\].txt' also matches .*a.txt, which is in data.train",
+        ),
+        ({"tests": ("test", "v.*"), "valid": "v.txt"}, r"data.valid='v.txt'|data.tests='v\.\*' also matches .*v.txt"),
+        ({"valid": "linked.*"}, r"data.valid='linked\.\*' also matches .*a.txt, which is in data.train"),
+        ({"train": "a.txt,?.txt"}, r"data.train='a.txt,\?.txt' names .*a.txt twice"),
+    ],
+)
+def test_a_pattern_takes_no_text_twice_and_none_that_is_scored(folder, changes, message):
+    """The scores would be those of text that the model knows."""
+    (folder / "v.txt").write_text("valid\n" * 9)
+    (folder / "more").mkdir()
+    (folder / "t.gz").write_bytes(gzip.compress(b"test\n" * 9))
+    (folder / "linked.text").symlink_to(folder / "a.txt")
+    with pytest.raises(UserError, match=message):
+        stream_corpus.load(config(folder, **changes))
+
+
+def test_a_text_that_is_named_as_it_is_may_be_there_twice_and_be_scored_too(folder):
+    assert len(stream_corpus.load(config(folder, train="a.txt,a.txt", valid="a.txt")).valid) > 0
+
+
+def test_a_file_that_has_the_name_of_a_pattern_or_of_a_list_is_meant_itself(folder):
+    for name in ("a[1].txt", "a1.txt", "x,y.txt", "what?.gz"):
+        content = f"{name}\n".encode() * 9
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    for name, found in {"a[1].txt": "a[1].txt", "x,y.txt": "x,y.txt", "what?": "what?.gz", "a[1]*": "a1.txt"}.items():
+        corpus = stream_corpus.load(config(folder, train=name))
+        assert f"files of train: {folder}/{found}" in corpus.report
+        assert read_bytes(corpus.train).startswith(found.encode())
+
+
+def test_a_list_of_names_may_be_longer_than_a_name_of_a_file(folder):
+    once, often = (stream_corpus.load(config(folder, train=",".join(["a.txt"] * times))) for times in (1, 60))
+    assert len(read_bytes(often.train)) > 50 * len(read_bytes(once.train))
+
+
+def read_bytes(part):
+    return bytes((np.asarray(part.source.tokens) - 4).astype(np.uint8))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+@given(
+    texts=st.lists(st.text(st.sampled_from("añ\n\r\ufeff"), max_size=9), min_size=1, max_size=4),
+    marks=st.lists(st.booleans(), min_size=4, max_size=4),
+    zipped=st.lists(st.booleans(), min_size=4, max_size=4),
+    piece=st.sampled_from([1, 4, 1 << 20]),
+)
+def test_a_text_in_several_files_has_the_lines_of_each(tmp_path, texts, marks, zipped, piece):
+    """No line goes over from one file to the next, and none begins with a byte order mark that is not the text's own."""
+    paths, lines = [], []
+    for number, (text, mark, compressed) in enumerate(zip(texts, marks, zipped, strict=False)):
+        text = text.lstrip("\ufeff")
+        content = (("\ufeff" if mark else "") + text).encode()
+        paths.append(tmp_path / f"{number}.{'GZ' if compressed else 'txt'}")
+        paths[-1].write_bytes(gzip.compress(content) if compressed else content)
+        lines += [line + "\n" for line in text.removesuffix("\n").split("\n")] if text else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_text, "_PIECE", piece)
+        found = PlainText(tuple(paths))
+        whole = b"".join(found.pieces()).decode()
+        assert whole.removesuffix("\n") == "".join(lines).removesuffix("\n")
+        assert found.size == len(whole.encode())
+        cut = found.size // 2
+        halves = found.part(0, cut, False), found.part(cut, found.size, False)
+        assert b"".join(piece for half in halves for piece in half.pieces()).decode() == whole
+    assert found.altered or whole == "".join(text.lstrip("\ufeff") for text in texts)
+
+
+@pytest.mark.parametrize("name", ["characters", "bpe"])
+def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, name):
+    monkeypatch.setattr(plain_text, "_PIECE", 5)  # most pieces end inside a character
+    changes = {"bpe_kind": "byte-level", "bpe_merges": 20} if name == "bpe" else {}
+    (folder / "c.txt").write_text("два" * 40, "utf-8")
+    chosen = config(folder, unit=name, train="a.txt,c.txt", **changes)
+    corpus = stream_corpus.load(chosen)
+    of_unit = stream_corpus.unit_of(chosen, corpus)
+    parts = [of_unit.text(part.source.tokens) for part in (corpus.train, corpus.valid, corpus.tests["test"])]
+    assert "".join(parts) == TEXT + "\n" + "два" * 40 and all(parts)
+
+
+@pytest.mark.parametrize("share", [0.107, 0.112, 0.3])  # in bytes, the ends of all parts lie inside a character
+def test_the_parts_of_a_masked_model_s_bytes_are_whole_characters(folder, share):
+    text = "два€" * 50 + "\n" + "路" * 50
+    (folder / "c.txt").write_text(text, "utf-8")
+    chosen = config(folder, train="c.txt", held_out=share)
+    corpus = stream_corpus.load(chosen, masked=True)
+    scored = stream_corpus.load_scored(chosen, assets_of(corpus), masked=True)
+    assert corpus.valid.source.fingerprint == scored.valid.source.fingerprint
+    parts = [corpus.train, scored.valid, scored.tests["test"]]
+    read = [bytes((ids[ids >= 4] - 4).astype(np.uint8)).decode() for ids in (part.source.tokens for part in parts)]
+    assert "".join(read) == text.replace("\n", "")
+
+
+@pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
+def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
+    text = PlainText((folder / "a.txt",))
+    merges = plain_merges(folder) if name == "bpe" else None
+    of_unit = unit(name, vocabulary_of(name, text, merges), merges)
+    ids = np.concatenate(list(of_unit.encode(text)))
+    assert of_unit.text(ids) == TEXT and np.array_equal(ids, of_unit.ids(TEXT)) and UNK not in ids
+    measured = {"byte": len(TEXT.encode()), "character": len(TEXT)}[of_unit.measure]
+    assert of_unit.sizes[ids].sum() == measured
+    assert name != "bpe" or len(ids) < measured / 2
+    assert of_unit.text([*of_unit.ids("a")[:0], PAD, EOS]) == ""
+
+
+def plain_merges(folder):
+    return stream_corpus.load(config(folder, unit="bpe", bpe_kind="byte-level", bpe_merges=40)).codes
+
+
+def test_the_unigram_perplexity_is_what_frequencies_alone_give():
+    known = np.array([7, 7, 0, 14])
+    assert stream_corpus.unigram_perplexity(np.array([1, 1, 1, 1]), np.array([9, 9, 9, 9])) == pytest.approx(4)
+    own = stream_corpus.unigram_perplexity(known, known)
+    for other in ([14, 7, 0, 7], [0, 0, 28, 0]):  # no other frequencies predict a text better than its own
+        assert stream_corpus.unigram_perplexity(known, np.array(other)) > own
+    assert math.isfinite(stream_corpus.unigram_perplexity(np.array([0, 0, 5, 0]), known))
+
+
+def test_merges_are_the_same_every_time(folder):
+    assert plain_merges(folder) == plain_merges(folder)
+
+
+def test_a_character_that_training_did_not_have_is_unknown_and_counts_once(folder):
+    of_unit = unit("characters", vocabulary_of("characters", PlainText((folder / "a.txt",)), None), None)
+    ids = of_unit.ids("voto Ω")
+    assert ids[-1] == UNK and UNK not in ids[:-1] and of_unit.sizes[ids].sum() == 6
+
+
+def test_a_vocabulary_s_numbers_that_are_no_characters_are_text():
+    tokens = ("U+0020", "U+10FFFF", "U+D7FF", "U+D800", "U+DFFF", "U+110000")
+    of_unit = unit("characters", Vocabulary((*SPECIALS, *tokens)), None)
+    assert [of_unit.text([number]) for number in range(4, 10)] == [" ", "\U0010ffff", "\ud7ff", *tokens[3:]]
+    assert of_unit.ids(" \U0010ffff\ud7ffU").tolist() == [4, 5, 6, UNK]
+
+
+def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder, monkeypatch):
+    chosen = config(folder, unit="characters", store=str(folder / "store"))
+    first = stream_corpus.load(chosen)
+    assert first.fingerprints() == stream_corpus.load(config(folder, unit="characters")).fingerprints()
+    monkeypatch.setattr(stream_corpus, "vocabulary_of", None)
+    again = stream_corpus.load(chosen)
+    assert again.fingerprints() == first.fingerprints() and again.vocabularies == first.vocabularies
+
+
+def test_a_store_in_the_vocabulary_of_another_run_is_not_a_new_run_s(folder, tmp_path):
+    """Fine-tuning reads a text in the vocabulary of another run, and both may use one store."""
+    (folder / "other.txt").write_text("abcdefgh\n" * 30)
+    saved = assets_of(stream_corpus.load(config(folder, unit="characters", train="other.txt")))
+    own = config(folder, unit="characters")
+    chosen = config(folder, unit="characters", store=str(tmp_path / "store"))
+    for kept in (saved, None, saved, None):
+        corpus, expected = stream_corpus.load(chosen, kept), stream_corpus.load(own, kept)
+        assert corpus.vocabularies == expected.vocabularies and corpus.fingerprints() == expected.fingerprints()
+    assert len(list((tmp_path / "store").iterdir())) == 2  # each is made once
+    resumed = stream_corpus.load(chosen, assets_of(corpus))
+    assert resumed.fingerprints() == corpus.fingerprints() and len(list((tmp_path / "store").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "none.txt"}, r"none\.txt does not exist"),
+        ({"train": "*.csv"}, r"no file in .* matches '\*\.csv'; correct data\.train"),
+        ({"train": "**.csv"}, r"no file in .* matches '\*\*\.csv'; correct data\.train"),
+        ({"train": "/nowhere/*.txt"}, r"no file in .* matches '/nowhere/\*\.txt'; correct data\.train"),
+        ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
+        ({"tests": ("",)}, r"data\.tests='' has an empty name"),
+        ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
+        ({"train": "empty.txt"}, r"empty\.txt is empty"),
+        ({"train": "empty.zip"}, r"empty\.zip holds no files; give an archive with one text in it"),
+        (
+            {"train": "two.zip"},
+            r"two\.zip holds 2 files; give an archive with one text in it",
+        ),  # and not the first of them alone
+        ({"train": "secret.zip"}, r"secret\.zip is encrypted; give an archive without a password"),
+        ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
+        (
+            {"train": "latin.txt", "unit": "characters"},
+            r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
+        ),
+        ({"train": "half.txt.gz"}, "is not a whole compressed file"),
+        ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
+        ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
+        ({"unit": "bpe", "bpe_kind": "byte-level"}, r"data\.unit=bpe needs data\.bpe_merges"),
+        ({"bpe_merges": 9}, r"data\.bpe_merges=9 has no effect with data\.unit=bytes"),
+        ({"tokenize": True}, r"data\.tokenize has no effect with data\.source='plain'"),
+        ({"block": 1}, r"data\.block=1 is too small"),
+        ({"source": "enwik8"}, r"data\.held_out is for text sources only"),
+        ({"directory": ""}, r"data\.directory is empty: give the folder with the text files"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
+    (folder / "empty.txt").touch()
+    zipfile.ZipFile(folder / "empty.zip", "w").close()
+    for name in ("two", "secret"):
+        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+            for text in ("a.txt", "b.txt")[: 1 + (name == "two")]:
+                archive.writestr(text, "the end\n")
+    whole = (folder / "secret.zip").read_bytes()
+    place = (
+        whole.index(b"PK\x01\x02") + 8
+    )  # the flags in the archive's list of files; their first bit says that a file is encrypted
+    (folder / "secret.zip").write_bytes(whole[:place] + bytes([whole[place] | 1]) + whole[place + 1 :])
+    (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
+    (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
+    with pytest.raises(UserError, match=message):
+        stream_corpus.load(config(folder, **changes))
+
+
+def assets_of(corpus):
+    return TextAssets(*corpus.vocabularies, corpus.source_preprocessing, corpus.target_preprocessing)
+
+
+def test_only_the_parts_that_a_run_has_are_scored(folder):
+    chosen = config(folder)
+    saved = assets_of(stream_corpus.load(chosen))
+    for wanted, parts in (("valid", (True, 0)), ("test", (False, 1)), ("", (True, 1))):
+        scored = stream_corpus.load_scored(chosen, saved, wanted)
+        assert (len(scored.valid) > 0, len(scored.tests)) == parts
+    with pytest.raises(UserError, match=r"--split='dev' is unknown; this run has valid, test \(and test: all"):
+        stream_corpus.load_scored(chosen, saved, "dev")
+
+
+def test_other_merges_than_the_run_s_are_refused(folder):
+    (folder / "merges.txt").write_text(plain_merges(folder), "utf-8")
+    chosen = config(folder, unit="bpe", bpe_kind="byte-level", bpe_codes=str(folder / "merges.txt"))
+    first = stream_corpus.load(chosen)
+    saved = assets_of(first)
+    assert stream_corpus.load(chosen, saved).fingerprints() == first.fingerprints()
+    lines = plain_merges(folder).splitlines()
+    (folder / "merges.txt").write_text("".join(f"{line}\n" for line in lines[:-1]), "utf-8")
+    with pytest.raises(
+        UserError,
+        match=r"data\.bpe_codes=.*merges\.txt is not the file that this run, or the run of train.init_from, began",
+    ):
+        stream_corpus.load(chosen, saved)
+
+
+@pytest.mark.parametrize("piece", [1, 5, 100])
+@pytest.mark.parametrize(("text", "place"), [(b"caf\xc3\xa9 \xff", 6), (b"a\xe2\x82", 1), (b"ab\xe2\x82 c", 2)])
+def test_the_byte_that_is_not_utf8_is_named_wherever_pieces_end(tmp_path, monkeypatch, piece, text, place):
+    monkeypatch.setattr(plain_text, "_PIECE", piece)
+    (tmp_path / "text").write_bytes(text)
+    with pytest.raises(UserError, match=rf": byte {place} is not UTF-8"):
+        "".join(PlainText((tmp_path / "text",)).characters())
+
+
+def test_a_masked_model_s_text_needs_a_line_that_is_not_blank(folder):
+    (folder / "blank.txt").write_text("\n  \n" * 30)
+    with pytest.raises(UserError, match="has no token in the part that is wanted; give more text"):
+        stream_corpus.load(config(folder, train="blank.txt"), masked=True)

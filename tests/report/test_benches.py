@@ -1,0 +1,107 @@
+"""Benches: which points are on the same text, and what models and texts are called there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from one_layer.report.figures import comparisons
+from one_layer.report.tables import all_points
+from tests.report.made_runs import found, write_run
+
+
+def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_path):
+    """Runs alike but for the text, which lies in folders of two names: two seeds of each, of which one has not finished."""
+    for seed, text in ((1, "small"), (2, "small"), (3, "large"), (4, "large")):
+        changes = {"data.source": "text", "data.directory": text, "seed": seed}
+        folder = write_run(
+            tmp_path / f"{seed}", changes, 30.0 + seed, data={"train": f"{text}5678", "test": "cccc3333"}
+        )
+        (folder / "identity.json").write_text(json.dumps({"text": {"train": f"{text}5678"}}))
+    (tmp_path / "4" / "result.json").unlink()
+    every = found(tmp_path)
+    assert {(p.values, tuple(r.seed for r in p.missing)) for p in every} == {((31.0, 32.0), ()), ((33.0,), (4,))}
+    (table,) = [all_points(bench, every) for bench in {point.bench for point in every}]
+    assert sorted(row[0] for row in table.rows) == ["masks training text A", "masks training text B"]
+
+
+def test_texts_that_agree_on_one_side_are_two_texts(tmp_path):
+    """The fingerprint of parallel text has one part for each side."""
+    for seed, text in ((1, "aaaa1111 bbbb2222"), (2, "aaaa1111 eeee5555")):
+        write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": text, "test": "cccc3333"})
+    assert sorted(point.values for point in found(tmp_path)) == [(30.0,), (30.0,)]
+
+
+def test_runs_that_were_validated_on_two_texts_share_no_mean(tmp_path):
+    """Their checkpoints were selected by other texts. A training text that differs says so alone: ids of the same text differ with it."""
+    for seed, valid in ((1, "bbbb2222"), (2, "bbbb2222"), (3, "dddd4444")):
+        write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": "a", "valid": valid, "test": "c"})
+    assert sorted(len(point.values) for point in found(tmp_path)) == [1, 2]
+    assert {name for point in found(tmp_path) for name, _ in point.setting if " " in name} == {"validation text"}
+    write_run(tmp_path / "4", {"seed": 1}, 30.0, data={"train": "e", "valid": "ffff", "test": "c"})
+    named = [dict(point.setting) for point in found(tmp_path)]
+    assert sorted((each["training text"], each.get("validation text", "")) for each in named) == [
+        ("D", "A"),
+        ("D", "B"),
+        ("E", ""),
+    ]
+
+
+@pytest.mark.parametrize("texts", [("small567", "small567"), ("small567", "large567")])
+def test_models_on_two_texts_are_in_no_figure_together(tmp_path, texts):
+    for keep in (0.3, 0.5):
+        for changes, text in zip(({}, {"model.weights": "multi_layer", "model.sharing": "none"}), texts, strict=True):
+            each = {**changes, "model.keep": keep, "data.source": "text", "data.directory": text}
+            write_run(tmp_path / f"{keep},{len(changes)}", each, 30.0, data={"train": text, "test": "cccc3333"})
+    kinds = {comparison.kind for comparison in comparisons(found(tmp_path))}
+    assert kinds == ({"figure2"} if len(set(texts)) == 1 else {"keep"})
+
+
+def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
+    for share in (0.15, 0.3):
+        changes = {"task": "masked_lm", "data.mask_share": share}
+        write_run(tmp_path / f"{share}", changes, 0.0, test={"test": {"nll": 3.0}})
+    assert len({point.bench for point in found(tmp_path)}) == len({point.bench.title for point in found(tmp_path)}) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [{"optim.lr": 0.1}, {"optim.lr": 0.2}],
+        [{}, {"train.init_from": "runs/a"}],
+        [{"model.heads": 2}, {"model.heads": 4}],
+        [{f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")} for value in (0.1, 0.2)],
+        [{}, {}],  # twice the same seed
+    ],
+)
+def test_no_two_models_of_a_bench_have_one_name(tmp_path, changes):
+    for number, each in enumerate(changes):
+        for keep in (0.3, 0.5):
+            write_run(tmp_path / f"{number},{keep}", {**each, "model.keep": keep}, 30.0 + number)
+    every = found(tmp_path)
+    assert len({(point.name, point.keep) for point in every}) == len(every) == 4
+    assert len({point.name for point in every}) == 2
+
+
+def test_folders_of_one_name_in_two_sweeps_are_two_models(tmp_path):
+    for sweep, value in (("x", 0.1), ("y", 0.2)):
+        write_run(tmp_path / sweep / "seed=1", {f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")}, 30.0)
+    assert len({point.name for point in found(tmp_path, "*/*")}) == 2
+
+
+def test_benches_of_one_test_set_and_measure_have_titles_of_their_own(tmp_path):
+    signature = "tok:13a|case:lc"
+    for name, content, more in (
+        ("a", "cccc3333", {}),
+        ("b", "dddd4444", {}),
+        ("c", "dddd4444", {"signature": signature}),
+    ):
+        scores = {"test": {"bleu_tokenized": 30.0, **more}}
+        write_run(tmp_path / name, {}, 0.0, data={"test": content}, test=scores)
+    titles = [point.bench.title for point in found(tmp_path)]
+    assert sorted(title.partition(", tok")[0] for title in titles) == [
+        "test (text A, signature A)",
+        "test (text B, signature A)",
+        "test (text B, signature B)",
+    ]

@@ -1,0 +1,75 @@
+"""A sweep that a signal interrupts or kills."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests import ROOT, mostly_slow
+from tests.sweeps.test_sweep import PROGRAM, rows, starts
+
+
+class Started:
+    """The command in a process of its own, which the tests may interrupt or kill."""
+
+    def __init__(self, config, workdir):
+        code = f"""
+import sys
+from pathlib import Path
+from one_layer.cli import command
+from one_layer.commands import sweep
+sweep.PROGRAM = [sys.executable, {str(PROGRAM)!r}]
+sweep.resolved = lambda plan: plan
+command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
+"""
+        words = [f"--config={config}", f"--workdir={workdir}", "--jobs=2", "--config.train.updates=0"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *words], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+
+    def end(self):
+        """Returns the exit code and what was printed."""
+        printed = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, printed
+
+
+def wait_for(condition):
+    """Waits until `condition` holds, for at most half a minute. Returns: whether it does."""
+    for _ in range(600):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("number", mostly_slow([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
+def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
+    folder = tmp_path / "runs"
+    started = Started(config, folder)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    started.process.send_signal(number)
+    code, printed = started.end()
+    assert code == 128 + number and "the same command goes on" in printed
+    assert [path.read_text() for path in folder.glob("*/saved")] == 2 * [str(int(number))]
+    assert sorted(row["state"] for row in rows(folder).values()) == 2 * ["interrupted"] + 2 * ["waiting"]
+    again = Started(config, folder)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
+    again.process.send_signal(number)
+    assert again.end()[0] == 128 + number
+    assert Started(config, folder).end()[0] == 0
+    assert starts(folder) == dict.fromkeys(rows(folder), 2)
+    assert {row["state"] for row in rows(folder).values()} == {"finished"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the runs of a program that was killed")
+def test_a_kill_leaves_no_run_behind(config, tmp_path):
+    folder = tmp_path / "runs"
+    started = Started(config, folder)
+    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    started.process.kill()
+    started.end()
+    assert wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
