@@ -91,10 +91,10 @@ def scored_names(source: Source | PlainParts, wanted: str) -> dict[str, str]:
     known = {"valid": source.valid, **tests}
     if not wanted:
         return known
+    if wanted == "test" and tests:  # also where one of several has this name
+        return tests
     if wanted in known:
         return {wanted: known[wanted]}
-    if wanted == "test" and tests:
-        return tests
     every = " (and test: all test sets)" if tests else ", and no test set: data.tests is empty"
     raise UserError(f"--split={wanted!r} is unknown; this run has {', '.join(known)}{every}")
 

@@ -44,7 +44,7 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     of_unit = unit_of(config, assets)
     splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
     known = _counts(of_unit, train)
-    report = [_describe(of_unit, "train", known), f"files of train: {text.names}"]
+    report = [_describe(of_unit, "train", known), f"files of train: {text.names}", *parts.report]
     for name, split in splits.items():
         counts = _counts(of_unit, stream(split))
         perplexity = unigram_perplexity(counts, known)

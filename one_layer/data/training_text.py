@@ -56,7 +56,8 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
-    options["prepared"] |= bool(config.undo and (config.tokenize or config.lowercase or codes))
+    steps = config.tokenize or config.lowercase or codes or config.bpe_kind == METASPACE
+    options["prepared"] |= bool(config.undo and steps)
     if config.source in ("tsv", "labelled"):
         options["rows"] = "of one width"  # earlier versions read others too
     if config.source == "tfds":

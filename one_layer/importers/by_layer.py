@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
@@ -47,12 +48,26 @@ def outside(config: ModelConfig, applied: Variables, stack: str = "") -> Arrays:
 
 
 def parameter(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
-    """A tensor of another program's model. Raises: UserError if it is missing or has another shape."""
+    """A tensor of another program's model. Raises: UserError if it is missing, has another shape, or holds codes of a quantised model."""
+    if name in state and not jnp.issubdtype(state[name].dtype, jnp.floating):
+        raise UserError(
+            f"the parameter {name} has numbers of the type {state[name].dtype}; give a model that is not quantised"
+        )
     found = np.asarray(state[name], np.float32) if name in state else None
     if found is None or found.shape != shape:
         has = "missing" if found is None else list(found.shape)
         raise UserError(f"the parameter {name} is {has}, and not {list(shape)}; give a folder as it was written")
     return found
+
+
+def check_all_read(state: Iterable[str], read: Collection[str], buffers: tuple[str, ...]) -> None:
+    """Raises: UserError for a tensor of another program's model that is not `read` and whose name does not end as one of its `buffers`."""
+    for name in state:
+        if name not in read and not name.endswith(buffers):
+            raise UserError(
+                f"the parameter {name} has no place in the model that config.json describes; give a folder as it was written, without "
+                "quantisation or adapters"
+            )
 
 
 def placed(config: ModelConfig, found: Arrays) -> Variables:

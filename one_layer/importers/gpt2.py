@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.by_layer import Variables, parameter, placed
+from one_layer.importers.by_layer import Variables, check_all_read, parameter, placed
 from one_layer.importers.config_json import activation, positive, refuse_others, whole
 from one_layer.importers.llama_options import Options
 from one_layer.models import ModelConfig
@@ -26,6 +26,7 @@ _FIXED = {
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
     "tie_word_embeddings": True,
+    "quantization_config": None,
 }
 _ATTENTION = ("query", "key", "value")
 _LINEAR = {"attn.c_proj": ("self_attention", "output"), "mlp.c_fc": ("ffn_in",), "mlp.c_proj": ("ffn_out",)}
@@ -80,6 +81,10 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
         for name, path in _LINEAR.items():
             shape = {"ffn_in": (d, config.ffn), "ffn_out": (config.ffn, d)}.get(path[0], (d, d))
             found["decoder", place, *path, leaf] = _stacked(names, config, f"{name}.{theirs}", shape[leaf == "bias" :])
+    own = {f"{name}.{leaf}" for name in (*_NORMS, "attn.c_attn", *_LINEAR) for leaf in ("weight", "bias")}
+    inside = {f"h.{number}.{name}" for number in range(config.depth("decoder")) for name in own}
+    read = {EMBEDDING, "wpe.weight", "ln_f.weight", "ln_f.bias", "lm_head.weight", *inside}
+    check_all_read(names, read, buffers=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
     return placed(config, found)
 
 

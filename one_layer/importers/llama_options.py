@@ -42,6 +42,7 @@ def read_options(path: Path, options: dict[str, Any]) -> Options:
         "attention_bias": (options.get("attention_bias", False), False),
         "mlp_bias": (options.get("mlp_bias", False), False),
         "head_dim": (options.get("head_dim") or model["d_model"] // heads, model["d_model"] // heads),
+        "quantization_config": (options.get("quantization_config"), None),
         "eos_token_id": (type(eos), int),
         "num_attention_heads modulo num_key_value_heads": (heads % key_heads, 0),
     }

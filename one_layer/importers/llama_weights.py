@@ -16,6 +16,7 @@ from jaxtyping import Float32
 from one_layer.importers.by_layer import (
     Path,
     Variables,
+    check_all_read,
     check_blocks,
     exact,
     has_rms,
@@ -85,6 +86,8 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
     for name, ours in NORMS.items():
         own = [parameter(state, _in_layer(n, name), (config.d_model,)) for n in range(config.depth("decoder"))]
         found["decoder", place, ours, "layer_norm", "scale"] = np.stack(own)
+    inside = {_in_layer(number, name) for number in range(config.depth("decoder")) for name in (*MATRICES, *NORMS)}
+    check_all_read(state, {EMBEDDING, OUTPUT, FINAL_NORM, *inside}, buffers=(".rotary_emb.inv_freq",))
     return placed(config, found)
 
 

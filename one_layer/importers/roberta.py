@@ -19,6 +19,7 @@ from one_layer.system.files import json_object
 INDEX = "model.safetensors.index.json"
 
 _FLOATS = ("F16", "BF16", "F32", "F64")
+_WHOLE = ("BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64")
 
 
 def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features: int) -> Table:
@@ -63,7 +64,13 @@ def roberta_state(folder: str | Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     file = _file(folder)
     try:
         with safe_open(file, framework="np") as tensors:
-            found = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  # no mapping
+            names = list(tensors.keys())
+            for name in names:
+                if (kind := tensors.get_slice(name).get_dtype()) not in (*_FLOATS, *_WHOLE):
+                    raise UserError(
+                        f"{file}: {name} has numbers of the type {kind}; give a model that is not quantised"
+                    )
+            found = {name: tensors.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
     except OSError as error:

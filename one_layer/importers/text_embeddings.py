@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ from jaxtyping import Float32, Shaped
 
 from one_layer.data.text.lines import stream_lines
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 from one_layer.system.files import replacing
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,17 @@ def read_embeddings(
 
 
 def write_embeddings(path: str | Path, tokens: Sequence[str], rows: Float32[np.ndarray, "tokens d"]) -> None:
-    """Writes a file that `read_embeddings` reads back bit for bit: nine digits identify every float32."""
+    """Writes a file that `read_embeddings` reads back bit for bit: nine digits identify every float32.
+
+    Tokens with a space, which this format cannot have and no text contains, are left out, as the log says.
+    """
+    written = [place for place, token in enumerate(tokens) if " " not in token]
+    if left := len(tokens) - len(written):
+        log.warning("%s: left out %s that contain a space", path, counted(left, "token"))
     with replacing(path) as file:
-        file.write(f"{len(tokens)} {rows.shape[1]}\n".encode())
-        for token, row in zip(tokens, rows, strict=True):
-            file.write(f"{token} {' '.join(map('{:.9g}'.format, row.tolist()))}\n".encode())
+        file.write(f"{len(written)} {rows.shape[1]}\n".encode())
+        for place in written:
+            file.write(f"{tokens[place]} {' '.join(map('{:.9g}'.format, rows[place].tolist()))}\n".encode())
 
 
 def _is_number(text: str) -> bool:

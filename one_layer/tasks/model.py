@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -146,6 +147,10 @@ class TrainedModel(ABC):
         for number, text in enumerate(texts, start=1):
             if not isinstance(text, str):
                 raise UserError(f"text {number} of the list is {text!r:.60}, which is no text; {example}")
+            if half := re.search("[\ud800-\udfff]", text):
+                raise UserError(
+                    f"text {number} of the list has half of a surrogate pair, {half.group()!r}, which is no character; leave it out"
+                )
         return texts
 
     def check_verb(self, verb: str) -> None:

@@ -130,12 +130,32 @@ def test_what_is_exported_comes_back(llama, tmp_path):
             {"model.norm.weight": np.ones(3, np.float32)},
             r"the parameter model\.norm\.weight is \[3\], and not \[8\]",
         ),
+        ({"quantization_config": {"bits": 8}}, {}, r"quantization_config is \{'bits': 8\}, but"),
+        (
+            {},
+            {"model.layers.0.mlp.up_proj.weight": np.ones((FFN, D), np.int8)},
+            r"up_proj\.weight has numbers of the type int8; give a model that is not quantised",
+        ),
+        ({}, {"model.layers.1.mlp.up_proj.SCB": np.ones(FFN, np.float32)}, r"up_proj\.SCB has no place in the model"),
+        ({}, {"model.layers.2.input_layernorm.weight": np.ones(D, np.float32)}, r"layers\.2\.\S+ has no place in the"),
     ],
 )
 def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, options, state, message):
     with pytest.raises(UserError, match=message):
         imported(llama(options, state), tmp_path)
     assert not (tmp_path / "run").exists()
+
+
+def test_numbers_of_a_type_that_numpy_lacks_are_refused(llama, tmp_path):
+    folder = llama()
+    content = (folder / "model.safetensors").read_bytes()
+    size = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:size])
+    header["eight"] = {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [len(content) - size, len(content) - size + 4]}
+    words = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(words).to_bytes(8, "little") + words + content[size:] + bytes(4))
+    with pytest.raises(UserError, match=r"eight has numbers of the type F8_E4M3; give a model that is not quantised"):
+        imported(folder, tmp_path)
 
 
 def test_files_that_do_not_fit_together(llama, tmp_path):

@@ -52,6 +52,16 @@ def test_the_toy_language_has_no_other_parts() -> None:
         load_scored(replace(TOY, tests=("dev",)), vocabularies, None, "dev")
 
 
+def test_test_means_all_test_sets_also_where_one_has_this_name(tmp_path: Path) -> None:
+    for name in ("train", "valid", "test", "more"):
+        for language in ("de", "en"):
+            (tmp_path / f"{name}.{language}").write_text("ein haus\n")
+    config = DataConfig(source="text", directory=str(tmp_path), tests=("test", "more"))
+    vocabularies = load(config).vocabularies
+    for wanted, names in (("test", ["test", "more"]), ("more", ["more"]), ("valid", [])):
+        assert list(load_scored(config, vocabularies, None, wanted).tests) == names
+
+
 def test_the_toy_language() -> None:
     corpus = load(TOY)
     assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(corpus.tests["test"])) == (

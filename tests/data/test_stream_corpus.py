@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import math
+import tarfile
 import zipfile
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +21,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.sources import plain_text
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.special_tokens import EOS, PAD, UNK
+from one_layer.data.text import units
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import unit, vocabulary_of
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
@@ -44,6 +50,50 @@ def test_the_parts_by_position_make_up_the_text(folder):
     assert bytes((whole - 4).astype(np.uint8)) == TEXT.encode() + b"\n" + b"the end\n" * 20
     assert f"files of train: {folder}/a.txt, {folder}/b.txt.gz" in corpus.report
     assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
+
+
+def test_a_part_of_its_own_leaves_a_share_to_nobody_and_the_report_says_so(folder):
+    own = stream_corpus.load(config(folder, valid="b.txt", train="a.txt"))
+    said = "data.held_out=0.1 cuts such a share for valid too, which is in no part: that text is another one"
+    assert said in own.report and said not in stream_corpus.load(config(folder)).report
+
+
+def test_lines_of_any_length_are_encoded_a_few_at_a_time(folder, monkeypatch):
+    text, merges = PlainText((folder / "a.txt",)), plain_merges(folder)
+    pieces = unit("bpe", vocabulary_of("bpe", text, merges), merges)
+    whole = np.concatenate([*pieces.encode(text)])
+    monkeypatch.setattr(units, "_CHARACTERS", 40)
+    some = [*pieces.encode(text)]
+    longest = max(map(len, TEXT.splitlines(keepends=True)))
+    assert len(some) > 3 and max(len(pieces.text(each)) for each in some) < 40 + longest
+    np.testing.assert_array_equal(np.concatenate(some), whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "pack", "kind"),
+    [
+        ("t.txt.bz2", bz2.compress, "bzip2"),
+        ("t.txt.xz", lzma.compress, "xz"),
+        ("t.txt.zst", zstandard.compress, "zstd"),
+        ("t.tgz", gzip.compress, "gzip"),
+        ("t.txt.gz", lambda text: gzip.compress(gzip.compress(text)), "gzip"),
+        ("t.tar.gz", lambda text: gzip.compress(archived(text)), "a tar archive"),
+        ("t.tar", lambda text: archived(text), "a tar archive"),
+    ],
+)
+def test_packed_files_are_no_text(folder, name, pack, kind):
+    (folder / name).write_bytes(pack(TEXT.encode()))
+    with pytest.raises(UserError, match=f"{name} holds {kind}, which is not read; give the text itself"):
+        stream_corpus.load(config(folder, train=name))
+
+
+def archived(text):
+    found = io.BytesIO()
+    with tarfile.open(fileobj=found, mode="w") as archive:
+        member = tarfile.TarInfo("t.txt")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    return found.getvalue()
 
 
 def test_a_pattern_names_files_by_a_path_from_the_folder_or_from_the_root(folder):

@@ -62,6 +62,15 @@ def test_every_float32_reads_back_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(read.view(np.uint32), rows.view(np.uint32))
 
 
+def test_tokens_with_a_space_have_no_place_in_the_format(tmp_path, caplog):
+    tokens, rows = ("ein", "New York", "häuser"), np.arange(12, dtype=np.float32).reshape(3, 4)
+    write_embeddings(tmp_path / "emb.txt", tokens, rows)
+    assert "left out 1 token that" in caplog.text
+    read, found = read_embeddings(tmp_path / "emb.txt", WORDS, 4)
+    assert found == 2
+    np.testing.assert_array_equal(read[[WORDS.tokens.index(token) for token in ("ein", "häuser")]], rows[[0, 2]])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -30,6 +30,12 @@ def test_what_is_no_list_of_texts_is_refused_before_anything_else(monkeypatch, t
             getattr(model, method)(given)
 
 
+def test_half_of_a_surrogate_pair_is_no_character():
+    model = object.__new__(TASKS["translation"].model)
+    with pytest.raises(UserError, match=r"text 2 of the list has half of a surrogate pair, '\\ud800'"):
+        model.given(["\U0001f600", "a \ud800"])
+
+
 def test_verbs_are_known_before_a_task_is_imported():
     assert (
         tuple(TASKS[name].model.verb for name in ("translation", "classification", "causal_lm", "masked_lm")) == VERBS

@@ -105,14 +105,32 @@ class Table:
     def _quoted(self) -> Iterator[Row]:
         csv.field_size_limit(_LONGEST)  # of the process; the default, 2^17, is too few for documents
         # A value in quotation marks may contain line ends, which stream_lines has removed.
-        reader = csv.reader((line + "\n" for line in stream_lines(self.path)), delimiter=self.delimiter, strict=True)
+        row: list[str] = []  # the lines of a row, as they are
+
+        def lines() -> Iterator[str]:
+            for line in stream_lines(self.path):
+                row.append(line)
+                yield line + "\n"
+
+        reader = csv.reader(lines(), delimiter=self.delimiter, strict=True)
+        first = 1  # line of the row, which may end in a later one
         try:
             for cells in reader:
+                self._check_marks(first, cells, "\n".join(row))
                 if cells:
-                    yield reader.line_num, cells
+                    yield first, cells
+                row.clear()
+                first = reader.line_num + 1
         except csv.Error as error:
             hint = f"close the quotation marks, or write one in a value as two; a value has at most {_LONGEST:,} characters"
-            raise self._error(reader.line_num, f"it is not valid CSV ({error}); {hint}") from None
+            raise self._error(first, f"it is not valid CSV ({error}); {hint}") from None
+
+    def _check_marks(self, number: int, cells: list[str], row: str) -> None:
+        """Raises: UserError for a value after a space whose quotation marks would be taken for text. `row`: the row as it is."""
+        for cell in cells:
+            if cell.lstrip(" ")[:1] == '"' != cell[:1] and f"{self.delimiter}{cell}" in f"{self.delimiter}{row}":
+                hint = f"write its quotation mark directly after the {self.delimiter!r}"
+                raise self._error(number, f"the value {cell[:60]!r} begins with a space; {hint}")
 
     def _header(self, number: int, cells: list[str]) -> list[int]:
         """The places of the columns. `number`, `cells`: the first row."""

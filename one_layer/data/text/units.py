@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 from jaxtyping import Int, Int32, Integer
@@ -25,7 +24,9 @@ Ids = Int32[np.ndarray, " tokens"]
 
 MASK = "<mask>"
 _FIRST = len(SPECIALS)
-_LINES = 10_000  # encoded at once
+_CHARACTERS = (
+    2**18
+)  # of the lines that are encoded at once, but for the last line; a list of ids takes about fifty bytes for each
 _NUMBERED = r"U\+(?!D[89A-F]..$)(10|[1-9A-F])?[0-9A-F]{4}"
 
 
@@ -45,8 +46,8 @@ class Unit(ABC):
         """The ids of the lines of a text, in pieces: eos follows each line, in place of its line end. Empty lines are left out."""
         lines = (line.rstrip("\r\n") for line in text.lines())
         full = (line for line in lines if line.strip())
-        while some := [np.append(self.ids(line), np.int32(EOS)) for line in islice(full, _LINES)]:
-            yield np.concatenate(some)
+        for some in _together(full):
+            yield np.concatenate([np.append(self.ids(line), np.int32(EOS)) for line in some])
 
     @abstractmethod
     def ids(self, text: str) -> Ids:
@@ -115,9 +116,7 @@ class Pieces(Unit):
         self._merges = merges
 
     def encode(self, text: PlainText) -> Iterator[Ids]:
-        lines = text.lines()
-        while some := list(islice(lines, _LINES)):
-            yield self._of_lines(some)
+        return map(self._of_lines, _together(text.lines()))
 
     def ids(self, text: str) -> Ids:
         return self._of_lines(re.findall(r"[^\n]*\n|[^\n]+", text))
@@ -161,6 +160,20 @@ def of_bytes(vocabulary: Vocabulary) -> bool:
     """Whether this is the vocabulary of bytes, with or without `MASK`."""
     own = SPECIALS + tuple(byte_level.pieces(""))
     return vocabulary.tokens in (own, (*own, MASK))
+
+
+def _together(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Some lines at a time, however long they are."""
+    some: list[str] = []
+    size = 0
+    for line in lines:
+        some.append(line)
+        size += len(line)
+        if size >= _CHARACTERS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _tokens(vocabulary: Vocabulary, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> list[str]:

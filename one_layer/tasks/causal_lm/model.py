@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Array
 
 from one_layer.data.corpus import Split
-from one_layer.data.special_tokens import EOS
+from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import Ids, Unit
 from one_layer.models.causal_decoding import CausalDecoder
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
 from one_layer.tasks.causal_lm.scoring import Scorer
 from one_layer.tasks.model import TrainedModel
@@ -79,6 +79,11 @@ class CausalLanguageModel(TrainedModel):
     def _prompt(self, number: int, prompt: str) -> Ids:
         """The ids that a prompt begins with: eos, for the beginning of a text, and the prompt's; at most a whole context."""
         ids, context = self._unit.ids(prompt), self.data.block
+        if unknown := int((ids == UNK).sum()):
+            log.warning(
+                "prompt %d has %s that the training text did not have, and the model reads as unknown",
+                *(number, counted(unknown, "character" if self._unit.measure == "character" else "piece")),
+            )
         if len(ids) > context:
             log.warning(
                 "prompt %d has %s tokens, but the context has %s: only its last %s are read",

@@ -95,6 +95,13 @@ def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) 
     assert len(kept(config)) == len(others) + 1
 
 
+def test_pieces_that_are_there_already_have_a_store_of_their_own(config: DataConfig) -> None:
+    raw = replace(config, lowercase=False, bpe_kind="metaspace")
+    for chosen in (raw, replace(raw, undo="sentencepiece"), raw):
+        assert same(load(chosen), load(replace(chosen, store="")))
+    assert len(kept(config)) == 2
+
+
 def test_another_spelling_of_a_language_does_not_find_text_that_was_tokenised_without_its_rules(
     config: DataConfig,
 ) -> None:

@@ -43,6 +43,11 @@ def test_every_kind_gives_the_same_rows(tmp_path: Path, name: str) -> None:
     assert [cells for _, cells in found] == [cells for _, cells in found] == [[b, a] for a, b in ROWS]
 
 
+def test_a_space_before_a_quotation_mark_of_the_text_itself_is_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('de,en\n" ""x"" y", z\n')
+    assert read(tmp_path / "a.csv", "de,en") == [(' "x" y', " z")]
+
+
 def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
     (tmp_path / "bare.tsv").write_text(TABBED)
     assert read(tmp_path / "bare.tsv", "1,3") == ROWS
@@ -66,6 +71,9 @@ def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, mon
         ("a.tsv", "x\ty\n", "de,en", r"line 1: there is no column 'de' .* among 'x, y'; .* numbers, for instance 1,2"),
         ("a.csv", "de;en\n", "de,en", r"line 1: there is no column 'de' .* among 'de;en'; set data.delimiter"),
         ("a.csv", 'de,en\n"x,y\n', "de,en", r"line 2: it is not valid CSV .*close the quotation marks"),
+        ("a.csv", 'de,en\na,b\n"x,y\nc,d\n', "de,en", r"line 3: it is not valid CSV"),  # where it is to be mended
+        ("a.csv", 'de,en\na,b\n"x\ny"\n', "de,en", r"line 3: .* has 1 column"),
+        ("a.csv", 'de,en\n"a", "b"\n', "de,en", r"line 2: the value ' \"b\"' begins with a space; write its quotation"),
         ("a.json", '[{"de": "x"}]\n', "de", r"line 1: .* is not a JSON object; write one object on each line"),
         ("a.jsonl", '{"de": "x"}\n{"de"\n', "de", r"line 2: .*each line needs a whole JSON object"),
         ("a.jsonl", '{"en": "x"}\n', "de", r"line 1: there is no 'de' .* among 'en'"),
