@@ -29,6 +29,7 @@ from one_layer.tasks.translation.search import search
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import mostly_slow
 from tests.page.engine import run
+from tests.page.node import evaluate
 from tests.tiny_tickets import CASES, SEED, TINY, flat, trained
 
 NO_SOURCE, NO_TARGET = {"decoder_layers": 0}, {"encoder_layers": 0}
@@ -231,6 +232,37 @@ def test_what_the_seed_settles_has_no_bit_and_no_flip(name, kind, tmp_path):
     changed, free = np.concatenate(changed), np.concatenate(free)
     assert changed[~free].sum() == 0 and abs(changed[free].mean() - 0.5) < 0.05
     assert count == free.sum()  # the bits of the masks of which the page tells
+
+
+def test_what_the_page_says_of_masks_is_true_of_each_model(tmp_path):
+    changes = [
+        {"keep": 0.5, "keep_ffn": 0.1, "keep_attention": 0.1, "keep_embedding": 0.1},
+        CASES["settled signs"],
+        {"keep": 1.0, "norm": "affine", "d_model": 6, "ffn": 9, "heads": 2},
+    ]
+    for number, each in enumerate(changes):
+        saved(TINY.replace(**each), tmp_path / str(number))
+    script = """
+        return given.paths.map((path) => {
+            const model = opened(path), all = model.matrices();
+            const pictures = all.map(({ role, depths }) => depths.map((depth) => model.mask(role, depth).join()).join(";"));
+            return { ...model.describe(), all, pictures };
+        });
+    """
+    few, signs, bare = run(script, paths=[str(tmp_path / str(number)) for number in range(len(changes))])
+    assert 0.09 < few["keep"] < 0.13
+    assert all(each["signs"] for each in signs["all"]) and len(set(signs["pictures"])) == len(signs["pictures"])
+    assert bare["masked"] == 0 and {each["chance"] for each in bare["all"]} == {1}
+
+
+def test_the_largest_of_many_are_those_of_a_sort():
+    values = np.random.default_rng(0).integers(0, 50, 500).tolist()
+    script = """
+        const { largest } = await import(`${page}/engine/functions.js`);
+        return [1, 64, 65, 500].map((count) => largest(given.map((each) => (each ? each : -Infinity)), count));
+    """
+    order = sorted(range(500), key=lambda k: (-values[k], k))
+    assert evaluate(script, values) == [order[:count] for count in (1, 64, 65, 500)]
 
 
 def test_flips_and_other_seeds_change_what_they_say(tmp_path):

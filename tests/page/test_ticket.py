@@ -15,6 +15,7 @@ import zstandard
 from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models.keys import FOR_TRAINING, ModelKeys
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, TrainConfig
 from one_layer.system.errors import UserError
@@ -25,7 +26,7 @@ from tests import fuzz_tickets
 from tests.page.engine import outcomes, run
 from tests.page.node import evaluate
 from tests.tickets.test_hostile import FORGED
-from tests.tiny_tickets import TINY, ticket_of
+from tests.tiny_tickets import TINY, ticket_of, trained
 
 FORGED_BY_CHANCE = 120
 
@@ -83,8 +84,16 @@ def test_no_frame_is_read_that_the_library_refuses():
     dice = np.random.default_rng(0)
     texts = [dice.geometric(0.1, 72).clip(0, 255).astype(np.uint8).tobytes(), b"abcabcabcabdabc" * 3 + bytes(range(40))]
     texts.append(np.packbits(dice.random(24 * 72) < 0.1).tobytes())
-    codes = []
-    for code in (zstandard.ZstdCompressor(level=level).compress(text) for text in texts for level in (1, 19)):
+    frames = [zstandard.ZstdCompressor(level=level).compress(text) for text in texts for level in (1, 19)]
+    frames += [zstandard.ZstdCompressor(write_checksum=True).compress(text) for text in (*texts, b"", texts[1][:5])]
+    letters = (1 | 2 << 1 | 6 << 3).to_bytes(
+        3, "little"
+    ) + b"\x20abcd\0"  # a block that is longer than its four literals
+    codes = [b"\x28\xb5\x2f\xfd\x20\x04" + letters]
+    codes += [
+        b"\x28\xb5\x2f\xfd\x80" + bytes([window << 3]) + (4).to_bytes(4, "little") + letters for window in (3, 31)
+    ]
+    for code in frames:
         for place, byte in enumerate(code):
             changes = [bytes([byte ^ 1 << bit]) for bit in range(8)]
             codes += [code[:place] + change + code[place + 1 :] for change in (*changes, b"", b"\0" + code[place:][:1])]
@@ -100,7 +109,7 @@ def test_no_frame_is_read_that_the_library_refuses():
     """
     found = evaluate(script, [code.hex() for code in codes])
     read = [(ours, code) for ours, code in zip(found, codes, strict=True) if ours is not None]
-    assert 0 < len(read) < len(codes)
+    assert 0 < len(read) < len(codes) and sum(each is not None for each in found[:3]) == 1
     for ours, code in read:
         assert ours == zstandard.ZstdDecompressor().decompress(code, allow_extra_data=False).hex()
 
@@ -152,6 +161,41 @@ def test_arrays_and_masks_are_those_of_the_reader(precision, tmp_path):
     assert sorted(each[1:] for each in found["masks"]) == packed
 
 
+def test_what_the_seed_settles_is_known_where_the_file_has_the_weights(tmp_path):
+    config = TINY.replace(
+        weights="multi_layer", selection="sign", keep=1.0, pruned=0.3, locked=0.1, encoder_layers="SsSS"
+    )
+    variables = trained(config)
+    drawn = flatten_dict(variables["random"])
+    variables["random"] = unflatten_dict({path: array + (path[-1] == "kernel") for path, array in drawn.items()})
+    tickets.save(tmp_path / "t", ticket_of(config, variables=variables))
+    ticket = tickets.load(tmp_path / "t")
+    assert not ticket.drawn
+    script = """
+        const all = [...openTicket(read(given.path)).masks];
+        return Object.fromEntries(["mask", "sign"].map((kind) => [kind, all.map(([, mask]) => [...mask[kind]]).sort()]));
+    """
+    found = run(script, path=str(tmp_path / "t"))
+    for kind, ours in found.items():
+        theirs = [bits.ravel().tolist() for path, bits in ticket.masks.items() if path[-1] == kind]
+        assert ours == sorted(theirs, key=lambda bits: ",".join(map(str, bits)))
+
+
+def test_a_vocabulary_has_as_many_lines_as_its_table_has_rows(tmp_path):
+    file = ticket_file.from_bytes(fuzz_tickets.good_ticket())
+    name = json.loads(file.metadata["text"])["source"]["vocabulary"]
+    text = file.tensor(name, "uint8", file.shape(name))
+    longer = np.concatenate([text, np.frombuffer(b"extra 1", np.uint8)])
+    metadata = {
+        **file.metadata,
+        "codecs": json.dumps({k: v for k, v in json.loads(file.metadata["codecs"]).items() if k != name}),
+    }
+    (tmp_path / "t").write_bytes(ticket_file.to_bytes(metadata, {**file.tensors, name: longer}))
+    with pytest.raises(UserError):
+        tickets.load(tmp_path / "t")
+    assert "special ones included" in outcomes([tmp_path / "t"])[0]
+
+
 def changed(content: bytes, dice: random.Random) -> bytes:
     """One of: cut off, a flipped bit."""
     place = dice.randrange(len(content))
@@ -184,19 +228,25 @@ def test_hostile_tickets_are_refused_in_a_sentence(tmp_path):
         )
 
 
-def test_teachers_are_refused_where_the_reader_refuses_them(tmp_path):
+def test_settings_are_refused_where_the_reader_refuses_them(tmp_path):
     """A teacher that writes no text may have taught any model; a file of translations, translation models alone."""
+    own = {"source": "labelled", "columns": "t,u,l"}
+    settings = [("data", {"teacher": "t"}), ("data", {"teacher": "t", "teacher_mix": "references"})]
+    settings += [("data", {"translations": "t"})]
+    settings += [("data", {**own, "labels": labels}) for labels in ("0:a,1:b", "0:a,0:b", ":x,y", "a b:x,a_b:y")]
+    settings += [("training", {"train": {"distil": share}}) for share in (1.0, 5.0)]
+    settings += [("training", {"train": {key: 0}}) for key in ("distil_top_k", "distil_temperature")]
     changes = [
-        (good, keys)
+        (good, section, keys)
         for good in (fuzz_tickets.good_ticket(), fuzz_tickets.good_classifier())
-        for keys in ({"teacher": "t"}, {"teacher": "t", "teacher_mix": "references"}, {"translations": "t"})
+        for section, keys in settings
     ]
     paths, expected = [], []
-    for number, (good, keys) in enumerate(changes):
+    for number, (good, section, keys) in enumerate(changes):
         file = ticket_file.from_bytes(good)
-        data = json.dumps(json.loads(file.metadata["data"]) | keys)
+        text = json.dumps(json.loads(file.metadata.get(section, "{}")) | keys)
         paths.append(tmp_path / str(number))
-        paths[-1].write_bytes(ticket_file.to_bytes({**file.metadata, "data": data}, dict(file.tensors)))
+        paths[-1].write_bytes(ticket_file.to_bytes({**file.metadata, section: text}, dict(file.tensors)))
         try:
             tickets.load(paths[-1])
             expected.append(True)

@@ -14,8 +14,10 @@ def test_pieces_of_every_kind_become_words():
         ["ein", "hol@@", "z@@", "haus", "&apos;s", "</s>"],
         ["▁ein", "▁hol", "z", "haus", "&apos;s", "</s>"],
         ["ein", "Ġhol", "z", "haus", "</s>"],
+        ["constructor", "toString", "</s>"],
     ]
-    subwords, metaspace, letters = evaluate(WORDS, kinds)
+    subwords, metaspace, letters, names = evaluate(WORDS, kinds)
+    assert [word["text"] for word in names] == ["constructor", "toString", "end"]
     assert [word["text"] for word in subwords] == ["ein", "holzhaus", "'s", "end"]
     assert [word["places"] for word in subwords] == [[0], [1, 2, 3], [4], [5]]
     assert [word["text"] for word in metaspace] == ["ein", "holzhaus's", "end"]

@@ -94,6 +94,7 @@ export function readHuffman(bytes) {
   const log = 32 - Math.clz32(total), rest = (1 << log) - total;
   demand(log <= 11 && (rest & (rest - 1)) === 0, WHOLE);
   weights.push(32 - Math.clz32(rest));
+  demand(weights.filter((weight) => weight === 1).length >= 2, WHOLE);
   const symbols = new Uint8Array(1 << log), bits = new Uint8Array(1 << log);
   let place = 0;
   for (let weight = 1; weight <= log; weight++) {

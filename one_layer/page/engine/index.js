@@ -36,7 +36,7 @@ export class Model {
     return {
       task: this.task, verb: VERBS[this.task], seed, bytes, labels, texts: labels ? textsOf(data) : 1,
       source: assets.source.language, target: assets.target.language,
-      matrices: this.matrices(), keep: config.exact ? config.keep : this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
+      matrices: this.matrices(), keep: this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
       depths: config.family.stacks.reduce((sum, stack) => sum + config.stacks[stack].pattern.length, 0),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
       hasDepthWords: this.task !== "classification",
@@ -139,7 +139,7 @@ export class Model {
       const { role, rows, columns, drawn, mask } = matrix, depths = Array.from({ length: matrix.depths }, (_, depth) => depth);
       const bits = depths.reduce((sum, depth) => sum + countBits(this.mask(role, depth)), 0);
       return {
-        role, shape: [rows, columns], drawn, own: matrix.layers !== null, depths, masked: Boolean(mask), signs: Boolean(mask && !mask.mask),
+        role, shape: [rows, columns], drawn, own: matrix.layers !== null, depths, masked: Boolean(mask), signs: Boolean(mask) && this.#firstKind === "sign",
         chance: bits / (rows * columns * depths.length),
       };
     });
@@ -147,10 +147,15 @@ export class Model {
 
   /** The mask of a depth, packed in C order, the lowest bit of a byte first; all ones where there is none. @returns {Uint8Array} */
   mask(role, depth = 0) {
-    const { mask, rows, columns } = this.network.matrix(role), bytes = Math.ceil((rows * columns) / 8), bits = mask?.mask ?? mask?.sign;
-    if (!bits) return new Uint8Array(bytes).fill(255);
+    const { mask, rows, columns } = this.network.matrix(role), bytes = Math.ceil((rows * columns) / 8), bits = mask?.[this.#firstKind];
+    if (!bits) return new Uint8Array(bytes).fill(255).fill(255 >> (8 * bytes - rows * columns), bytes - 1);
     const first = mask.layers === null ? 0 : depth * bytes;
     return bits.slice(first, first + bytes);
+  }
+
+  /** What the first bit of a weight says: whether it counts (`mask`) or its sign. */
+  get #firstKind() {
+    return this.ticket.config.maskKinds[0];
   }
 
   /** The random weights of a role and a depth in C order, or those that another seed would give. @returns {Float32Array} */
@@ -170,7 +175,7 @@ export class Model {
   /** The model with a share of its masks' trained bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {Model} */
   flipped(share, seed = 1) {
     if (share === 0) return this;
-    const [kind] = this.ticket.config.maskKinds, stream = (role) => new Stream(seed, `flip/${role}`);
+    const kind = this.#firstKind, stream = (role) => new Stream(seed, `flip/${role}`);
     return this.#changed((matrix) => (matrix.mask ? matrix.with({ mask: flippedMask(matrix.mask, kind, share, stream(matrix.role)) }) : matrix));
   }
 

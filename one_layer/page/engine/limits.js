@@ -3,7 +3,7 @@ import { STACKS } from "./config.js";
 import { Refused } from "./refused.js";
 
 const MOST_LAYERS = 256, MOST_TYPES = 2 ** 20, LONG_LINE = 256, SHORT_LINE = 16, BLOCK = 8;
-const MOST_BYTES = { line: 2 ** 31, batch: 2 ** 39, context: 2 ** 33 }, MOST_OPERATIONS = 2 ** 43, MOST_ORTHOGONAL = 2 ** 37;
+const MOST_BYTES = { line: 2 ** 31, batch: 2 ** 39, context: 2 ** 33 }, MOST_OPERATIONS = 2 ** 43, MOST_ORTHOGONAL = 2 ** 37, MOST_ROWS = 2 ** 14;
 
 const depth = (config, stack) => config.stacks[stack].pattern.length;
 
@@ -25,6 +25,9 @@ export function checkWork(task, config, data, evaluation) {
 /** Throws `Refused` for orthogonal matrices that would take long to draw. @param {import("./random.js").Recipe[]} recipes */
 export function checkDrawing(recipes) {
   const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (Array.isArray(layers) ? layers.length : (layers ?? 1));
+  for (const { scheme, shape } of recipes) {
+    if (scheme === "orthogonal" && Math.max(...shape) > MOST_ROWS) throw new Refused(`an orthogonal matrix of ${shape.join(" x ")} has more than ${MOST_ROWS} rows or columns`);
+  }
   const work = recipes.filter(({ scheme }) => scheme === "orthogonal").reduce((sum, recipe) => sum + each(recipe), 0);
   if (work > MOST_ORTHOGONAL) throw new Refused(`its orthogonal matrices would take ${work} multiplications to draw`);
 }

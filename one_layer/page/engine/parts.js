@@ -3,7 +3,8 @@ import { keepsAll } from "./config.js";
 
 /**
  * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
- * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[]}} Part
+ * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[], numbers?: number[] | null}} Part
+ *   `numbers`, of scores: of the layers, if each has a random matrix of its own
  * @typedef {import("./config.js").Group} Group
  */
 
@@ -54,7 +55,7 @@ function layerParts(config, stack, group) {
   for (const [name, shape] of matricesOf(config, stack, layer)) {
     const role = `${prefix}/${name}`, layers = group.oneWeight ? [] : [count];
     found.push(part(layer.kind === "trained" ? "params" : "random", role, "kernel", [...layers, ...shape]));
-    if (layer.kind === "masked" && !keepsAll(config, role)) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
+    if (layer.kind === "masked" && !keepsAll(config, role)) found.push({ ...part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]), numbers: group.oneWeight ? null : group.numbers });
     if (layer.kind === "masked") {
       if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
       if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));

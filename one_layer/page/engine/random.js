@@ -14,13 +14,18 @@ const NORMAL = ["kaiming_normal", "xavier_normal", "normal"];
 const UNIFORM = ["kaiming_uniform", "xavier_uniform"];
 export const SCHEMES = [...NORMAL, ...UNIFORM, "signed_constant", "xavier_constant", "unsigned_constant", "orthogonal"];
 
+const AT_ONCE = 2 ** 16; // numbers, whose words are whole blocks of the stream
+
 /** The sums Σ h − 6 · 2^16 of twelve 16-bit numbers: Irwin-Hall's nearly normal numbers. @returns {Int32Array} */
 export function sums(stream, count) {
-  const words = stream.words(6 * count), found = new Int32Array(count);
-  for (let k = 0, at = 0; k < count; k++) {
-    let sum = -6 * 65536;
-    for (let n = 0; n < 6; n++, at++) sum += (words[at] & 0xffff) + (words[at] >>> 16);
-    found[k] = sum;
+  const found = new Int32Array(count);
+  for (let first = 0; first < count; first += AT_ONCE) {
+    const end = Math.min(first + AT_ONCE, count), words = stream.words(6 * (end - first));
+    for (let k = first, at = 0; k < end; k++) {
+      let sum = -6 * 65536;
+      for (let n = 0; n < 6; n++, at++) sum += (words[at] & 0xffff) + (words[at] >>> 16);
+      found[k] = sum;
+    }
   }
   return found;
 }

@@ -138,7 +138,8 @@ export function textsOf({ labels, columns, source }) {
   }
   const spelled = (label) => label.trim().split(/\s+/).join("_"), pairs = labels.split(",").map((each) => each.split(":"));
   const names = pairs.map(([first, ...name]) => spelled(name.join(":") || first));
-  refuseIf(labels !== "from_train" && (names.length < 2 || new Set(names).size < names.length || names.includes("")), `data.labels is ${shown(labels)}`);
+  const written = pairs.map(([first]) => spelled(first)), bad = (list) => new Set(list).size < list.length || list.includes("");
+  refuseIf(labels !== "from_train" && (names.length < 2 || bad(names) || bad(written)), `data.labels is ${shown(labels)}`);
   refuseIf(source !== "labelled" || !(given === 1 || given === 2), "data.labels of your own need data.source=labelled and data.columns");
   return given;
 }
@@ -170,7 +171,7 @@ export function readTraining(metadata) {
   });
   checkKnown("optim.schedule", optim.schedule, ["inverse_sqrt", "cosine", "linear"]);
   checkKnown("optim.moments", optim.moments, ["float32", "bfloat16", "factored"]);
-  checkBounds("train", train, { updates, epochs: updates });
+  checkBounds("train", train, { updates, epochs: updates, distil: [0, 1], distil_temperature: [ABOVE_ZERO, MOST], distil_top_k: [1, MOST] });
   if (!("epochs" in (found.train ?? {}))) train.epochs = 1;
   if (!(train.updates || train.epochs)) throw new Refused("train.updates and train.epochs are both 0");
   return checkpoint;

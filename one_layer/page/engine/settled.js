@@ -15,15 +15,15 @@ function settled(config, seed, role, size) {
 /**
  * The mask with the bits of all weights, from one with those of the free weights.
  * @param {import("./ticket.js").Mask} free @param {any} config @param {number} seed @param {string} role
- * @param {number | number[] | null} layers of the recipe of the weights @returns {import("./ticket.js").Mask}
+ * @param {number[] | null} numbers of the layers, if each has weights of its own @returns {import("./ticket.js").Mask}
  */
-export function withSettled(free, config, seed, role, layers) {
+export function withSettled(free, config, seed, role, numbers) {
   const size = free.shape[0] * free.shape[1], bytes = Math.ceil(size / 8), count = free.layers ?? 1;
   const ownBytes = (free.mask ?? free.sign).length / count, empty = () => new Uint8Array(bytes * count);
   const whole = { mask: empty(), sign: free.sign && empty(), free: empty() };
-  let fixed = layers === null ? settled(config, seed, `${role}/settled`, size) : null;
+  let fixed = numbers === null ? settled(config, seed, `${role}/settled`, size) : null;
   for (let layer = 0; layer < count; layer++) {
-    if (layers !== null) fixed = settled(config, seed, `${role}/settled#${Array.isArray(layers) ? layers[layer] : layer}`, size);
+    if (numbers !== null) fixed = settled(config, seed, `${role}/settled#${numbers[layer]}`, size);
     for (let k = 0, place = 0; k < size; k++) {
       const at = layer * bytes + (k >>> 3), bit = 1 << (k & 7), own = layer * ownBytes + (place >>> 3);
       const has = (bits) => fixed[k] === 0 && bits && (bits[own] >>> (place & 7)) & 1;

@@ -46,10 +46,11 @@ export function openTicket(bytes) {
   for (const [joint, [leaves, precision]] of Object.entries(joinedOf(config))) {
     for (const [name, values] of readJoined(file, joint, precision, parts.filter(({ leaf }) => leaves.includes(leaf)))) joined.set(name, values), used.add(joint);
   }
-  for (const { role, collection, leaf, shape } of parts) {
+  for (const { role, collection, leaf, shape, numbers = null } of parts) {
     if (joined.has(`${role}/${leaf}`)) arrays.set(`${role}/${leaf}`, { shape, values: joined.get(`${role}/${leaf}`) });
     else if (leaf === "scores") {
-      masks.set(role, readMask(file, role, shape, config));
+      const mask = readMask(file, role, shape, config);
+      masks.set(role, config.settles ? withSettled(mask, config, seed, role, numbers) : mask);
       config.maskKinds.forEach((kind) => used.add(`${kind}/${role}`));
     } else if (collection !== "random" || !recipes.has(role)) {
       const name = `${collection}/${role}/${leaf}`;
@@ -59,7 +60,6 @@ export function openTicket(bytes) {
   }
   for (const name of file.tensors.keys()) demand(used.has(name), `its model has no place for the tensor ${name}`);
   for (const name of Object.keys(metadata)) demand(METADATA.includes(name), `its metadata have the unknown name ${shown(name)}`);
-  if (config.settles) for (const [role, mask] of masks) masks.set(role, withSettled(mask, config, seed, role, recipes.get(role)?.layers ?? null));
   const drawn = new Map();
   for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawChecked(seed, recipe) });
   const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
@@ -209,8 +209,8 @@ function readText(file, config, { task, data }) {
     const fields = sides[side];
     demand(isObject(fields) && Object.hasOwn(fields, "vocabulary"), `its metadata 'text' names no vocabulary of the ${side}`);
     const vocabulary = textOf(fields.vocabulary), codes = fields.codes == null ? null : textOf(fields.codes);
-    const lines = vocabulary.split("\n").length - 1 + 4;
-    demand(lines === types, `${shown(fields.vocabulary)} has ${lines} types, special ones included, but its model's table has ${types} rows`);
+    const lines = vocabulary.split("\n"), tokens = lines.length + 3;
+    demand(tokens === types && lines.at(-1) === "", `${shown(fields.vocabulary)} has ${tokens} types, special ones included, but its model's table has ${types} rows`);
     if (codes !== null) demand(codes.split("\n").length - 1 <= MOST_MERGES, `${fields.codes} has more than ${MOST_MERGES} lines`);
     checkSteps(fields, side);
     assets[side] = { ...fields, vocabulary, codes };

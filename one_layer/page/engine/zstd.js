@@ -2,9 +2,10 @@
 import { BackwardBits } from "./bits.js";
 import { decodeHuffman, fseOnly, fseTable, readFse, readHuffman } from "./entropy.js";
 import { damaged, demand } from "./refused.js";
+import { xxh64 } from "./xxh64.js";
 
 const WHOLE = "a code is not one whole zstd frame";
-const MAGIC = 0xfd2fb528, LARGEST_BLOCK = 2 ** 17;
+const MAGIC = 0xfd2fb528, LARGEST_BLOCK = 2 ** 17, LARGEST_WINDOW = 27;
 // Lengths of literals and of matches: the first value of each code, and how many bits are added to it.
 const LITERAL_BASE = [...Array(16).keys(), 16, 18, 20, 22, 24, 28, 32, 40, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 const LITERAL_BITS = [...Array(16).fill(0), 1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
@@ -25,7 +26,7 @@ const KINDS = [
 
 /** The content of one frame. @param {Uint8Array} code @param {number} least @param {number} most bytes that it may have @returns {Uint8Array} */
 export function decompress(code, least, most) {
-  const { size, at, checked } = readHeader(code);
+  const { size, at, checked, window } = readHeader(code), largest = Math.min(window, LARGEST_BLOCK);
   if (size < least || size > most) {
     const expected = `${least === most ? "" : "at most "}${most.toLocaleString("en")}`;
     throw damaged(`a code declares ${size.toLocaleString("en")} bytes of content where ${expected} are expected`);
@@ -38,9 +39,12 @@ export function decompress(code, least, most) {
     place += 3;
     last = (head & 1) === 1;
     const stored = kind === 1 ? 1 : length;
-    demand(kind < 3 && length <= LARGEST_BLOCK && place + stored <= code.length, WHOLE);
-    const bytes = code.subarray(place, place + stored);
-    if (kind === 2) readBlock(frame, bytes);
+    demand(kind < 3 && length <= largest && place + stored <= code.length, WHOLE);
+    const bytes = code.subarray(place, place + stored), begin = frame.filled;
+    if (kind === 2) {
+      readBlock(frame, bytes);
+      demand(frame.filled - begin <= largest, WHOLE);
+    }
     else {
       demand(frame.filled + length <= size, WHOLE);
       if (kind === 0) frame.out.set(bytes, frame.filled);
@@ -50,10 +54,11 @@ export function decompress(code, least, most) {
     place += stored;
   }
   demand(frame.filled === size && place + (checked ? 4 : 0) === code.length, WHOLE);
+  if (checked) demand(new DataView(code.buffer, code.byteOffset + place).getUint32(0, true) === Number(xxh64(frame.out) & 0xffffffffn), WHOLE);
   return frame.out;
 }
 
-/** The size of the content, where the blocks begin, and whether a checksum follows them. */
+/** The size of the content, where the blocks begin, whether a checksum follows them, and how far back a match may reach. */
 function readHeader(code) {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
   demand(code.length >= 6 && view.getUint32(0, true) === MAGIC, WHOLE);
@@ -63,7 +68,9 @@ function readHeader(code) {
   const bytes = [single, 2, 4, 8][flags >> 6];
   demand(bytes > 0 && at + bytes <= code.length, WHOLE);
   const size = bytes === 1 ? code[at] : bytes === 2 ? view.getUint16(at, true) + 256 : bytes === 4 ? view.getUint32(at, true) : Number(view.getBigUint64(at, true));
-  return { size, at: at + bytes, checked };
+  const exponent = code[5] >> 3, window = single ? size : 2 ** (10 + exponent) * (1 + (code[5] & 7) / 8);
+  demand(single || 10 + exponent <= LARGEST_WINDOW, WHOLE);
+  return { size, at: at + bytes, checked, window };
 }
 
 function readBlock(frame, bytes) {
@@ -98,7 +105,7 @@ function readLiterals(frame, bytes) {
     demand(coded.length >= 6, WHOLE);
     const each = (size + 3) >> 2, lengths = [0, 2, 4].map((k) => coded[k] | (coded[k + 1] << 8));
     lengths.push(coded.length - 6 - lengths[0] - lengths[1] - lengths[2]);
-    demand(lengths[3] > 0 && 3 * each <= size, WHOLE);
+    demand(lengths[3] > 0 && 3 * each <= size && size >= 6, WHOLE);
     lengths.reduce((place, length, k) => {
       decodeHuffman(frame.huffman, coded.subarray(place, place + length), found.subarray(k * each, k === 3 ? size : (k + 1) * each));
       return place + length;

@@ -39,7 +39,7 @@ export function code(language) {
 }
 
 function rulesOf(language, spaced, tables) {
-  return spaced ? (tables?.languages[language] ?? null) : null;
+  return spaced ? (tables && Object.hasOwn(tables.languages, language) ? tables.languages[language] : null) : null;
 }
 
 // one_layer/data/text/cleaning.py: printable

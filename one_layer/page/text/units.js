@@ -20,7 +20,7 @@ export function unitOf(name, vocabulary, merges) {
     checkBytes(vocabulary);
     return { ids: (line) => Array.from(UTF8.encode(line), (byte) => byte + FIRST), text };
   }
-  const pieces = byteLevel.piecesOf(merges);
+  const pieces = byteLevel.piecesOf(merges ?? "");
   return { ids: (line) => (line.match(/[^\n]*\n|[^\n]+/g) ?? []).flatMap(pieces).map(known), text };
 }
 

@@ -21,5 +21,6 @@ const LINES = {
 /** The examples for a model; none where there are none in its language. A tab is between two texts. Plain text has no language of its own. */
 export function examplesFor({ task, texts, source }) {
   const known = LINES[texts === 2 ? "pairs" : task];
-  return source === "text" ? known.en : known[source.toLowerCase().split(/[-_]/)[0]] ?? [];
+  const language = source === "text" ? "en" : source.toLowerCase().split(/[-_]/)[0];
+  return Object.hasOwn(known, language) ? known[language] : [];
 }

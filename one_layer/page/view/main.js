@@ -101,7 +101,10 @@ function describe(model) {
     ? `Its network is random: the seed ${model.seed} has just drawn it, here, in ${seconds} seconds. Training changed only the masks, ` +
       `${model.coats > 1 ? `which say how often each weight counts, from 0 to ${model.coats} times` : `one bit for each weight, which say whether the weight ${signs ? "changes its sign" : "counts"}`}` +
       `${besides}. Nothing that you type leaves this page.`
-    : `Training changed all its ${counted(model.trained)} weights: it has no masks. Nothing that you type leaves this page.`;
+    : model.matrices.some(({ drawn }) => drawn)
+      ? `The seed ${model.seed} has just drawn its random layers, here, in ${seconds} seconds. They have no masks, and training changed ` +
+        `only the ${counted(model.trained)} other numbers. Nothing that you type leaves this page.`
+      : `Training changed all its ${counted(model.trained)} weights: it has no masks. Nothing that you type leaves this page.`;
   const facts = [
     [`${counted(Math.round(model.bytes / 1000))} kB`, "the whole model"],
     [model.depths, model.depths === 1 ? "layer deep" : "layers deep"],

@@ -9,7 +9,7 @@ export function wordsOf(pieces) {
   const words = [];
   pieces.forEach((piece, place) => {
     const before = words.at(-1);
-    const special = piece in SPECIALS;
+    const special = Object.hasOwn(SPECIALS, piece);
     const opens = !before || special || before.special || (spaced ? piece.startsWith(spaced) : !pieces[place - 1].endsWith("@@"));
     if (opens) words.push({ text: shownPiece(piece), places: [place], special });
     else {
@@ -22,7 +22,7 @@ export function wordsOf(pieces) {
 
 /** A piece without the signs of its vocabulary. */
 export function shownPiece(piece) {
-  if (piece in SPECIALS) return SPECIALS[piece];
+  if (Object.hasOwn(SPECIALS, piece)) return SPECIALS[piece];
   return piece.replace(/@@$/, "").replaceAll(/[▁ĠĊ]/g, " ").trim().replace(/&(amp|#124|lt|gt|apos|quot|#91|#93);/g, (escape) => ESCAPES[escape]);
 }
 
