@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from one_layer.data.text.byte_level import pieces
 from tests.page.node import evaluate
 
 WORDS = "const { wordsOf, betweenWords } = await import(`${page}/view/words.js`); return given.map(wordsOf);"
@@ -22,6 +23,29 @@ def test_pieces_of_every_kind_become_words():
     assert [word["places"] for word in subwords] == [[0], [1, 2, 3], [4], [5]]
     assert [word["text"] for word in metaspace] == ["ein", "holzhaus's", "end"]
     assert [word["text"] for word in letters] == ["ein", "holzhaus", "end"]
+
+
+def test_pieces_of_bytes_and_of_characters_are_shown_as_text():
+    script = """
+        const { shownIds } = await import(`${page}/text/units.js`);
+        const { wordsOf } = await import(`${page}/view/words.js`);
+        const all = given.map((each) => shownIds(...each));
+        return all.map((shown) => [shown, wordsOf(shown).map(({ text }) => text)]);
+    """
+    special, letters = ["<s>", "<pad>", "</s>", "<unk>"], pieces("")
+    text = "für дом".encode()
+    byte = [[4 + each for each in text] + [2], [*special, *letters], "byte-level"]
+    # One of these pieces ends within a character.
+    bpe = [
+        [4, 5, 6, 2],
+        [*special, "f" + letters[0xC3], letters[0xBC] + "r", "Ġ" + "".join(letters[each] for each in text[5:])],
+        "byte-level",
+    ]
+    characters = [[4, 5, 6, 2], [*special, "a", "U+0020", "ü"], "characters"]
+    (shown, words), (few, of_few), (plain, of_plain) = evaluate(script, [byte, bpe, characters])
+    assert shown == ["f", "", "ü", "r", "Ġ", "", "д", "", "о", "", "м", "</s>"] and words == ["für", "дом", "end"]
+    assert few == ["f", "ür", "Ġдом", "</s>"] and of_few == ["für", "дом", "end"]
+    assert plain == ["a", "Ġ", "ü", "</s>"] and of_plain == ["a", "ü", "end"]
 
 
 def test_attention_of_a_word_is_shared_out_over_all_the_words():

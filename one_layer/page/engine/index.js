@@ -59,13 +59,12 @@ export class Model {
   /** The best translations, best first (`one_layer.tasks.translation.generate`). @param {number[]} ids that end in eos */
   translations(ids, { count = Infinity, beam = this.ticket.evaluation.beam } = {}) {
     const { max_length_a: a, max_length_b: b, length_penalty: lengthPenalty } = this.ticket.evaluation;
-    const vocabulary = (side) => (id) => this.text.vocabulary?.(side)[id] ?? String(id);
     if (ids.length <= 1) return [{ text: "", score: 0, ids: [EOS], tokens: ["</s>"], sourceTokens: ["</s>"], attention: [[1]], attentions: [[[1]]] }];
     const decoder = new Decoder(this.network, this.network.encode(ids).output);
     const found = beamSearch(decoder, { beam, limit: Math.trunc(a * ids.length + b), lengthPenalty });
     return found.slice(0, count).map(({ tokens, score, attention }) => ({
       text: this.text.decode(tokens), score, ids: tokens,
-      tokens: tokens.map(vocabulary("target")), sourceTokens: ids.map(vocabulary("source")),
+      tokens: this.text.shown("target", tokens), sourceTokens: this.text.shown("source", ids),
       attention: attention.map((depths) => Array.from(depths.at(-1) ?? [])), // of the last depth
       attentions: attention.map((depths) => depths.map((weights) => Array.from(weights))),
     }));
@@ -199,15 +198,15 @@ export class Model {
    */
   depthWords(line) {
     const ids = this.text.encode(line);
-    const [answer, depths, logits] = this.task === "masked_lm" ? this.#encoderDepths(ids) : this.#decoderDepths(ids), words = this.text.vocabulary("target");
+    const [answer, depths, logits] = this.task === "masked_lm" ? this.#encoderDepths(ids) : this.#decoderDepths(ids), word = (id) => this.text.shown("target", [id])[0];
     const best = (x) => {
       const all = logits(x), size = all.length / answer.length;
       return answer.map((_, row) => {
         const logP = logSoftmax(all.subarray(row * size, (row + 1) * size));
-        return largest(logP, SHOWN).map((id) => ({ token: words[id], probability: Math.exp(logP[id]) }));
+        return largest(logP, SHOWN).map((id) => ({ token: word(id), probability: Math.exp(logP[id]) }));
       });
     };
-    return { pieces: answer.map((id) => words[id]), depths: depths.map(best) };
+    return { pieces: this.text.shown("target", answer), depths: depths.map(best) };
   }
 
   #decoderDepths(ids) {

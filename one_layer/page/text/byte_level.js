@@ -36,6 +36,15 @@ export function splitter(merges) {
   return (line) => pieces(line).join(" ");
 }
 
+// Pieces for people: the characters that end in each; a space stays `Ġ`, which says where words begin.
+export function readable(pieces) {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return pieces.map((piece, place) => {
+    const bytes = Uint8Array.from(piece, (letter) => VALUES.get(letter) ?? 0x3f);
+    return decoder.decode(bytes, { stream: place + 1 < pieces.length }).replaceAll(" ", "Ġ");
+  });
+}
+
 // The text of a line of pieces. Bytes that are not valid UTF-8 become U+FFFD.
 export function join(pieces) {
   const bytes = [...pieces].flatMap((letter) => {

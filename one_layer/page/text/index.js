@@ -8,7 +8,7 @@
 import { code, lacksRules } from "./moses.js";
 import { Preprocessing } from "./preprocess.js";
 import { isBlank, wellFormed } from "./python.js";
-import { unitOf } from "./units.js";
+import { shownIds, unitOf } from "./units.js";
 import { BOS, EOS, Vocabulary } from "./vocabulary.js";
 
 export const MASK = "<mask>";
@@ -19,6 +19,7 @@ const READERS = { translation: translated, classification: labelled, causal_lm: 
 // - encode(line, side = "source"): the ids that the model reads, with their specials. A blank line of a translation is [EOS];
 // - decode(ids): the text of the target's ids up to the first EOS, or of any ids of a language model;
 // - vocabulary(side): the tokens in the order of their ids;
+// - shown(side, ids): the tokens of a text's ids for people, in which the letters of bytes are characters;
 // - notes: sentences for the person who types.
 export function textOf(assets, tables = null) {
   const source = new Vocabulary(assets.source.vocabulary);
@@ -32,8 +33,14 @@ export function textOf(assets, tables = null) {
     encode: (line, side = "source") => encode(wellFormed(line), side),
     decode,
     vocabulary: (side) => sides[side].vocabulary.tokens,
+    shown: (side, ids) => shownIds(ids, sides[side].vocabulary.tokens, kindOf(assets, side)),
     notes: notesOf(assets, tables),
   };
+}
+
+function kindOf({ data, ...sides }, side) {
+  if (!data.streamed) return sides[side].codes ? sides[side].bpe_kind : "";
+  return data.unit === "characters" ? "characters" : "byte-level";
 }
 
 // one_layer/tasks/translation/model.py: TranslationModel.translate

@@ -34,6 +34,15 @@ function characters(vocabulary, tokens) {
   };
 }
 
+// The ids of a text for people, piece by piece. `kind`: byte-level, characters, or another one, whose pieces say what they are.
+export function shownIds(ids, tokens, kind) {
+  const isText = (id) => id >= FIRST && tokens[id] !== MASK, pieces = ids.map((id) => tokens[id] ?? String(id));
+  if (kind === "characters") return pieces.map((piece, place) => (isText(ids[place]) ? characterOf(piece).replace(" ", "Ġ") : piece));
+  if (kind !== "byte-level") return pieces;
+  const texts = byteLevel.readable(pieces.filter((_, place) => isText(ids[place])));
+  return pieces.map((piece, place) => (isText(ids[place]) ? texts.shift() : piece));
+}
+
 // A character that a vocabulary's file cannot hold is written as `U+0020`; neither halves of surrogate pairs nor what is beyond the last.
 function characterOf(token) {
   return /^U\+(?!D[89A-F]..$)(10|[1-9A-F])?[0-9A-F]{4}$/.test(token) ? String.fromCodePoint(parseInt(token.slice(2), 16)) : token;
