@@ -88,9 +88,7 @@ class DataConfig:
         for name, example in _EXAMPLES.items():
             sided = self.source not in STREAMS and not (self.labels and name == "target_language")
             if sided and not getattr(self, name):
-                raise UserError(
-                    f"data.{name} is empty: give the code of the language, for instance data.{name}={example}"
-                )
+                raise UserError(f"data.{name} is empty: give the language's code, for instance data.{name}={example}")
         named_by_language = self.source in ("text", "fairseq", "tfds") and not self.labels  # files and fields
         if named_by_language and self.source_language == self.target_language:
             raise UserError(
@@ -126,9 +124,7 @@ class DataConfig:
             )
         self.preprocessing(None, "")  # raises for steps that do not fit together
         if self.vocabulary and self.source == "fairseq":
-            raise UserError(
-                "data.vocabulary has no effect with data.source='fairseq', whose folder has dictionaries: leave it out"
-            )
+            raise UserError("data.vocabulary has no effect with data.source='fairseq', which has its own: leave it out")
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
         for name, least in (floors | {"teacher_beam": 1, "max_tokens": 1, "buckets": 1, "block": 2}).items():
             if getattr(self, name) < least:
@@ -146,8 +142,11 @@ class DataConfig:
         given = [name for name in ("teacher", "translations") if getattr(self, name)]
         if not given or (given == ["teacher"] and (self.labels or self.streamed or self.teacher_mix == "references")):
             return  # such a teacher writes no text
-        if len(given) == 2:
-            raise UserError("data.translations has what a data.teacher would write: leave one of them out")
+        if len(given) == 2 or self.teacher_mix == "references":
+            what = (
+                "has what a data.teacher would write" if len(given) == 2 else "has no use with teacher_mix=references"
+            )
+            raise UserError(f"data.translations {what}: leave one of them out")
         if self.labels or self.source not in ("toy", "text", "tsv", "tfds"):
             raise UserError(
                 f"data.{given[0]} is for pairs of lines: leave it out with data.source={self.source!r:.200}"

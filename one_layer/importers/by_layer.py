@@ -73,7 +73,8 @@ def check_all_read(state: Iterable[str], read: Collection[str], buffers: tuple[s
 def placed(config: ModelConfig, found: Arrays) -> Variables:
     """The variables of a model from another program's arrays, by path.
 
-    Where the model has masks, an array is W and also its scores, so that the first masks keep its largest entries; else it is trained.
+    Where the model has masks, an array is W, and its magnitudes are the scores, so that the first masks keep its largest entries with
+    their signs; else it is trained.
     Raises: UserError if the seed would settle weights, or if more than masks is trained in layers.
     """
     if config.supermask.settles:
@@ -91,6 +92,8 @@ def placed(config: ModelConfig, found: Arrays) -> Variables:
     for path, shape in shapes(config).items():
         array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]
         assert array.shape == shape, path
+        if path[-1] == "scores" and config.selection != "magnitude":  # which takes the magnitudes itself
+            array = np.abs(array)
         *modules, leaf = path
         reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = np.array(array, np.float32)
     return variables

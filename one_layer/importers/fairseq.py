@@ -19,6 +19,7 @@ from jaxtyping import Float32, Shaped
 
 from one_layer.importers.by_layer import check_epsilon
 from one_layer.layers.groups import has_layer_axis
+from one_layer.layers.quantization import quantized
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
@@ -81,7 +82,7 @@ def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[
     fairseq cannot build.
     """
     check_translates(model_config)
-    named = jax.tree_util.tree_leaves_with_path(variables)
+    named = jax.tree_util.tree_leaves_with_path(quantized(variables, model_config.precisions))
     arrays = {tuple(key.key for key in keys): np.asarray(array, np.float32) for keys, array in named}
     leaves = list(_leaves({path: array.shape for path, array in arrays.items()}, model_config))
     state = _constants(leaves, model_config)
@@ -102,6 +103,10 @@ def check_translates(config: ModelConfig) -> None:
     if config.coats > 1:
         raise UserError(
             f"model.coats is {config.coats}, but the paper's code has masks of 0 and 1 alone; give a model with model.coats=1"
+        )
+    if config.selection == "sign":
+        raise UserError(
+            "model.selection is sign, but the masks of the paper's code have no -1; give a model with another"
         )
     if config.supermask.settles:
         raise UserError(

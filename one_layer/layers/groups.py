@@ -44,7 +44,8 @@ class StackSettings:
     `remat`: the backward pass recomputes a layer's inner values instead of storing them, where this saves memory. `final_norm`: the kind
     of a LayerNorm after the last layer, which pre-LN needs, or None. In training, `layerdrop` is the probability that a layer is left out
     for a whole batch, and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`). `freezing` says what is
-    trained in the layers, whose `numbers`, from 1, count those that are left out; `name` is `encoder` or `decoder`.
+    trained in the layers, whose `numbers`, from 1, count those that are left out; `name` is `encoder` or `decoder`. `beside` names the
+    arrays that are trained beside masks (`one_layer.layers.beside`).
     """
 
     pattern: str
@@ -56,6 +57,7 @@ class StackSettings:
     freezing: Freezing = Freezing()  # noqa: RUF009  # it is frozen itself
     name: str = ""
     numbers: tuple[int, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def alike(self) -> bool:

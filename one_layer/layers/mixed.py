@@ -149,14 +149,16 @@ def _frozen(settings: StackSettings, number: int, letter: str, variables: Variab
         if group.name in variables.get(name, {})
     }
 
-    def trained(path: Path, leaf: Array) -> bool:
-        # A product W ⊙ M has a layer axis if W has one, though all layers may share the scores of M.
-        of_scores = path[0] == "materialized"
-        last = "scores" if of_scores else path[-1]
-        shared = group.one_mask if of_scores else group.shared_params and not has_layer_axis(last, leaf.shape)
+    def trains(path: Path, last: str, shared: bool) -> bool:
         return settings.freezing.trains(
             words((settings.name, group.name, *path[1:-1], last), None if shared else number)
         )
+
+    def trained(path: Path, leaf: Array) -> bool:
+        # A product W ⊙ M has a layer axis if W has one, though all layers may share the scores of M. What is trained beside M is in it.
+        if path[0] == "materialized":
+            return trains(path, "scores", group.one_mask) or any(trains(path, last, False) for last in settings.beside)
+        return trains(path, path[-1], group.shared_params and not has_layer_axis(path[-1], leaf.shape))
 
     return frozenset(path for path, leaf in flatten_dict(held).items() if not trained(path, leaf))
 

@@ -128,11 +128,13 @@ def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
 def describe_ticket(config: ModelConfig) -> list[str]:
     """A line for people about the size of a ticket; none for a model that has no ticket.
 
-    Where the scores decide how many weights each mask keeps or negates, there is no least size that is known before training.
+    Where the scores decide how many weights each mask keeps or negates, there is no least size that is known before training; nor is there
+    one where arrays are stored in few bits, which a file codes once more.
     """
     if "random" not in _shapes(config):
         return []
     fewest, most = ticket_size(config) or (0, ticket_bytes(config))
+    fewest *= not {"int8", "int4"} & {config.trained_precision, config.vector_precision}
     between = f"at least {fewest:,} bytes (the entropy of its masks), at most {most:,}"
     if not fewest:
         between = f"at most {most:,} bytes"

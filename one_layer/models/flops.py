@@ -76,10 +76,14 @@ def _table_trains(config: ModelConfig, name: str) -> bool:
 
 
 def _trains(config: ModelConfig, part: Part, number: int) -> bool:
-    """Whether a matrix of layer `number` is trained; a mask that all layers share belongs to none of them."""
+    """Whether a matrix of layer `number` has a gradient: it, its mask, or what is trained beside that. A mask that all layers share
+    belongs to none of them."""
     leaf = trained_leaf(part.group.layer.kind, config.supermask.of(part.path))
     its_own = None if leaf == "scores" and part.group.one_mask else number
-    return leaf is not None and config.freezing.trains(words((*part.path, leaf), its_own))
+    beside = config.beside if part.group.layer.kind == "masked" else ()
+    return (leaf is not None and config.freezing.trains(words((*part.path, leaf), its_own))) or any(
+        config.freezing.trains(words((*part.path, each), number)) for each in beside
+    )
 
 
 @dataclass

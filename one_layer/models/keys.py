@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from one_layer.data.special_tokens import PAD
+from one_layer.layers.beside import ADAPTERS, GAINS
 from one_layer.layers.freezing import STACKS, Freezing
 from one_layer.layers.pattern import expand
 from one_layer.layers.quantization import Precisions
@@ -197,6 +198,11 @@ class ModelKeys:
     def masked(self) -> bool:
         """Whether the layers' matrices are random under trained masks. At keep 1 they are random and have no masks."""
         return self.weights != "dense"
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The arrays that are trained beside the masks of layers (`one_layer.layers.beside`)."""
+        return (*GAINS[self.gains], *ADAPTERS[: 2 * bool(self.adapter_rank)])
 
     @cached_property
     def supermask(self) -> Supermask:

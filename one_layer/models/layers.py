@@ -52,6 +52,7 @@ def stack_settings(config: ModelKeys, stack: str) -> StackSettings:
         freezing=config.freezing,
         name=stack,
         numbers=tuple(number for number, letter in enumerate(config.strings[stack], 1) if letter.isupper()),
+        beside=config.beside,
     )
 
 

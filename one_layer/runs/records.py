@@ -18,7 +18,7 @@ _LARGEST = (
 )  # of any number: larger ones mean nothing, and do not fit the integers and floats that compute with them
 
 # Where files of the text lie. A run recognises its text by the content.
-PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary")
+PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.translations")
 # What is logged, stored and given up, and when.
 _WITHOUT_EFFECT = (
     "data.store",

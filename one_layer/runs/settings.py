@@ -232,8 +232,8 @@ def _check_together(run: RunConfig) -> None:
     run.data.check_parts()  # after the task, which may have no use for the source at all
     if not any(path[0] == "params" for path in shapes(model)):
         raise UserError(
-            "model.keep is 1.0, so there are no masks and nothing to train; give a model.keep below 1, or "
-            "model.embedding=trained"
+            "there are no masks and nothing to train: no layer is masked with a keep below 1, or trained (L), and no table is; give a "
+            "model.keep below 1, layers that are trained, or model.embedding=trained"
         )
     TrainedParts.of(model)
     if "valid" in run.data.tests and run.data.valid != "valid":

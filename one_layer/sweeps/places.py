@@ -14,6 +14,7 @@ PLACES = (
     "model.embedding_vocabulary",
     "train.init_from",
     "data.teacher",
+    "data.translations",
     "data.bpe_codes",
     "data.vocabulary",
 )

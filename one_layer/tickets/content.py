@@ -81,7 +81,8 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     """The content of the file, and the size in bytes of every tensor in it. Equal tickets give equal files.
 
     Trained and fixed matrices are stored in `precision`: float32, or one of `one_layer.tickets.precision.QUANTIZED`; by default the one
-    in which they were trained.
+    in which they were trained. Random matrices that no seed gives are stored as they are, unless a `precision` is given: training does not
+    round them.
 
     Raises: UserError if `from_file` would refuse the file, and for another precision than that of a model trained in few bits.
     """
@@ -98,7 +99,8 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
         if parts := [name for name in sorted(tensors) if name.rsplit("/", 1)[-1] in leaves]:
             tensors[joint] = np.frombuffer(b"".join(quantize(tensors.pop(name), few) for name in parts), np.uint8)
             levels[joint] = 19
-    stored, codecs = ticket_file.coded(tensors, levels, matrices)
+    exact = [name for name in tensors if name.startswith("random/")] if precision is None else []
+    stored, codecs = ticket_file.coded(tensors, levels, matrices, exact)
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})

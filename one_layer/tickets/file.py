@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,17 +76,20 @@ def damaged(problem: str) -> UserError:
     return UserError(f"{problem}; the file is damaged or not a ticket: copy it again, or export it again from its run")
 
 
-def coded(tensors: Tensors, levels: Mapping[str, int], precision: str = "float32") -> tuple[dict[str, np.ndarray], str]:
+def coded(
+    tensors: Tensors, levels: Mapping[str, int], precision: str = "float32", exact: Collection[str] = ()
+) -> tuple[dict[str, np.ndarray], str]:
     """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
     uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1. Matrices of float32 are stored
-    in `precision`.
+    in `precision`, but for those that are `exact`.
     """
     stored, entries = {}, {}
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
         codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
-        if precision != "float32" and tensor.dtype != np.uint8 and is_matrix(name.rsplit("/", 1)[-1], tensor.shape):
+        matrix = tensor.dtype != np.uint8 and is_matrix(name.rsplit("/", 1)[-1], tensor.shape)
+        if precision != "float32" and matrix and name not in exact:
             codec, code = precision, codecs.encode_values(stored[name], precision)
         if codec:
             stored[name] = np.frombuffer(code, np.uint8)

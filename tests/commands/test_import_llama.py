@@ -80,6 +80,15 @@ def test_the_weights_are_fixed_and_the_masks_keep_the_largest(llama, tmp_path):
     assert len(model.generate(["the"])) == 1
 
 
+@pytest.mark.parametrize("selection", ["sign", "score", "magnitude"])
+def test_masks_of_every_selection_keep_the_largest_with_their_signs(llama, tmp_path, selection):
+    keep = "1.0" if selection == "sign" else "0.75"
+    model = imported(llama(), tmp_path, f"--config.model.selection={selection}", f"--config.model.keep={keep}")
+    weights, mask = (each["decoder/ffn/in"][0] for each in (model.random, model.masks))
+    assert set(np.unique(mask)) <= {0, 1} and mask.mean() == pytest.approx(float(keep), abs=0.01)
+    assert np.abs(weights[mask == 1]).min() >= np.abs(weights[mask == 0]).max(initial=0)
+
+
 def test_transformers_has_the_same_logits(llama, tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed (requirements-torch.txt)")

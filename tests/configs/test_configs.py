@@ -108,7 +108,7 @@ def test_an_unknown_multi30k_argument_is_refused(argument):
 def test_the_configs_for_own_text(arg):
     config = text.get_config(arg)
     config.data.directory, config.data.source_language = "somewhere", "en"
-    with pytest.raises(UserError, match=r"data.target_language is empty: give the code of the language"):
+    with pytest.raises(UserError, match=r"data.target_language is empty: give the language's code"):
         resolve(config.to_dict())
     config.data.target_language = "fr"
     run = resolve(config.to_dict())

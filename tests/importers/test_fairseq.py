@@ -12,6 +12,7 @@ from one_layer.data.text.fairseq_dictionary import read_dictionary
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.importers.fairseq import convert, export
 from one_layer.importers.fairseq_options import read_options, write_options
+from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
@@ -121,6 +122,22 @@ def test_a_number_that_is_not_finite_is_named_once(kind):
     with pytest.raises(UserError, match=f"not finite: {name}") as caught:
         convert(state, of(kind))
     assert "different" not in str(caught.value)
+
+
+def test_signs_have_no_masks_in_the_paper_s_code():
+    with pytest.raises(UserError, match=r"model\.selection is sign, but the masks of the paper's code have no -1"):
+        export({}, ModelConfig(9, 9, d_model=8, heads=2, selection="sign", keep=1.0))
+
+
+def test_what_is_written_are_the_numbers_that_the_model_computes_with():
+    config = ModelConfig(9, 9, d_model=8, ffn=12, heads=2, encoder_layers=1, decoder_layers=1, weights="dense")
+    few = config.replace(trained_precision="int4", vector_precision="int8")
+    variables = initialize(few, 1)
+    written, expected = export(variables, few), export(quantized(variables, few.precisions), config)
+    assert written.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(written[name], array)
+    assert any(not np.array_equal(written[name], array) for name, array in export(variables, config).items())
 
 
 def test_a_classifier_is_refused():

@@ -282,6 +282,7 @@ COUNTED = [
         "freeze": "encoder.3.ffn",
     },
     {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.1.ffn"},
+    {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.2.masks,decoder.1", "gains": "rows"},
     {
         "encoder_layers": 2,
         "weights": "multi_layer",
@@ -291,6 +292,14 @@ COUNTED = [
         "freeze": "encoder.1",
     },
 ]
+
+
+@pytest.mark.parametrize("beside", [{"gains": "columns"}, {"adapter_rank": 2}], ids=str)
+@pytest.mark.parametrize("frozen", [{"keep": 1.0}, {"freeze": "masks"}], ids=str)
+def test_what_is_trained_beside_a_mask_needs_the_gradient_of_the_matrix(beside, frozen):
+    whole = {"weights": "one_layer", "embedding": "frozen", **beside}
+    shape = (*SOURCE.shape, TARGET.shape[1])
+    assert update_flops(model(**whole, **frozen), *shape) == update_flops(model(**whole), *shape)
 
 
 @pytest.mark.parametrize("changes", mostly_slow(COUNTED, COUNTED[1::4]), ids=str)

@@ -232,7 +232,7 @@ def test_settings_are_refused_where_the_reader_refuses_them(tmp_path):
     """A teacher that writes no text may have taught any model; a file of translations, translation models alone."""
     own = {"source": "labelled", "columns": "t,u,l"}
     settings = [("data", {"teacher": "t"}), ("data", {"teacher": "t", "teacher_mix": "references"})]
-    settings += [("data", {"translations": "t"})]
+    settings += [("data", {"translations": "t"}), ("data", {"translations": "t", "teacher_mix": "references"})]
     settings += [("data", {**own, "labels": labels}) for labels in ("0:a,1:b", "0:a,0:b", ":x,y", "a b:x,a_b:y")]
     settings += [("training", {"train": {"distil": share}}) for share in (1.0, 5.0)]
     settings += [("training", {"train": {key: 0}}) for key in ("distil_top_k", "distil_temperature")]

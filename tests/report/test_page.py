@@ -162,6 +162,8 @@ def test_what_all_runs_share_is_said_once(tmp_path):
         {"task": "translation", "model.weights": "dense", "model.heads": 4, "model.d_model": width} for width in (1, 2)
     ]
     assert words.shared(configs) == "translation, fully weighted, heads 4"
+    configs[1]["task"] = "causal_lm"
+    assert words.shared(configs) == "fully weighted, heads 4"
 
 
 def test_one_letter_stands_for_one_text_wherever_it_is_named(tmp_path):

@@ -49,11 +49,12 @@ def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
 
 def test_files_may_lie_elsewhere(tmp_path):
     text = {"data.source": "text", "data.directory": "here"}
-    RunFolder(tmp_path).write_config(tiny.run(text | {"data.bpe_codes": "here/codes"}))
-    moved = {"data.bpe_codes": "there/codes", "data.directory": "there"}
+    of_run = text | {"data.bpe_codes": "here/codes", "data.translations": "here/lines"}
+    RunFolder(tmp_path).write_config(tiny.run(of_run))
+    moved = {"data.bpe_codes": "there/codes", "data.directory": "there", "data.translations": "there/lines"}
     assert RunFolder(tmp_path).claim(tiny.run(text | moved))
     with pytest.raises(UserError, match=r"data.bpe_codes: 'here/codes' there, '' here"):
-        RunFolder(tmp_path).claim(tiny.run(text))
+        RunFolder(tmp_path).claim(tiny.run(text | {"data.translations": "here/lines"}))
 
 
 def test_how_to_score_may_change(tmp_path):

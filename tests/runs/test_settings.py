@@ -117,7 +117,7 @@ def test_a_value_of_another_type_is_refused(section, name):
         (
             "model.keep",
             1.0,
-            "there are no masks and nothing to train; give a model.keep below 1, or model.embedding=trained",
+            "there are no masks and nothing to train: .*; give a model.keep below 1, layers that are trained, or",
         ),
         ("model.heads", 3, "model.heads is 3, which does not divide model.d_model 16"),
         ("model.weights", "sparse", "model.weights is 'sparse'; known are dense, one_layer, multi_layer"),

@@ -11,12 +11,13 @@ from absl import flags
 from one_layer import tickets
 from one_layer.cli import options  # noqa: F401  it defines the flags
 from one_layer.layers.quantization import stored_bytes
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize
 from tests.ticket_reader import TicketReader
-from tests.tiny_tickets import CASES, TINY, ticket_of
+from tests.tiny_tickets import CASES, TINY, ticket_of, trained
 
 SHAPES = [(3, 5), (2, 3, 4), (1, 1), (4, 7)]
 BITS = {"bfloat16": 16, "int8": 8, "int4": 4}
@@ -85,6 +86,21 @@ def test_a_ticket_is_read_as_it_was_stored(tmp_path, precision, case):
     assert changed
     for path, bits in ticket.masks.items():
         np.testing.assert_array_equal(found.masks[path], bits)
+
+
+def test_random_weights_that_no_seed_gives_are_those_of_training(tmp_path):
+    """Training in few bits rounds what is trained or fixed, so the ticket does; a precision that is asked for rounds all of them."""
+    config = TINY.replace(embedding="trained", trained_precision="int4")
+    variables = trained(config)
+    drawn = flatten_dict(variables["random"])
+    variables["random"] = unflatten_dict({path: array + 0.1 for path, array in drawn.items()})
+    ticket = ticket_of(config, variables=variables)
+    for precision, same in ((None, True), ("int4", False)):
+        tickets.save(tmp_path / "t", ticket, precision)
+        found = tickets.load(tmp_path / "t")
+        for path, array in ticket.arrays.items():
+            if path[0] == "random":
+                assert np.array_equal(found.arrays[path], array) == same
 
 
 def test_fewer_bits_are_fewer_bytes(tmp_path):

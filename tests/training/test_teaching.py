@@ -140,6 +140,10 @@ def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, mon
         ({"data.teacher_mix": "half"}, ["data.teacher_mix", "half", "both"]),
         ({"data.teacher_beam": 0}, ["data.teacher_beam"]),
         ({"data.translations": "text.en"}, ["data.translations", "leave one of them out"]),
+        (
+            {"data.teacher": "", "data.translations": "text.en", "data.teacher_mix": "references"},
+            ["data.translations has no use with teacher_mix=references", "leave one of them out"],
+        ),
     ],
 )
 def test_a_teacher_that_does_not_fit_is_refused_in_a_sentence(teacher, tmp_path, changes, words):

@@ -96,6 +96,7 @@ function checkSource(data, streamed) {
   }
   const given = ["teacher", "translations"].filter((key) => data[key]);
   refuseIf(given.length === 2, "data.translations has what a data.teacher would write");
+  refuseIf(given.join() === "translations" && data.teacher_mix === "references", "data.translations is not read with data.teacher_mix=references");
   const noText = given.join() === "teacher" && (data.labels || streamed || data.teacher_mix === "references"); // such a teacher writes none
   refuseIf(given.length && !noText && (data.labels || !["toy", "text", "tsv", "tfds"].includes(data.source)), `data.${given[0]} is for pairs of lines`);
   if (!streamed) return;

@@ -35,7 +35,7 @@ def shared(configs: Sequence[naming.Config]) -> str:
     if any(config.get("model.weights") == "dense" for config in configs):
         said |= {"model.keep"}  # a dense model has no masks
     words = [f"{word} {keys[name]}" for name, word in _SHARED.items() if keys.get(name) and name not in said]
-    task = [str(keys["task"]).replace("_", " ")] * ("task" in keys)
+    task = [str(keys["task"]).replace("_", " ")] if "task" in keys else []
     languages = [str(keys.get(f"data.{side}_language") or "") for side in ("source", "target")]
     pair = [" to ".join(languages)] * (all(languages) and keys.get("task") == "translation")
     return ", ".join([*task, *pair, *common, *words])
