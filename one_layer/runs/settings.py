@@ -18,6 +18,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
+STARTS = ("drawn", "nearest")  # of scores
 MOMENTS = ("float32", "bfloat16", "factored")
 MOST_UPDATES = 2**31 - 1  # programs count updates in 32 bits
 _LEAST_FLOAT = 2.0**-126  # the least positive float32 with all its digits
@@ -98,6 +99,12 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         Distil.of(self)
+        if self.init_scores not in STARTS:
+            raise UserError(f"train.init_scores is {self.init_scores!r:.200}; give one of {', '.join(STARTS)}")
+        if self.init_scores != "drawn" and not self.init_from:
+            raise UserError(
+                f"train.init_scores is {self.init_scores}, but train.init_from names no run; give the folder of a dense run"
+            )
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
         least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
@@ -234,6 +241,10 @@ def _check_together(run: RunConfig) -> None:
         raise UserError(
             "there are no masks and nothing to train: no layer is masked with a keep below 1, or trained (L), and no table is; give a "
             "model.keep below 1, layers that are trained, or model.embedding=trained"
+        )
+    if run.optim.freeze_scores and not any(path[-1] == "scores" for path in shapes(model)):
+        raise UserError(
+            "optim.freeze_scores is True, but this model has no masks whose scores could be frozen; leave it out"
         )
     TrainedParts.of(model)
     if "valid" in run.data.tests and run.data.valid != "valid":

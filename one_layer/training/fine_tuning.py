@@ -29,7 +29,7 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.nearest import STARTS, nearest_scores
+from one_layer.training.nearest import nearest_scores
 
 Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
@@ -65,14 +65,8 @@ class Start(NamedTuple):
 
 def source_of(run: RunConfig) -> TrainedModel | None:
     """The model that `run` begins with; None if there is none. Raises: UserError if it cannot be used or does not fit."""
-    path, scores = run.train.init_from, run.train.init_scores
-    if scores not in STARTS:
-        raise UserError(f"train.init_scores is {scores!r:.200}; give one of {', '.join(STARTS)}")
+    path = run.train.init_from
     if not path:
-        if scores != "drawn":
-            raise UserError(
-                f"train.init_scores is {scores}, but train.init_from names no run; give the folder of a dense run"
-            )
         return None
     folder = RunFolder(path)
     if Path(path).is_file():

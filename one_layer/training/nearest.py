@@ -14,8 +14,6 @@ from jaxtyping import Float32
 
 from one_layer.system.errors import UserError
 
-STARTS = ("drawn", "nearest")  # the values of `train.init_scores`
-
 Matrices = Float32[np.ndarray, "*depths rows columns"]
 
 
