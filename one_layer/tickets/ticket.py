@@ -71,12 +71,12 @@ def export(model: TrainedModel, path: Path, precision: str | None = None) -> int
 
     Returns its size in bytes, and logs it with the checkpoint. Raises: UserError as `save` does.
     """
-    ticket, precision = from_run(model), chosen(model.config.trained_precision, precision)
+    ticket, few = from_run(model), chosen(model.config.trained_precision, precision)
     sizes = save(path, ticket, precision)
-    if precision != "float32" and not any(is_matrix(path[-1], each.shape) for path, each in ticket.arrays.items()):
+    if few != "float32" and not any(is_matrix(path[-1], each.shape) for path, each in ticket.arrays.items()):
         log.info(
             "nothing is stored in %s: the model has masks, which take a bit for each weight, and no other matrices",
-            precision,
+            few,
         )
     masked = sum(math.prod(shape) for name, shape in shapes(model.config).items() if name[-1] == "scores")
     bits = f", {8 * sizes['total'] / masked:.3f} bits per masked weight" if masked else ""
