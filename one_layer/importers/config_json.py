@@ -53,4 +53,5 @@ def refuse_others(path: Path, network: str, values: dict[str, tuple[Any, Any]]) 
     """
     for name, (found, needed) in values.items():
         if found != needed:
-            raise UserError(f"{path}: {name} is {found!r:.60}, but this program computes {network} with {needed!r}")
+            how = f"reads {network} without it" if needed is None else f"computes {network} with {needed!r}"
+            raise UserError(f"{path}: {name} is {found!r:.60}, but this program {how}")
