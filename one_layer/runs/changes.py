@@ -35,11 +35,7 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
     if name in ("train.updates", "train.epochs"):
         return run.optim.schedule == "inverse_sqrt"
     section, _, key = name.partition(".")
-    if name in (
-        "data.bpe_codes",
-        "data.vocabulary",
-        "data.translations",
-    ):  # another place of the file, of which there must be one
+    if name in ("data.bpe_codes", "data.vocabulary", "data.translations"):  # another place; there must be one
         return all(values)
     if section == "mesh":  # results differ by the order of additions alone
         return True

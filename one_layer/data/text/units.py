@@ -24,9 +24,7 @@ Ids = Int32[np.ndarray, " tokens"]
 
 MASK = "<mask>"
 _FIRST = len(SPECIALS)
-_CHARACTERS = (
-    2**18
-)  # of the lines that are encoded at once, but for the last line; a list of ids takes about fifty bytes for each
+_CHARACTERS = 2**18  # of the lines that are encoded at once, but for the last; an id in a list takes about fifty bytes
 _NUMBERED = r"U\+(?!D[89A-F]..$)(10|[1-9A-F])?[0-9A-F]{4}"
 
 

@@ -1,0 +1,127 @@
+"""Plain text that cannot be read, or holds packed files."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+
+import pytest
+import zstandard
+
+from one_layer.data import stream_corpus
+from one_layer.data.config import DataConfig
+from one_layer.data.sources import plain_text
+from one_layer.data.sources.plain_text import PlainText
+from one_layer.system.errors import UserError
+
+TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20))
+    return tmp_path
+
+
+def config(folder, **changes):
+    return DataConfig(
+        **{"source": "plain", "directory": str(folder), "train": "a.txt,b.txt", "held_out": 0.1, "block": 8, **changes}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "pack", "kind"),
+    [
+        ("t.txt.bz2", bz2.compress, "bzip2"),
+        ("t.txt.xz", lzma.compress, "xz"),
+        ("t.txt.zst", zstandard.compress, "zstd"),
+        ("t.tgz", gzip.compress, "gzip"),
+        ("t.txt.gz", lambda text: gzip.compress(gzip.compress(text)), "gzip"),
+        ("t.tar.gz", lambda text: gzip.compress(archived(text)), "a tar archive"),
+        ("t.tar", lambda text: archived(text), "a tar archive"),
+    ],
+)
+def test_packed_files_are_no_text(folder, name, pack, kind):
+    (folder / name).write_bytes(pack(TEXT.encode()))
+    with pytest.raises(UserError, match=f"{name} holds {kind}, which is not read; give the text itself"):
+        stream_corpus.load(config(folder, train=name))
+
+
+def archived(text):
+    found = io.BytesIO()
+    with tarfile.open(fileobj=found, mode="w") as archive:
+        member = tarfile.TarInfo("t.txt")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    return found.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "none.txt"}, r"none\.txt does not exist"),
+        ({"train": "*.csv"}, r"no file in .* matches '\*\.csv'; correct data\.train"),
+        ({"train": "**.csv"}, r"no file in .* matches '\*\*\.csv'; correct data\.train"),
+        ({"train": "/nowhere/*.txt"}, r"no file in .* matches '/nowhere/\*\.txt'; correct data\.train"),
+        ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
+        ({"tests": ("",)}, r"data\.tests='' has an empty name"),
+        ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
+        ({"train": "empty.txt"}, r"empty\.txt is empty"),
+        ({"train": "empty.zip"}, r"empty\.zip holds no files; give an archive with one text in it"),
+        (
+            {"train": "two.zip"},
+            r"two\.zip holds 2 files; give an archive with one text in it",
+        ),  # and not the first of them alone
+        ({"train": "secret.zip"}, r"secret\.zip is encrypted; give an archive without a password"),
+        ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
+        (
+            {"train": "latin.txt", "unit": "characters"},
+            r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
+        ),
+        ({"train": "half.txt.gz"}, "is not a whole compressed file"),
+        ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
+        ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
+        ({"unit": "bpe", "bpe_kind": "byte-level"}, r"data\.unit=bpe needs data\.bpe_merges"),
+        ({"bpe_merges": 9}, r"data\.bpe_merges=9 has no effect with data\.unit=bytes"),
+        ({"tokenize": True}, r"data\.tokenize has no effect with data\.source='plain'"),
+        ({"block": 1}, r"data\.block=1 is too small"),
+        ({"source": "enwik8"}, r"data\.held_out is for text sources only"),
+        ({"directory": ""}, r"data\.directory is empty: give the folder with the text files"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
+    (folder / "empty.txt").touch()
+    zipfile.ZipFile(folder / "empty.zip", "w").close()
+    for name in ("two", "secret"):
+        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+            for text in ("a.txt", "b.txt")[: 1 + (name == "two")]:
+                archive.writestr(text, "the end\n")
+    whole = (folder / "secret.zip").read_bytes()
+    place = (
+        whole.index(b"PK\x01\x02") + 8
+    )  # the flags in the archive's list of files; their first bit says that a file is encrypted
+    (folder / "secret.zip").write_bytes(whole[:place] + bytes([whole[place] | 1]) + whole[place + 1 :])
+    (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
+    (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
+    with pytest.raises(UserError, match=message):
+        stream_corpus.load(config(folder, **changes))
+
+
+@pytest.mark.parametrize("piece", [1, 5, 100])
+@pytest.mark.parametrize(("text", "place"), [(b"caf\xc3\xa9 \xff", 6), (b"a\xe2\x82", 1), (b"ab\xe2\x82 c", 2)])
+def test_the_byte_that_is_not_utf8_is_named_wherever_pieces_end(tmp_path, monkeypatch, piece, text, place):
+    monkeypatch.setattr(plain_text, "_PIECE", piece)
+    (tmp_path / "text").write_bytes(text)
+    with pytest.raises(UserError, match=rf": byte {place} is not UTF-8"):
+        "".join(PlainText((tmp_path / "text",)).characters())
+
+
+def test_a_masked_model_s_text_needs_a_line_that_is_not_blank(folder):
+    (folder / "blank.txt").write_text("\n  \n" * 30)
+    with pytest.raises(UserError, match="has no token in the part that is wanted; give more text"):
+        stream_corpus.load(config(folder, train="blank.txt"), masked=True)
