@@ -49,8 +49,11 @@ def eight_gpus():
     return program("h100x8")
 
 
-def test_every_product_of_a_bfloat16_step_has_bfloat16_factors_and_float32_sums(one_gpu):
-    assert set(one_gpu[1].products) == {"bf16 x bf16 -> f32"}
+def test_every_product_of_a_bfloat16_step_has_bfloat16_factors(one_gpu):
+    """What a softmax reads is float32: the scores of 18 attentions, and the logits. What is cast at once is written in bfloat16."""
+    products = one_gpu[1].products
+    assert set(products) == {"bf16 x bf16 -> f32", "bf16 x bf16 -> bf16"}
+    assert 18 + 1 <= products["bf16 x bf16 -> f32"] < products.total() / 10
 
 
 def test_the_host_waits_for_no_loop(one_gpu):
@@ -98,4 +101,4 @@ def test_an_update_fits_into_an_eighth_of_a_gpu(one_gpu, eight_gpus):
 
 
 def test_a_search_has_bfloat16_products_alone():
-    assert set(program("h100", "search")[1].products) == {"bf16 x bf16 -> f32"}
+    assert set(program("h100", "search")[1].products) <= {"bf16 x bf16 -> f32", "bf16 x bf16 -> bf16"}
