@@ -27,7 +27,6 @@ from one_layer import __version__
 from one_layer.cli import command, config_files, options
 from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError, counted
-from one_layer.system.heap import collecting_nothing
 
 if TYPE_CHECKING:
     from one_layer.tasks.model import TrainedModel
@@ -90,8 +89,7 @@ def main(argv: list[str]) -> None:
         from one_layer.data.text.streams import check_output, read_input, write_output
 
         check_output(options.OUTPUT.value)  # before anything is computed
-        with collecting_nothing():
-            model = _restored()
+        model = _restored()
         model.check_verb(options.MODE.value)  # before stdin is waited for
         write_output(options.OUTPUT.value, model.lines(read_input(options.INPUT.value)))
 

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,12 +19,12 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.beside import BESIDE
-from one_layer.layers.quantization import Precisions
+from one_layer.layers.materializing import computing, materialize
+from one_layer.layers.quantization import Precisions, quantized
 from one_layer.models import ModelConfig, by_role
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
-from one_layer.tasks.kept_programs import KeptProgram
 
 Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
@@ -178,11 +178,10 @@ def prepared(config: ModelConfig, variables: Variables) -> Variables:
     return _program(config.supermask, config.dtype, config.precisions, devices)(variables)
 
 
-@lru_cache(maxsize=8)
-def _program(mask: Supermask, dtype: str, precisions: Precisions, devices: Devices) -> KeptProgram:
-    def make() -> Callable[[Variables], Variables]:
-        from one_layer.tasks.materialized import materialized
+@lru_cache(maxsize=8)  # a run prepares variables of the same shapes at every evaluation
+def _program(mask: Supermask, dtype: str, precisions: Precisions, devices: Devices) -> Callable[[Variables], Variables]:
+    def materialized(variables: Variables) -> Variables:
+        made = materialize(quantized(variables, precisions), mask, devices.selecting(mask), packed=True)
+        return devices.for_computing(computing(made, dtype))
 
-        return partial(materialized, mask=mask, dtype=dtype, precisions=precisions, devices=devices)
-
-    return KeptProgram(make, about=f"materialized {mask} {dtype} {precisions}")
+    return jax.jit(materialized)
