@@ -10,30 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from one_layer.system.errors import UserError
+from one_layer.tasks.known import KNOWN
 
 if TYPE_CHECKING:
     from one_layer.tasks.protocol import Task
-
-# The class of each task in its folder, and what its models do with raw lines.
-_KNOWN = {
-    "translation": ("Translation", "translate"),
-    "classification": ("Classification", "classify"),
-    "causal_lm": ("CausalLM", "generate"),
-    "masked_lm": ("MaskedLM", "fill"),
-}
-VERBS = tuple(verb for _, verb in _KNOWN.values())
 
 
 class _Tasks(MutableMapping[str, "Task"]):
     """The tasks by name. A task is imported when it is asked for: a command with a ticket needs one of them."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, Task | None] = dict.fromkeys(_KNOWN)
+        self._tasks: dict[str, Task | None] = dict.fromkeys(KNOWN)
 
     def __getitem__(self, name: str) -> Task:
         task = self._tasks[name]
         if task is None:
-            task = getattr(import_module(f"one_layer.tasks.{name}"), _KNOWN[name][0])()
+            task = getattr(import_module(f"one_layer.tasks.{name}"), KNOWN[name][0])()
             self._tasks[name] = task
         return task
 

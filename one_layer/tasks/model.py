@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
@@ -25,9 +25,14 @@ from one_layer.models import ModelConfig, by_role
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
+from one_layer.tasks.known import VERBS
 
 Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
+
+
+class _OtherVerb(UserError, AttributeError):
+    """A mistake of the user that Python's `hasattr` understands too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +105,11 @@ class TrainedModel(ABC):
         It shares the compiled programs of this model. Masks may keep any number of weights. Raises: UserError for an unknown role, a wrong
         shape, and values that masks of `model.selection` do not have.
         """
+        if not isinstance(masks, Mapping):
+            raise UserError(
+                f"{masks!r:.60} gives no masks by role; give them as a dict, for instance with_masks({{role: 1 - mask for role, mask in "
+                "model.masks.items()})"
+            )
         changed = by_role.with_masks(self.config, self.variables, masks)
         copy = dataclasses.replace(self, variables=changed, source=f"{self.source} with other masks", file_bytes=None)
         programs = {name: value for name, value in vars(self).items() if name.startswith("_")}
@@ -152,6 +162,14 @@ class TrainedModel(ABC):
                     f"text {number} of the list has half of a surrogate pair, {half.group()!r}, which is no character; leave it out"
                 )
         return texts
+
+    if not TYPE_CHECKING:  # a type checker shall go on to find misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises: _OtherVerb for what models of other tasks do, and AttributeError for any other name."""
+            if name in VERBS:
+                raise _OtherVerb(f"this is a {self.task} model, which does not {name}; call {self.verb}([...])")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def check_verb(self, verb: str) -> None:
         """Raises: UserError if `verb` is not what this model does."""

@@ -12,7 +12,7 @@ from absl import flags
 import one_layer
 import one_layer.__main__
 from configs import common
-from one_layer.cli import options
+from one_layer.cli import modes, options
 from one_layer.commands import COMMANDS
 from one_layer.data.config import DataConfig
 from one_layer.runs.paths import RunPaths
@@ -197,7 +197,7 @@ def test_the_help_names_every_command():
 
 def test_every_flag_is_used_by_a_mode():
     own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.cli.options"]} - {"mode", "version"}
-    assert own - {name for name in own if name.startswith("config.")} == set(options.NAMES)
+    assert own - {name for name in own if name.startswith("config.")} == set(modes.NAMES)
 
 
 def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(cli, monkeypatch, tmp_path):
@@ -205,7 +205,7 @@ def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(
     monkeypatch.setenv("HOME", str(tmp_path))
     here = common.get_config().to_dict()
     keys = [name for name, value in flatten(here).items() if isinstance(value, str) and name != "data.delimiter"]
-    names = [name for name in options.NAMES if isinstance(flags.FLAGS[name].default, str | None) and name != "config"]
+    names = [name for name in modes.NAMES if isinstance(flags.FLAGS[name].default, str | None) and name != "config"]
     names = [name for name in names if flags.FLAGS[name].flag_type() == "string" and name != "distributed"]
     found = {}
 
@@ -233,7 +233,7 @@ def test_no_command_of_the_documents_has_an_option_without_effect():
     for words in each_command():
         if any(word.endswith(("main.py", "one_layer")) for word in words) and not set(words) & set(COMMANDS):
             given = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
-            options.check(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
+            modes.check(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
 
 
 @pytest.mark.parametrize(

@@ -41,20 +41,20 @@ class ClassificationModel(TrainedModel):
     def main_score(self) -> str:
         return label_set(self.data).scores[0]
 
-    def classify(self, texts: Iterable[str]) -> list[Label | None]:
+    def classify(self, texts: Iterable[str | tuple[str, str]]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 
-        Each line has as many texts as the labelled task, separated by tabs. The preprocessing of the training text is applied to them.
+        A pair of texts is a tuple, or a line with a tab between them. The preprocessing of the training text is applied to them.
         A line of more than `data.max_length` tokens is cut, and the number of such lines is logged.
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
         """
-        texts, assets = self.given(texts), self.assets
+        texts, assets = self.given(map(_line, texts) if isinstance(texts, (list, tuple)) else texts), self.assets
         wanted = label_set(self.data).texts
         full = [place for place, line in enumerate(texts) if line.strip()]
         for place in full:
             if (found := texts[place].count("\t") + 1) != wanted:
-                what = "one text" if wanted == 1 else "two texts with a tab between them"
+                what = "one text" if wanted == 1 else "two texts, as a tuple or with a tab between them"
                 raise UserError(
                     f"line {place + 1}, {texts[place][:60]!r}, has {counted(found - 1, 'tab')}, but this model labels {what}"
                 )
@@ -114,3 +114,9 @@ class ClassificationModel(TrainedModel):
         if not np.isfinite(log_p).all():
             raise UserError("the model's logits are not finite: this checkpoint cannot classify; use another")
         return [self.assets.target_vocabulary.tokens[UNK + 1 + label] for label in log_p.argmax(axis=1)]
+
+
+def _line(text: Any) -> Any:
+    """A pair of texts as one line with a tab between them; anything else as it is."""
+    pair = isinstance(text, tuple) and all(isinstance(each, str) for each in text)
+    return "\t".join(each.replace("\t", " ") for each in text) if pair else text
