@@ -31,6 +31,11 @@ Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
 
 
+def not_finite(does: str) -> UserError:
+    """The mistake of a checkpoint that diverged. `does`: what was asked of it."""
+    return UserError(f"the model's logits are not finite: this checkpoint cannot {does}; use another")
+
+
 class _OtherVerb(UserError, AttributeError):
     """A mistake of the user that Python's `hasattr` understands too."""
 
@@ -145,7 +150,7 @@ class TrainedModel(ABC):
         Also logs the scores under `title`. Raises: UserError if the model's outputs are not finite.
         """
 
-    def given(self, lines: Iterable[str]) -> list[str]:
+    def given(self, lines: Iterable[Any]) -> list[str]:
         """The texts that the model was given, as a list.
 
         Raises: UserError for anything but texts, and for one text by itself, each letter of which would pass for a line.

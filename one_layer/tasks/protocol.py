@@ -27,6 +27,14 @@ Between = Callable[[], None]
 Validator = Callable[[Variables, dict[str, Variables], Between], dict[str, float]]
 
 
+def check_positions(model: ModelConfig, key: str, longest: int) -> None:
+    """Raises: UserError if the model has fewer positions than the config's `key` lets a text have."""
+    if model.position_rows and longest > model.max_positions:
+        raise UserError(
+            f"{key} is {longest}, but model.max_positions is {model.max_positions}; give a table with more positions, or a smaller {key}"
+        )
+
+
 class Task(ABC):
     """One task. Training, evaluation, run folders, results and tickets use a task only through this class.
 

@@ -177,29 +177,6 @@ def test_a_job_reads_the_copy_of_a_config_where_there_is_one(tmp_path):
         assert slurm._words(run, root, code)[2:] == [f"--config={wanted}:dense", "--config.seed=2"]
 
 
-def test_a_job_says_that_its_run_was_killed(tmp_path):
-    from one_layer.sweeps.slurm import Command
-
-    code = "import os; print('update 5', flush=True); os.kill(os.getpid(), 9)"
-    with pytest.raises(RuntimeError, match="killed by signal 9; perhaps memory ran out; its last line: update 5"):
-        Command([sys.executable, "-c", code], tmp_path / "log")()
-
-
-@pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
-def test_the_batch_script_queues_an_interrupted_run_again(tmp_path, cluster, code, requeued):
-    (tmp_path / "bin" / "scontrol").write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'queued'}\n")
-    (tmp_path / "bin" / "scontrol").chmod(0o755)
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'words'}\nexit {code}\n")
-    program.chmod(0o755)
-    environment = os.environ | {"PYTHON": str(program), "SLURM_JOB_ID": "77"}
-    script = ROOT / "launch" / "slurm" / "train.sh"
-    assert subprocess.run(["bash", script, "--workdir=a b"], env=environment).returncode == code
-    assert (tmp_path / "words").read_text() == "main.py --workdir=a b\n"
-    assert (tmp_path / "queued").exists() == requeued
-    assert not requeued or (tmp_path / "queued").read_text() == "requeue 77\n"
-
-
 def test_a_job_whose_time_is_over_stops_its_run_and_can_go_on(tmp_path):
     """As submitit does it: from a signal handler, while the job waits for its run."""
     code = f"""

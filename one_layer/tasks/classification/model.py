@@ -18,7 +18,7 @@ from one_layer.data.tokens import cut
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
-from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.model import TrainedModel, not_finite
 
 log = logging.getLogger(__name__)
 Ids = Int32[np.ndarray, "_"]
@@ -49,7 +49,7 @@ class ClassificationModel(TrainedModel):
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
         """
-        texts, assets = self.given(map(_line, texts) if isinstance(texts, (list, tuple)) else texts), self.assets
+        texts, assets = self.given(texts), self.assets
         wanted = label_set(self.data).texts
         full = [place for place, line in enumerate(texts) if line.strip()]
         for place in full:
@@ -66,6 +66,11 @@ class ClassificationModel(TrainedModel):
             for place, name, each in zip(full, self._names(log_p), log_p, strict=True):
                 given[place] = Label(name, math.exp(each.max()))
         return given
+
+    def given(self, lines: Iterable[Any]) -> list[str]:
+        """The same, where a pair of texts may also be a tuple."""
+        several = isinstance(lines, Iterable) and not isinstance(lines, (str, bytes))
+        return super().given(map(_line, lines) if several else lines)
 
     def lines(self, lines: Iterable[str]) -> list[str]:
         """`label<TAB>probability` for every line."""
@@ -112,7 +117,7 @@ class ClassificationModel(TrainedModel):
     def _names(self, log_p: LogP) -> list[str]:
         """The most probable label of every text. Raises: UserError if the model's outputs are not finite."""
         if not np.isfinite(log_p).all():
-            raise UserError("the model's logits are not finite: this checkpoint cannot classify; use another")
+            raise not_finite("classify")
         return [self.assets.target_vocabulary.tokens[UNK + 1 + label] for label in log_p.argmax(axis=1)]
 
 

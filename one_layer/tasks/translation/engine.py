@@ -16,8 +16,7 @@ from tqdm import tqdm
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.system.errors import UserError
-from one_layer.tasks.model import TrainedModel, Writer
+from one_layer.tasks.model import TrainedModel, Writer, not_finite
 from one_layer.tasks.translation.generate import EMPTY, Hypothesis
 from one_layer.tasks.translation.settings import SearchSettings
 
@@ -93,7 +92,7 @@ class Search:
     def _hypothesis(self, result: Any) -> Hypothesis:
         (tokens,), (score,) = result.hypotheses, result.scores
         if not np.isfinite(score):
-            raise UserError("the model's logits are not finite: this checkpoint cannot translate; use another")
+            raise not_finite("translate")
         return Hypothesis(np.array([*(self._ids[token] for token in tokens), EOS], np.int32), score)
 
 

@@ -16,8 +16,8 @@ from one_layer.data.search_batches import batches_for_search
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices, fetch
-from one_layer.system.errors import UserError
 from one_layer.system.threads import in_threads
+from one_layer.tasks.model import not_finite
 from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.search import search
 from one_layer.tasks.translation.settings import SearchSettings
@@ -99,9 +99,7 @@ class Generator:
                     length = int(best.lengths[row, 0])
                     score = float(best.scores[row, 0])
                     if not np.isfinite(score):
-                        raise UserError(
-                            "the model's logits are not finite: this checkpoint cannot translate; use another"
-                        )
+                        raise not_finite("translate")
                     found[int(batch["index"][row])] = Hypothesis(np.asarray(best.tokens)[row, 0, :length], score)
                 bar.update(len(rows))
         return [found[index] for index in range(len(sentences))]

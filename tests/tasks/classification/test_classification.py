@@ -107,15 +107,6 @@ def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path
         assert all(0.5 <= label.probability <= 1.0 for label in given)
 
 
-@pytest.mark.slow
-def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
-    train(resolve(values(folder, **{"train.updates": 20})), tmp_path / "run", [])
-    train(resolve(values(folder)), tmp_path / "run", [])
-    ours, theirs = (restore_ticket(run / "ticket.safetensors").variables for run in (tmp_path / "run", workdir))
-    np.testing.assert_array_equal(ours["params"]["head_dense"]["kernel"], theirs["params"]["head_dense"]["kernel"])
-    assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == (workdir / "ticket.safetensors").read_bytes()
-
-
 def test_lines_in_labels_out(workdir):
     model = restore_run(workdir, "best")
     first, empty, third = model.lines(["a FINE river", "", "a poor garden"])
