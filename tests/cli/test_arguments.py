@@ -67,12 +67,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
             "model.keep is 0.0; it must lie in (0, 1]",
         ),
         (
-            [TOY, "--config.model.keep=1.5"],
-            "model.keep is 1.5; it must lie in (0, 1]",
-        ),
-        ([TOY, "--config.model.heads=3"], "model.heads is 3, which does not divide model.d_model"),
-        ([TOY, "--config.seed=-1"], "seed is -1"),
-        (
             [TOY, "--config.model.embedding_path=nowhere.txt", *(f"--config.data.toy_{part}=9" for part in PARTS)],
             "nowhere.txt does not exist",
         ),
@@ -263,13 +257,8 @@ def test_a_folder_is_needed(refused, tmp_path):
     ("name", "content", "message"),
     [
         ("train.en", None, "train.en does not exist"),
-        ("test.de", None, "test.de does not exist"),
-        ("valid.de", b"", "valid.de is empty"),
-        ("train.en", b"one\ntwo\n", "train.de has 3 lines, but"),
-        ("train.en", b"one\ntwo\n", "train.en has 2; give parallel files"),
         ("valid.en", b"one\ntwo\n", "valid.en has 2"),
-        ("train.de", b"ein\nzw\xe4i\ndrei\n", "train.de, line 2: the byte 0xe4 is not UTF-8"),
-        ("train.de.gz", b"\x1f\x8b\x08", "train.de.gz is not a whole gzip file"),
+        ("test.de", b"dr\xe4i\n", "test.de, line 1: the byte 0xe4 is not UTF-8"),
         ("train.en", b"\n\n\n", "has no tokens: its lines are empty"),
     ],
 )
@@ -277,10 +266,7 @@ def test_text_that_cannot_be_trained_on(refused, tmp_path, name, content, messag
     """The folder of the run is not even made, so that the mended command finds it free."""
     for file, text in FILES.items():
         (tmp_path / file).write_text(text)
-    if name == "train.de.gz" or content is None:
-        (tmp_path / name.removesuffix(".gz")).unlink()
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
     text = [f"--config.data.{key}={value}" for key, value in {"source": "text", "directory": tmp_path}.items()]
     assert message in refused(TOY, f"--workdir={tmp_path / 'new'}", *text)
     assert not (tmp_path / "new").exists()

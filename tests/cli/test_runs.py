@@ -43,7 +43,6 @@ def test_another_configs_folder(refused, workdir):
 
 MODES = {
     "train": lambda workdir: tiny.arguments(workdir),
-    "evaluate": lambda workdir: ["--mode=evaluate", f"--workdir={workdir}", "--checkpoint=last"],
     "translate": lambda workdir: ["--mode=translate", f"--workdir={workdir}", "--checkpoint=last", "--input=README.md"],
 }
 
@@ -240,7 +239,7 @@ def test_a_checkpoint_is_exported_and_inspected(cli, workdir):
     assert not code and f"{len(before):,} bytes" in out and "decoder/cross_attention/query" in out
 
 
-@pytest.mark.parametrize("mode", ["evaluate", "translate", "inspect"])
+@pytest.mark.parametrize("mode", ["evaluate", "inspect"])
 def test_a_ticket_that_is_cut_short_is_refused(refused, workdir, mode):
     path = workdir / "ticket.safetensors"
     path.write_bytes(path.read_bytes()[:-9])

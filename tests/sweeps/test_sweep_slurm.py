@@ -21,16 +21,6 @@ from one_layer.system.errors import UserError
 from tests import ROOT
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
-CONFIG = """
-from ml_collections import ConfigDict
-from configs.sweeps import vary
-
-def get_config():
-    return ConfigDict({"model": {"keep": 0.5}, "train": {"updates": 10, "epochs": 0}})
-
-def sweep():
-    return vary("model.keep", 0.9, 0.3)
-"""
 STAND_IN = {
     # Keeps a copy of the batch script, as the real one does, and runs it for each task of the array, in the background.
     "sbatch": """#!/usr/bin/env python3
@@ -72,11 +62,9 @@ def cluster(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def plan(tmp_path):
+def plan(planned):
     """A sweep of two runs, of which the first fails."""
-    config = tmp_path / "small.py"
-    config.write_text(CONFIG)
-    return plans.make(str(config), "", [], tmp_path / "runs")
+    return planned("failing")
 
 
 def slurm_launcher(tmp_path, monkeypatch, *options):
