@@ -164,6 +164,13 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_else(refuse
     assert reason in refused("--mode=translate", "--ticket=not-even-read", f"--output={output}")
 
 
+def test_a_ticket_whose_text_is_not_there_says_which_keys_give_another(refused):
+    said = refused("--mode=evaluate", f"--ticket={ROOT / 'tickets' / 'multi30k-en-de.safetensors'}")
+    assert "test2016.en does not exist" in said
+    assert "give the run's --config, --config.data.directory=FOLDER, and the names" in said
+    assert "as --config.data.tests=NAME,NAME" in said
+
+
 def test_a_folder_and_a_device_are_no_tickets(refused, tmp_path):
     assert "it is a folder; give the ticket in it" in refused("--mode=inspect", f"--ticket={tmp_path}")
     assert "a pipe or a device" in refused("--mode=inspect", "--ticket=/dev/null")

@@ -142,6 +142,7 @@ def test_a_signal_reaches_a_population_once(planned, tmp_path):
         (["--vmap", "--launcher=slurm"], "--vmap trains on this machine"),
         (["--slurm=partition=gpu"], "--slurm=partition=gpu is only used with --launcher=slurm"),
         (["--vmap", "--members=0"], "^--members: '0' is not an integer of at least 1; --help tells of all options$"),
+        (["--jobs=two"], "^--jobs: 'two' is not an integer of at least 1; --help tells of all options$"),
         (["--vmap", "--distributed=127.0.0.1:1234", "--processes=2"], "a sweep trains each run in one process"),
     ],
 )
