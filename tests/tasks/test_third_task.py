@@ -39,7 +39,6 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
-from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.model import TrainedModel, prepared
 from one_layer.tasks.protocol import Task
 from one_layer.tasks.summing import nll_program, summed
@@ -139,13 +138,6 @@ class Reversal(Task):
 
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return self.corpus(data, saved)
-
-    def logits(self, network, variables, batch, rngs):
-        return network.apply(variables, batch["source"], rngs=rngs)
-
-    def sums(self, logits, batch, smoothing):
-        loss, nll, letters = label_smoothed_nll(logits, batch["target"], smoothing)
-        return {"loss": loss, "nll": nll, "targets": letters, "tokens": letters}
 
     def validator(self, model, data, settings, corpus):
         program, valid = nll_program(model, ("source",)), corpus.valid

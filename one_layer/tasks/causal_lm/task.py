@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jaxtyping import Array
-
 from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
 from one_layer.data.config import DataConfig
@@ -16,8 +12,7 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.scoring import Scorer
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.losses import Smoothing, label_smoothed_nll
-from one_layer.tasks.protocol import Batch, Sums, Validator, Variables
+from one_layer.tasks.protocol import Validator
 from one_layer.tasks.streams import StreamTask, StreamValidator
 from one_layer.tasks.work import Work, decoder_work
 
@@ -55,14 +50,6 @@ class CausalLM(StreamTask):
 
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": length}
-
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], rngs=rngs)
-
-    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
-        """Label-smoothed cross entropy, summed over tokens."""
-        loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
-        return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
 
     def validator(
         self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, corpus: Corpus

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -26,7 +24,7 @@ from one_layer.tasks.classification.settings import LabellingSettings
 from one_layer.tasks.losses import Smoothing, label_nll
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.paired import Paired
-from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables, check_positions
+from one_layer.tasks.protocol import Batch, Sums, Task, Validator, check_positions
 
 _READER = LabelledReader()
 
@@ -94,9 +92,6 @@ class Classification(Task):
 
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": 2}  # the label and eos
-
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], rngs=rngs)
 
     def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad as its label."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxtyping import Array
 
 from one_layer.data import stream_corpus
@@ -18,7 +16,7 @@ from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.masked_lm.model import MaskedLanguageModel
 from one_layer.tasks.masked_lm.scoring import Scorer, masking
 from one_layer.tasks.masked_lm.settings import MaskedSettings
-from one_layer.tasks.protocol import Batch, Sums, Validator, Variables
+from one_layer.tasks.protocol import Batch, Sums, Validator
 from one_layer.tasks.streams import StreamTask, StreamValidator
 
 
@@ -30,6 +28,7 @@ class MaskedLM(StreamTask):
     limits = {"max_tokens": 2**24, "candidates": 2**16}  # noqa: RUF012  # a ClassVar of Task
     masked = True
     validated_by = ("valid_tokens",)
+    inputs = ("source", "places")
     model = MaskedLanguageModel
 
     def check(self, data: DataConfig, model: ModelConfig, settings: MaskedSettings) -> None:
@@ -52,9 +51,6 @@ class MaskedLM(StreamTask):
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         places = Masking(data.mask_share, 0, 0).places(length - 1)
         return {"source": length, "places": places, "target": places}
-
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], batch["places"], rngs=rngs)
 
     def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over the predicted tokens."""
