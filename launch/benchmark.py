@@ -17,7 +17,6 @@ The two sides of a ratio run alternately, so that a busy machine slows both equa
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import os
@@ -66,7 +65,7 @@ def _cell(value: Any) -> str:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = command.parser_of(__doc__)
     parser.add_argument("name", choices=BENCHMARKS)
     parser.add_argument("--size", choices=SIZES, default="small", help="size of the model, as in configs/common.py")
     parser.add_argument("--quick", action="store_true", help="run fewer rounds")

@@ -81,10 +81,7 @@ def test_a_damaged_line_of_metrics_is_said_before_a_finished_run_is_scored_again
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--mode=evaluate", "--checkpoint=newest"], "--checkpoint='newest' is unknown"),
-        (["--mode=evaluate", "--checkpoint=7"], "there is no checkpoint of step 7"),
         (["--mode=evaluate", "--checkpoint=average:99"], "holds 3 checkpoints"),
-        (["--mode=evaluate", "--split=tset"], "--split='tset' is unknown; this run has valid, test"),
         (["--mode=translate", "--input=nowhere.txt"], "nowhere.txt does not exist"),
         (["--mode=evaluate", TOY, "--config.evaluation.beam=0"], "evaluation.beam is 0"),
         (["--mode=translate", TOY, "--config.model.keep=0.3"], "was trained with 0.5"),

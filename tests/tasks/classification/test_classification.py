@@ -307,7 +307,6 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
             "train.select is 'f1', but the validation set is measured by nll and accuracy",
         ),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
-        ({"data.labels": "wnli"}, "data.labels='wnli' is neither one of the tasks qqp, mnli"),
         ({"data.source": "text"}, "data.source='text' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
