@@ -39,7 +39,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
         corpus = task_named(model.task).scored_corpus(model.data, model.assets, split_name)
     except MissingPart as error:  # a model that is trained already cannot hold lines out
         raise UserError(
-            f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
+            f"{error.missing}. To score another text, give the run's --config, --config.data.directory=FOLDER, and the names of test sets "
+            "there as --config.data.tests=NAME,NAME"
         ) from None
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         log.info("parameters and bytes:\n%s", describe({model.config.weights: _account(model)}))

@@ -228,3 +228,8 @@ def test_a_test_set_may_be_called_by_a_number(given: Any) -> None:
     assert run.data.tests == tuple(map(str, given)) and run.raw["data"]["tests"] == run.data.tests
     with pytest.raises(UserError, match=r"data.tests is \(1e\+99,\); it takes"):
         tiny.run({**ELSEWHERE, "data.tests": (1e99,)})
+
+
+def test_a_comma_stands_between_two_test_sets() -> None:
+    """The command line takes --config.data.tests=a,b for one text."""
+    assert tiny.run({**ELSEWHERE, "data.tests": ("a,b", "c")}).data.tests == ("a", "b", "c")
