@@ -22,11 +22,7 @@ PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.t
 # What is logged, stored and given up, and when.
 _WITHOUT_EFFECT = (
     "data.store",
-    *(
-        f"train.{name}"
-        for name in ("log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
-    ),
-    *(f"train.keep_{name}" for name in ("last", "best", "every")),
+    *(f"train.{name}" for name in ("log_every", "checkpoint_minutes", "check_memory", "keep_last", "keep_best")),
 )
 # Keys that a later version added, with the value for what the program did before; keys that were off (False, 0 or empty) are not here.
 LATER = {
@@ -35,8 +31,8 @@ LATER = {
     **{"model.block": "paper", "model.norm_position": "post", "model.norm_epsilon": 1e-5, "model.rotary_base": 10000.0},
     **{"model.reservoir": "transformer", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7},
     **{"model.reservoir_direction": "auto", "model.coats": 1, "model.gains": "none"},
-    **{"model.trained_precision": "float32", "model.vector_precision": "float32", "optim.moments": "float32"},
-    **{"train.backskip": "off", "train.init_scores": "drawn"},
+    **{"model.trained_precision": "float32", "model.vector_precision": "float32"},
+    **{"train.backskip": "off"},
     **{"train.distil_temperature": 1.0, "train.distil_top_k": 16},
 }
 

@@ -43,7 +43,7 @@ CASES = {
 
 
 TRAINING = {
-    "optim": {"lr": 0.002, "freeze": "masks", "freeze_scores": True},
+    "optim": {"lr": 0.002, "freeze": "masks"},
     "train": {"updates": 9, "backskip": "off"},
 }
 CASES["made of"] = dataclasses.replace(CASES["translation"], checkpoint="average:3", training=TRAINING)
@@ -133,7 +133,7 @@ def test_a_checkpoint_has_one_of_its_names(name):
         ({"optim": {"clip": 10**19}}, r"optim\.clip is a number of more than 18 digits"),
         ({"optim": {"lr": {}}}, r"optim\.lr is a list or an object"),
         ({"optim": {"lr": "high"}}, r"optim\.lr is 'high'; it takes a value of type"),
-        ({"optim": {"freeze_scores": 1}}, r"optim\.freeze_scores is 1; it takes a value of type bool"),
+        ({"optim": {"freeze": 1}}, r"optim\.freeze is 1; it takes a value of type str"),
         ({"train": {"updates": -1}}, r"train\.updates is -1; it must be at least 0"),
     ],
 )
