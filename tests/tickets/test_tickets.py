@@ -216,9 +216,10 @@ def test_tickets_on_one_random_layer_have_it_in_common(tmp_path):
     configs = {"a": TINY, "b": TINY.replace(source_vocab=17), "c": TINY, "d": TINY.replace(keep=0.2)}
     for (name, config), seed in zip(configs.items(), (SEED, SEED, SEED + 1, SEED), strict=True):
         tickets.save(tmp_path / name, ticket_of(config, seed))
+    drawn = {}
     a, b, c, d = (
         tickets.variables(ticket, packed=True)["random"]
-        for ticket in tickets.load_many([tmp_path / name for name in configs])
+        for ticket in (tickets.load(tmp_path / name, drawn) for name in configs)
     )
     common = [
         (one is other, name) for name, one, other in zip(flat(a), jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
