@@ -15,6 +15,7 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from one_layer.commands import COMMANDS
+from one_layer.tasks import TASKS
 from tests import ROOT
 
 PAGES = [
@@ -98,19 +99,10 @@ def declared(script: Path) -> dict[str, list[str] | None]:
     if script.name == "main.py":  # its flags are those of the package's own command
         return declared(ROOT / "one_layer" / "cli" / "options.py")
     if "--mode" in found:  # the program's own modes, and what a task's models do with lines
-        found["--mode"] = [each.value for each in constants["_MODES"].keys] + verbs()
+        found["--mode"] = [each.value for each in constants["_MODES"].keys] + [
+            task.model.verb for task in TASKS.values()
+        ]
     return found
-
-
-def verbs() -> list[str]:
-    """The `verb` of every class of trained models."""
-    classes = (node for file in (ROOT / "one_layer" / "tasks").rglob("*.py") for node in tree(file).body)
-    fields = (field for node in classes if isinstance(node, ast.ClassDef) for field in node.body)
-    return [
-        field.value.value
-        for field in fields
-        if isinstance(field, ast.Assign) and getattr(field.targets[0], "id", "") == "verb"
-    ]
 
 
 def check_script(words: list[str]) -> None:

@@ -84,7 +84,7 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     if isinstance(ticket, Ticket):
         file = ticket_file.from_bytes(ticket_content.to_bytes(ticket)[0])
     else:
-        file, ticket = read(ticket, {})
+        file, ticket = read(ticket)
     sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
     matrices, supermask = [], ticket.config.supermask
     free = free_bits(ticket.masks, ticket.config, ticket.seed)

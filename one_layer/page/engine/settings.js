@@ -155,7 +155,7 @@ function checkNames(data) {
 
 /** The name of the checkpoint; everything else that tells of the training is checked and left out. @returns {string} */
 export function readTraining(metadata) {
-  const found = Object.hasOwn(metadata, "training") ? readJson(metadata, "training") : {};
+  const found = readJson(metadata, "training");
   demand(isObject(found), "its metadata 'training' is not a JSON object");
   const checkpoint = found.checkpoint ?? "";
   demand(checkpoint === "" || (typeof checkpoint === "string" && CHECKPOINT.test(checkpoint)), `its checkpoint is ${shown(checkpoint)}, which is no name of a checkpoint`);
