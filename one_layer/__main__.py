@@ -25,9 +25,11 @@ from ml_collections import config_flags
 
 from one_layer import __version__
 from one_layer.cli import command, config_files, options
+from one_layer.cli.overrides import keys_given
 from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError, counted
 from one_layer.system.heap import collecting_nothing
+from one_layer.system.removed import refuse_removed
 
 if TYPE_CHECKING:
     from one_layer.tasks.model import TrainedModel
@@ -237,6 +239,7 @@ def _parse(argv: list[str]) -> list[str]:
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         if command.raised_by_config(error):
             raise command.unloadable(_config_in(argv), error) from None
+        refuse_removed(keys_given(argv))
         raise UserError(command.sentence(str(error))) from None
     except Exception as error:
         raise command.unloadable(_config_in(argv), error) from None

@@ -21,6 +21,7 @@ from one_layer.models.keys import FOR_TRAINING, MODEL_KEYS
 from one_layer.runs.records import record
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
+from one_layer.system.removed import refuse_removed
 from one_layer.tasks import task_named
 from one_layer.tasks.protocol import Task
 from one_layer.tickets.file import TicketFile, damaged, parse
@@ -100,6 +101,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
         raise damaged("its seed, its step or the sizes of its vocabularies are not valid whole numbers")
     if unknown := sorted(sections["model"].keys() - MODEL_KEYS):
+        refuse_removed(f"model.{key}" for key in unknown)
         raise UserError(
             f"unknown key model.{unknown[0]}, for instance of a kind of mask that only later versions know; use the version that wrote the "
             "ticket, or a later one"
@@ -138,6 +140,9 @@ def _read_training(metadata: dict[str, str]) -> tuple[str, dict[str, dict[str, A
         raise damaged(f"its checkpoint is {checkpoint!r:.120}, which is no name of a checkpoint")
     if not all(isinstance(found.get(name, {}), dict) for name in OF_TRAINING):
         raise damaged("a section of its metadata 'training' is not a JSON object")
+    refuse_removed(
+        f"{name}.{key}" for name in OF_TRAINING for key in sorted(found.get(name, {}).keys() - OF_TRAINING[name])
+    )
     training = of_training(found)
     for name, section in training.items():
         _check_section(name, section, _LONGEST_LABELS, math.inf)  # the records limit numbers
