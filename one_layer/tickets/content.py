@@ -26,8 +26,9 @@ from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.runs.records import record
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.file import TicketFile, damaged
+from one_layer.tickets.file import TicketFile
 from one_layer.tickets.free_bits import all_bits, free_bits
+from one_layer.tickets.json_text import damaged
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.precision import chosen, dequantize, quantize
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text

@@ -24,7 +24,8 @@ from one_layer.system.errors import UserError
 from one_layer.system.removed import refuse_removed
 from one_layer.tasks import task_named
 from one_layer.tasks.protocol import Task
-from one_layer.tickets.file import TicketFile, damaged, parse
+from one_layer.tickets.file import TicketFile
+from one_layer.tickets.json_text import damaged, parse
 
 Tensors = dict[str, np.ndarray]
 

@@ -11,6 +11,7 @@ import pytest
 
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets import json_text
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize
 from tests.ticket_reader import TicketReader
 from tests.tickets.containers import CONTAINERS
@@ -162,7 +163,7 @@ def test_a_megabyte_of_names_is_read_in_one_pass():
         __hash__ = str.__hash__
 
     pairs = [(Name(f"n{number}"), 0) for number in range(50_000)]
-    assert len(ticket_file._object(pairs)) == len(pairs)
+    assert len(json_text._object(pairs)) == len(pairs)
     with pytest.raises(UserError, match="has the name 'n49999' twice"):
-        ticket_file._object([*pairs, (Name("n49999"), 0)])
+        json_text._object([*pairs, (Name("n49999"), 0)])
     assert Name.compared < 20 * len(pairs)
