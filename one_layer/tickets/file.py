@@ -72,17 +72,17 @@ class TicketFile:
 
 
 def coded(
-    tensors: Tensors, levels: Mapping[str, int], precision: str = "float32", exact: Collection[str] = ()
+    tensors: Tensors, precision: str = "float32", exact: Collection[str] = ()
 ) -> tuple[dict[str, np.ndarray], str]:
     """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
-    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1. Matrices of float32 are stored
-    in `precision`, but for those that are `exact`.
+    uint8 tensors are coded if that saves 5 %. Matrices of float32 are stored in `precision`, but for those that are `exact`.
     """
     stored, entries = {}, {}
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
-        codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
+        level = 1 if name.startswith(("mask/", "sign/", "coat")) else 19  # texts are small, and repeat what is far away
+        codec, code = codecs.encode(tensor.tobytes(), level) if tensor.dtype == np.uint8 else (None, b"")
         matrix = tensor.dtype != np.uint8 and is_matrix(name.rsplit("/", 1)[-1], tensor.shape)
         if precision != "float32" and matrix and name not in exact:
             codec, code = precision, codecs.encode_values(stored[name], precision)

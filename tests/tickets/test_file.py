@@ -36,7 +36,7 @@ BYTES = {
 
 
 def content_of(tensors, precision: str = "float32", **metadata: str) -> bytes:
-    stored, codecs = ticket_file.coded(tensors, {}, precision)
+    stored, codecs = ticket_file.coded(tensors, precision)
     return ticket_file.to_bytes({"codecs": codecs, **metadata}, stored)
 
 

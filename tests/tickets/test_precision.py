@@ -44,7 +44,7 @@ def test_values_move_by_half_a_step_at_most_and_another_program_reads_the_same(p
     assert np.all(np.abs(found - given) <= step / 2 * (1 + 2.0**-8))
     assert quantize(found, precision) == code, "what was read is stored as it is"
     reader = object.__new__(TicketReader)
-    reader._stored, entries = ticket_file.coded({"params/a/kernel": given}, {}, precision)
+    reader._stored, entries = ticket_file.coded({"params/a/kernel": given}, precision)
     reader._codecs = json.loads(entries)
     np.testing.assert_array_equal(reader._decoded("params/a/kernel"), found)
 
@@ -115,7 +115,7 @@ def test_a_code_of_another_size_is_refused(precision):
 
 
 def test_a_mask_cannot_be_stored_as_values():
-    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, {}, "int8")
+    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, "int8")
     assert "int8" not in entries and tensors["mask/a"].dtype == np.uint8
     file = ticket_file.TicketFile(1, 1, {}, {"mask/a": np.zeros(4, np.uint8)}, {"mask/a": ("int8", (2, 9))})
     with pytest.raises(UserError, match="mask/a is float32"):
