@@ -22,8 +22,10 @@ from absl import app, flags
 
 from one_layer import __version__
 from one_layer.cli import command, modes, options
+from one_layer.cli.overrides import keys_given
 from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError
+from one_layer.system.removed import refuse_removed
 
 flags.adopt_module_key_flags(options)  # so that --help shows them
 
@@ -117,6 +119,7 @@ def _parse(argv: list[str]) -> list[str]:
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
         if command.raised_by_config(error):
             raise command.unloadable(_config_in(argv), error) from None
+        refuse_removed(keys_given(argv))
         raise UserError(command.sentence(str(error))) from None
     except Exception as error:
         raise command.unloadable(_config_in(argv), error) from None

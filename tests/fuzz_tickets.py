@@ -41,38 +41,16 @@ from one_layer.tickets import file as ticket_file
 from one_layer.tickets.inspection import describe, inspect
 from tests import ROOT
 
-MOST_MEMORY = (
-    5 * 2**30
-)  # bytes of address space, beside what Python and JAX have taken before: a line may take 2^31, twice
+# Bytes of address space, beside what Python and JAX have taken before: a line may take 2^31, twice.
+MOST_MEMORY = 5 * 2**30
 MOST_SECONDS = 60  # of a processor, for one mutant
 MADE_OF: dict[str, Any] = {
     "checkpoint": "average:3",
     "training": {"optim": {"lr": 0.1, "freeze": "norms"}, "train": {"updates": 9}},
 }
 CODES = "#version: 0.2\na b</w>\nc d\n"
-ODD: tuple[Any, ...] = (
-    0,
-    -1,
-    1,
-    2**31,
-    2**40,
-    2**63,
-    10**12,
-    10**400,
-    0.5,
-    1e308,
-    float("inf"),
-    float("nan"),
-    True,
-    None,
-    "",
-    "../../x",
-    "float32",
-    "int8",
-    [],
-    {},
-    "a" * 2000,
-)
+_NUMBERS = (0, -1, 1, 2**31, 2**40, 2**63, 10**12, 10**400, 0.5, 8.0, 1e308, float("inf"), float("nan"))
+ODD: tuple[Any, ...] = (*_NUMBERS, True, None, "", "../../x", "float32", "int8", [], {}, "a" * 2000)
 
 
 def assets(config: ModelConfig) -> TextAssets:
@@ -97,21 +75,9 @@ def good_ticket() -> bytes:
 
 def good_classifier() -> bytes:
     """A file with a head, and words and positions from elsewhere."""
-    config = ModelConfig(
-        11,
-        7,
-        d_model=8,
-        ffn=24,
-        heads=2,
-        encoder_layers=2,
-        decoder_layers=0,
-        embedding="frozen",
-        embedding_source="roberta",
-        embedding_path="x",
-        positions="frozen",
-        max_positions=9,
-        embedding_norm=True,
-    )
+    sizes = {"d_model": 8, "ffn": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 0, "max_positions": 9}
+    tables = {"embedding": "frozen", "embedding_source": "roberta", "embedding_path": "x", "positions": "frozen"}
+    config = ModelConfig(11, 7, **sizes, **tables, embedding_norm=True)
     variables = initialize(config, 7)
     variables["frozen"] = jax.tree.map(jnp.ones_like, variables["frozen"])
     texts = assets(config)
@@ -126,52 +92,32 @@ def good_classifier() -> bytes:
 
 def damaged(good: bytes, dice: random.Random) -> bytes:
     """Some of the bytes changed, inserted, taken away or moved."""
-    content = bytearray(good)
     header = 8 + int.from_bytes(good[:8], "little")
-    start = dice.randrange(dice.choice((8, header, len(good))))
-    length = dice.choice((1, 1, 2, 8, 64, 1024))
-    kind = dice.randrange(7)
-    if kind == 0:
-        content[start] ^= 1 << dice.randrange(8)
-    elif kind == 1:
-        content[start : start + length] = dice.randbytes(length)
-    elif kind == 2:
-        content[start : start + length] = b""
-    elif kind == 3:
-        content[start:start] = dice.randbytes(length)
-    elif kind == 4:
-        del content[start:]
-    elif kind == 5:
-        content[start : start + length] = bytes(length)
-    else:
-        content[start:start] = content[start : start + length]
-    return bytes(content)
+    start, length = dice.randrange(dice.choice((8, header, len(good)))), dice.choice((1, 1, 2, 8, 64, 1024))
+    before, part, after = good[:start], good[start : start + length], good[start + length :]
+    flipped = bytes([good[start] ^ 1 << dice.randrange(8)]) + good[start + 1 :]
+    changed = (dice.randbytes(length) + after, after, dice.randbytes(length) + part + after, bytes(length) + after)
+    return before + dice.choice((flipped, *changed, b"", part + part + after))
 
 
 def forged(good: bytes, dice: random.Random) -> bytes:
     """Values, names, shapes or contents changed, and the digest computed again."""
     file = ticket_file.from_bytes(good)
     metadata, tensors = dict(file.metadata), dict(file.tensors)
-    name = dice.choice(sorted(tensors))
-    kind = dice.randrange(8)
+    name, kind = dice.choice(sorted(tensors)), dice.randrange(8)
     if kind == 0:
         del metadata[dice.choice(sorted(metadata))]
     elif kind == 1:
-        metadata[dice.choice(sorted(metadata))] = dice.choice(
-            ('{"a":1}', "[" * 10**5, "NaN", '{"a":1,"a":2}', '"\\ud800"', "7", "")
-        )
-    elif kind == 2:
-        key = dice.choice(("model", "data", "evaluation", "text", "training"))
-        metadata[key] = json.dumps(_changed(json.loads(metadata[key]), dice))
-    elif kind == 3:
-        key = dice.choice(("random", "codecs"))
+        texts = ('{"a":1}', "[" * 10**5, "NaN", '{"a":1,"a":2}', '"\\ud800"', "7", "7.0", "\ufeff7", "")
+        metadata[dice.choice(sorted(metadata))] = dice.choice(texts)
+    elif kind in (2, 3):
+        key = dice.choice(("model", "data", "evaluation", "text", "training") if kind == 2 else ("random", "codecs"))
         metadata[key] = json.dumps(_changed(json.loads(metadata[key]), dice))
     elif kind == 4:
         del tensors[name]
     elif kind == 5:
-        tensors[dice.choice(("params/x", "mask/encoder/ffn/in", "text/x", "random/decoder/ffn/out/kernel"))] = tensors[
-            name
-        ]
+        others = ("params/x", "mask/encoder/ffn/in", "text/x", "random/decoder/ffn/out/kernel")
+        tensors[dice.choice(others)] = tensors[name]
     elif kind == 6:
         whole = tensors[name].reshape(-1)
         tensors[name] = whole[: dice.randrange(len(whole))] if dice.random() < 0.5 else np.concatenate([whole, whole])

@@ -14,14 +14,17 @@ from one_layer.runs.records import flatten, refuse_unknown
 from one_layer.system.errors import UserError
 
 
+def keys_given(words: Sequence[str]) -> list[str]:
+    """The dotted names of the keys that command-line words give."""
+    return [key[1] for word in words if (key := re.match(r"--?config\.([^=]+)", word))]
+
+
 def override(config: ConfigDict, words: Sequence[str]) -> dict[str, Any]:
     """Changes `config` by command-line words. Returns the values that they give, by dotted names, with the types of the config.
 
     Raises: UserError for any other word, an unknown key, and a value of another type.
     """
-    refuse_unknown(
-        "", [key[1] for word in words if (key := re.match(r"--?config\.([^=]+)", word))], set(flatten(config.to_dict()))
-    )
+    refuse_unknown("", keys_given(words), set(flatten(config.to_dict())))
     parsed = flags.FlagValues()
     argv = ["", *words]
     try:

@@ -139,7 +139,8 @@ def _common(*runs: RunPaths) -> float | None:
 
     if not all(run.ticket_file.is_file() for run in runs):
         return None
-    one, other = tickets.load_many([run.ticket_file for run in runs])
+    drawn: dict[Any, Any] = {}
+    one, other = (tickets.load(run.ticket_file, drawn) for run in runs)
     if not one.masks:
         return None
     if weights.shapes(one.config) != weights.shapes(other.config):

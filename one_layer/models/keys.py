@@ -215,6 +215,4 @@ class ModelKeys:
 # Keys that the sections `train` and `optim` give, and all that users do not give in the section `model`: text and task decide the others.
 FOR_TRAINING = ("backskip", "train_only", "freeze")
 DECIDED = ("source_vocab", "target_vocab", "family", *FOR_TRAINING)
-# Keys without which tickets of earlier versions are.
-LATER = (*(f"keep_{part}" for part in PARTS), "pruned", "locked", "coats", "norm_epsilon", "rotary_base")
 MODEL_KEYS = tuple(each.name for each in dataclasses.fields(ModelKeys) if each.name not in DECIDED)

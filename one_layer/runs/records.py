@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from one_layer.system.errors import UserError
 from one_layer.system.files import at_home
+from one_layer.system.removed import refuse_removed
 
 Record = TypeVar("Record")
 
@@ -89,9 +90,10 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
-    """Raises: UserError for a name that is not in `known`; it suggests the nearest known name."""
+    """Raises: UserError for a name that is not in `known`; it suggests the nearest known name, or says that this key is gone."""
     for name in values:
         if name not in known:
+            refuse_removed([f"{prefix}{name}"])
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(sorted(known))}"
             raise UserError(f"unknown key {prefix}{name} in the config; {hint}")

@@ -23,10 +23,12 @@ from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.quantization import VECTORS, stored_bytes
 from one_layer.models import ModelConfig, recipes, roles, shapes
+from one_layer.runs.records import record
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.file import TicketFile, damaged
+from one_layer.tickets.file import TicketFile
 from one_layer.tickets.free_bits import all_bits, free_bits
+from one_layer.tickets.json_text import damaged
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.precision import chosen, dequantize, quantize
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
@@ -34,13 +36,12 @@ from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
-METADATA = {*NAMES, "format", "version", "codecs", "text", "random", "training"}
+METADATA = {*NAMES, "format", "version", "codecs", "text", "random"}
 
 _FEW = 2**27  # weights that even the smallest file may describe: 512 MiB
 _MOST = 2**33  # the most weights that any file may describe
-_WEIGHTS_A_BIT = (
-    32  # in between: the most weights per bit of the file; masks that keep 0.4 % take one bit for 27 weights
-)
+# In between: the most weights per bit of the file; masks that keep 0.4 % take one bit for 27 weights.
+_WEIGHTS_A_BIT = 32
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,6 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     """
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
-    levels = dict.fromkeys(tensors, 19)  # texts are small, and their repetitions are far apart
     tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
     masks = free_bits(ticket.masks, ticket.config, ticket.seed)
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in masks.items()}
@@ -98,9 +98,8 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     for joint, (leaves, few) in _joined(ticket.config).items():
         if parts := [name for name in sorted(tensors) if name.rsplit("/", 1)[-1] in leaves]:
             tensors[joint] = np.frombuffer(b"".join(quantize(tensors.pop(name), few) for name in parts), np.uint8)
-            levels[joint] = 19
     exact = [name for name in tensors if name.startswith("random/")] if precision is None else []
-    stored, codecs = ticket_file.coded(tensors, levels, matrices, exact)
+    stored, codecs = ticket_file.coded(tensors, matrices, exact)
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})
@@ -217,48 +216,28 @@ def _read_recipes(file: TicketFile, config: ModelConfig, names: dict[Path, str])
             raise damaged(f"its metadata 'random' have {recipe.role!r:.120} twice, or its model has no such matrix")
         module = modules[recipe.role]
         if recipe.whole_shape != known["random", *module, "kernel"]:
-            wanted = list(known["random", *module, "kernel"])
-            raise damaged(f"its recipe makes {recipe.role} {list(recipe.whole_shape)}, but its model has {wanted}")
+            made, wanted = list(recipe.whole_shape), list(known["random", *module, "kernel"])
+            raise damaged(f"its recipe makes {recipe.role} {made!s:.120}, but its model has {wanted}")
         if ORTHOGONAL == recipe.scheme != own[module].scheme:
             raise damaged(f"its recipe of {recipe.role} has the scheme {ORTHOGONAL}, which is one of reservoirs")
+        fan_in, row = 1 if recipe.fan_in is None else recipe.fan_in, recipe.zero_row or 0
+        if fan_in < 1 or not 0 <= row < recipe.shape[0]:
+            raise damaged(f"its recipe of {recipe.role} has an impossible fan_in or zero_row")
         found[module] = recipe, checksum
     return found
 
 
 def _recipe(entry: Any) -> tuple[Recipe, str]:
-    """A recipe, and the checksum of the weights that it draws. Raises: UserError for an invalid recipe."""
+    """A recipe, and the checksum of the weights that it draws. Raises: UserError for values of another type, and an unknown scheme."""
     fields = {each.name for each in dataclasses.fields(Recipe)} | {"checksum"}
     if not isinstance(entry, dict) or entry.keys() != fields:
         raise damaged("its metadata 'random' are not a list of recipes")
-    e = entry
-    if e["scheme"] not in (known := (*SCHEMES, ORTHOGONAL)):
-        raise damaged(f"its recipes have the scheme {e['scheme']!r:.120}; known are {', '.join(known)}")
-    sensible = (
-        isinstance(e["role"], str)
-        and isinstance(e["checksum"], str)
-        and isinstance(e["shape"], list)
-        and len(e["shape"]) == 2
-        and all(map(_counts, e["shape"]))
-        and isinstance(e["scale"], (int, float))
-        and 0.0 < e["scale"] <= 2.0**32
-        and (e["fan_in"] is None or _counts(e["fan_in"]))
-        and (e["layers"] is None or _counts(e["layers"]) or _numbers(e["layers"]))
-        and (e["zero_row"] is None or (type(e["zero_row"]) is int and 0 <= e["zero_row"] < e["shape"][0]))
-    )
-    if not sensible:
-        raise damaged("its metadata 'random' have an invalid recipe")
-    lists = {name: tuple(e[name]) for name in ("shape", "layers") if isinstance(e[name], list)}
-    return Recipe(**{name: e[name] for name in fields - {"checksum"}} | lists), e["checksum"]
-
-
-def _counts(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= 2**40
-
-
-def _numbers(value: Any) -> bool:
-    """Whether these are the numbers of layers, from 0, in ascending order."""
-    known = isinstance(value, list) and value and all(type(each) is int and 0 <= each < 2**12 for each in value)
-    return bool(known) and all(first < second for first, second in itertools.pairwise(value))
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    digest = str(values.pop("checksum"))
+    recipe = record(Recipe, "random", values)
+    if recipe.scheme not in (known := (*SCHEMES, ORTHOGONAL)):
+        raise damaged(f"its recipes have the scheme {recipe.scheme!r:.120}; known are {', '.join(known)}")
+    return recipe, digest
 
 
 def _draw(seed: int, recipe: Recipe, expected: str, drawn: dict[tuple[int, Recipe], Drawn]) -> Drawn:

@@ -53,7 +53,6 @@ class Matrix:
     recipe: str
     shape: tuple[int, int]
     density: tuple[float, ...]
-    packed: int
     stored: int
     bound: float
     overlap: Overlap | None
@@ -84,7 +83,7 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     if isinstance(ticket, Ticket):
         file = ticket_file.from_bytes(ticket_content.to_bytes(ticket)[0])
     else:
-        file, ticket = read(ticket, {})
+        file, ticket = read(ticket)
     sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
     matrices, supermask = [], ticket.config.supermask
     free = free_bits(ticket.masks, ticket.config, ticket.seed)
@@ -184,9 +183,8 @@ def _matrix(
     values = zip(kept, *more, strict=True)  # shares: not 0, and at least 2, 3, ..., or below 0
     bound = sum(_entropy(1 - each[0], *map(operator.sub, each, (*each[1:], 0.0))) for each in values) * size / 8
     density = tuple((share * size + settled[1]) / math.prod(shape) for share in kept) if sum(settled) else tuple(kept)
-    packed = sum(bits.nbytes for bits in masks.values())
     overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None
-    return Matrix(role, recipe, (shape[0], shape[1]), density, packed, stored, bound, overlap)
+    return Matrix(role, recipe, (shape[0], shape[1]), density, stored, bound, overlap)
 
 
 def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> Overlap:

@@ -17,17 +17,19 @@ from one_layer.data.text.lines import split_lines
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
-from one_layer.models.keys import FOR_TRAINING, LATER, MODEL_KEYS, ModelKeys, default_family
+from one_layer.models.keys import FOR_TRAINING, MODEL_KEYS
 from one_layer.runs.records import record
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
-from one_layer.tasks import task_named, task_of_family
+from one_layer.system.removed import refuse_removed
+from one_layer.tasks import task_named
 from one_layer.tasks.protocol import Task
-from one_layer.tickets.file import TicketFile, damaged, parse
+from one_layer.tickets.file import TicketFile
+from one_layer.tickets.json_text import damaged, parse
 
 Tensors = dict[str, np.ndarray]
 
-NAMES = ("task", "seed", "step", "model", "data", "evaluation")  # names of metadata
+NAMES = ("task", "seed", "step", "model", "data", "evaluation", "training")  # names of metadata
 
 _LONGEST_TEXT = 2**24  # bytes
 _MOST_MERGES = 2**20  # each is an object or more
@@ -45,7 +47,7 @@ class Settings:
     """The task and its model, the seed of the random weights, the update (`step`) of the masks, and the settings of text and scoring.
 
     `evaluation` is the task's record of settings. `checkpoint` is the name of the checkpoint that the masks come from, and `training` has
-    keys of the run's sections `optim` and `train`; both are empty in tickets of earlier versions.
+    keys of the run's sections `optim` and `train`; both are empty for a model that no run has trained.
     """
 
     task: Task
@@ -60,29 +62,25 @@ class Settings:
 
 def write_settings(settings: Settings) -> dict[str, str]:
     """The metadata: one JSON text per name."""
-    sections = {name: dataclasses.asdict(getattr(settings, name)) for name in ("data", "evaluation")}
-    model = dataclasses.asdict(settings.config)
-    for name in ("family", *FOR_TRAINING):  # the task decides the family
-        del model[name]
-    for name in LATER:  # left out where they say nothing new, so that earlier versions can read the ticket
-        if model[name] == getattr(ModelKeys, name):
-            del model[name]
-    values = {"task": settings.task.name, "seed": settings.seed, "step": settings.step, "model": model, **sections}
-    training = {**({"checkpoint": settings.checkpoint} if settings.checkpoint else {}), **settings.training}
-    return {name: json.dumps(values[name]) for name in NAMES} | ({"training": json.dumps(training)} if training else {})
+    left_out = ("family", *FOR_TRAINING)  # the task decides the family
+    values = {
+        "task": settings.task.name,
+        "seed": settings.seed,
+        "step": settings.step,
+        "model": {name: value for name, value in dataclasses.asdict(settings.config).items() if name not in left_out},
+        "data": vars(settings.data),
+        "evaluation": vars(settings.evaluation),
+        "training": {"checkpoint": settings.checkpoint, **settings.training},
+    }
+    return {name: json.dumps(value) for name, value in values.items()}
 
 
 def trained_with(settings: Settings) -> dict[str, Any]:
     """The resolved config of the run, as far as the ticket knows it: of `optim` and `train` it may know nothing."""
-    known = settings_as_run(settings).raw
-    return {name: value for name, value in known.items() if name not in OF_TRAINING} | settings.training
-
-
-def settings_as_run(settings: Settings) -> RunConfig:
-    """The config of a run with these settings. The settings of training are not known, and have their defaults."""
     model = {name: value for name, value in vars(settings.config).items() if name in MODEL_KEYS}
     sections = {"model": model, "data": vars(settings.data), "evaluation": vars(settings.evaluation)}
-    return _as_run(settings.task, settings.seed, sections)
+    known = _as_run(settings.task, settings.seed, sections).raw
+    return {name: value for name, value in known.items() if name not in OF_TRAINING} | settings.training
 
 
 def _as_run(task: Task, seed: int, sections: dict[str, Any]) -> RunConfig:
@@ -99,11 +97,12 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):
         raise damaged("its seed, its step or the sizes of its vocabularies are not valid whole numbers")
     if unknown := sorted(sections["model"].keys() - MODEL_KEYS):
+        refuse_removed(f"model.{key}" for key in unknown)
         raise UserError(
             f"unknown key model.{unknown[0]}, for instance of a kind of mask that only later versions know; use the version that wrote the "
             "ticket, or a later one"
         )
-    task = _read_task(metadata, sections["model"])
+    task = task_named(read_json(metadata, "task"))
     run = _as_run(task, seed, sections)
     for name, limits in {"data": _DATA_LIMITS, "evaluation": task.limits}.items():
         for key, most in limits.items():
@@ -128,31 +127,24 @@ def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, larg
 
 
 def _read_training(metadata: dict[str, str]) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The name of the checkpoint, and keys of `optim` and `train`; empty where the ticket does not have them.
-
-    Unknown keys are left out, so that later versions may add some.
-    """
-    found = read_json(metadata, "training") if "training" in metadata else {}
+    """The name of the checkpoint, and keys of `optim` and `train`. Unknown keys are left out, so that later versions may add some."""
+    found = read_json(metadata, "training")
     if not isinstance(found, dict):
         raise damaged("its metadata 'training' is not a JSON object")
     checkpoint = found.get("checkpoint", "")
-    if checkpoint != "" and not (isinstance(checkpoint, str) and CHECKPOINT.fullmatch(checkpoint)):
+    if not (isinstance(checkpoint, str) and (checkpoint == "" or CHECKPOINT.fullmatch(checkpoint))):
         raise damaged(f"its checkpoint is {checkpoint!r:.120}, which is no name of a checkpoint")
     if not all(isinstance(found.get(name, {}), dict) for name in OF_TRAINING):
         raise damaged("a section of its metadata 'training' is not a JSON object")
+    refuse_removed(
+        f"{name}.{key}" for name in OF_TRAINING for key in sorted(found.get(name, {}).keys() - OF_TRAINING[name])
+    )
     training = of_training(found)
     for name, section in training.items():
         _check_section(name, section, _LONGEST_LABELS, math.inf)  # the records limit numbers
     record(OptimConfig, "optim", training.get("optim", {}))
     record(TrainConfig, "train", {"epochs": 1, **training.get("train", {})})
     return checkpoint, training
-
-
-def _read_task(metadata: dict[str, str], model: dict[str, Any]) -> Task:
-    """The ticket's task. Tickets of an earlier version do not name it; there it follows from the family of the model."""
-    if "task" in metadata:
-        return task_named(read_json(metadata, "task"))
-    return task_of_family(default_family(int(bool(model.get("decoder_layers")))))
 
 
 def read_json(metadata: dict[str, str], name: str) -> Any:

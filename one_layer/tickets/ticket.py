@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from one_layer.tickets.file import TicketFile
 from one_layer.tickets.precision import chosen
 from one_layer.tickets.settings import CHECKPOINT, trained_with
 
-__all__ = ["Ticket", "export", "from_run", "load", "load_many", "make", "restore_ticket", "save", "variables"]
+__all__ = ["Ticket", "export", "from_run", "load", "make", "restore_ticket", "save", "variables"]
 
 log = logging.getLogger(__name__)
 
@@ -181,25 +180,19 @@ def save(path: str | Path, ticket: Ticket, precision: str | None = None) -> dict
     return {**sizes, "total": len(content)}
 
 
-def load(path: str | Path) -> Ticket:
-    """Reads a ticket and draws its random weights. Raises: UserError of one sentence for a file that is not a complete ticket."""
-    return load_many([path])[0]
+def load(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn] | None = None) -> Ticket:
+    """Reads a ticket and draws its random weights. Tickets that are given one `drawn` have in common what one seed draws by one recipe.
 
-
-def load_many(paths: Iterable[str | Path]) -> list[Ticket]:
-    """Reads several tickets. Tickets with the same seed share the random matrices of equal recipes in memory.
-
-    Raises: UserError as `load` does.
+    Raises: UserError of one sentence for a file that is not a complete ticket.
     """
-    drawn: dict[tuple[int, Recipe], Drawn] = {}
-    return [read(path, drawn)[1] for path in paths]
+    return read(path, drawn)[1]
 
 
-def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn]) -> tuple[TicketFile, Ticket]:
-    """The file and the ticket in it. Random matrices are taken from `drawn`, or added to it. Raises: UserError as `load` does."""
+def read(path: str | Path, drawn: dict[tuple[int, Recipe], Drawn] | None = None) -> tuple[TicketFile, Ticket]:
+    """The file of a ticket, and the ticket in it. Raises: UserError as `load` does."""
     try:
         file = ticket_file.read(Path(path))
-        return file, ticket_content.from_file(file, drawn)
+        return file, ticket_content.from_file(file, {} if drawn is None else drawn)
     except UserError as error:
         raise UserError(f"the ticket {path} cannot be used: {error}") from None
 

@@ -1,4 +1,4 @@
-"""The settings of a ticket are read as they were written, and nothing else is taken for them."""
+"""The settings and the text of a ticket are read as they were written; what else is taken for them is in `forged.py`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import dataclasses
 import json
 import re
 
+import numpy as np
 import pytest
 
 from one_layer.data.config import DataConfig
+from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tickets import settings as ticket_settings
+from one_layer.tickets.file import TicketFile
 from one_layer.tickets.settings import (
     Settings,
     read_settings,
-    settings_as_run,
+    read_text,
     trained_with,
     write_settings,
+    write_text,
 )
 from tests import ROOT
 
@@ -31,23 +37,30 @@ def settings_of(task: str = "translation", config: ModelConfig = CONFIG, data: D
     return Settings(TASKS[task], config, 0, 0, data or DataConfig(), TASKS[task].settings())
 
 
+PLAIN = settings_of(data=DataConfig(source="text", directory="d", tests=("a", "b/c", "d..e")))
+TRAINING = {"optim": {"lr": 0.002, "freeze": "masks"}, "train": {"updates": 9, "backskip": "off"}}
+MADE_OF = dataclasses.replace(PLAIN, checkpoint="average:3", training=TRAINING)
+CLASSIFIER = settings_of(
+    "classification",
+    ModelConfig(12, 6, **SIZES, decoder_layers=0, family="classifier"),
+    DataConfig(source="labelled", labels="mnli", directory="x"),
+)
+LARGEST = {"optim": {"clip": 10**18, "lr": None, "freeze": "a" * 2**16}, "train": {"updates": 2**31 - 1}}
 CASES = {
-    "translation": settings_of(data=DataConfig(source="text", directory="d", tests=("a", "b/c", "d..e"))),
+    "translation": PLAIN,
     "layers left out": settings_of(config=CONFIG.replace(weights="multi_layer", decoder_layers="SsSS")),
-    "classification": settings_of(
-        "classification",
-        ModelConfig(12, 6, **SIZES, decoder_layers=0, family="classifier"),
-        DataConfig(source="labelled", labels="mnli", directory="x"),
-    ),
+    "classification": CLASSIFIER,
+    "made of": MADE_OF,
+    "the largest numbers of training": dataclasses.replace(PLAIN, training=LARGEST, step=2**40),
 }
+NAMES = ("best", "last", "0", "12345", "average:3", "average-best:10")
+CASES |= {f"checkpoint {name}": dataclasses.replace(PLAIN, checkpoint=name) for name in NAMES}
 
 
-TRAINING = {
-    "optim": {"lr": 0.002, "freeze": "masks"},
-    "train": {"updates": 9, "backskip": "off"},
-}
-CASES["made of"] = dataclasses.replace(CASES["translation"], checkpoint="average:3", training=TRAINING)
-CASES["made of a step"] = dataclasses.replace(CASES["translation"], checkpoint="400")
+def changed(settings: Settings = PLAIN, /, **sections: object) -> dict[str, str]:
+    """The metadata with other values of keys of a section."""
+    metadata = write_settings(settings)
+    return metadata | {name: json.dumps(json.loads(metadata[name]) | values) for name, values in sections.items()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -55,36 +68,16 @@ def test_settings_are_read_as_they_were_written(name):
     settings = CASES[name]
     metadata = write_settings(settings)
     assert read_settings(metadata) == settings
-    assert json.loads(metadata["model"]).keys().isdisjoint({"family", "backskip", "train_only", "freeze"})
-    run = settings_as_run(settings)
-    assert (run.task, run.seed, run.data, run.evaluation) == (settings.task, 0, settings.data, settings.evaluation)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        settings.seed = 1
+    run = trained_with(settings)
+    assert (run["task"], run["seed"], run["data"]) == (settings.task.name, 0, vars(settings.data))
+    assert run["evaluation"] == vars(settings.evaluation) and run.items() >= settings.training.items()
 
 
 def test_the_page_on_the_format_names_the_fields_that_are_left_out():
     page = (ROOT / "docs" / "ticket-format.md").read_text("utf-8")
     (named,) = re.findall(r"every field of `ModelConfig` except (.*?), vocabulary sizes included", page)
-    (if_given,) = re.findall(r"\. (`keep_.*?) are there only if they are given", page)
-    written = json.loads(write_settings(CASES["translation"])["model"])
     fields = {each.name for each in dataclasses.fields(ModelConfig)}
-    left_out = [set(re.findall(r"`(\w+)`", names)) for names in (named, if_given)]
-    assert left_out[0] | left_out[1] == fields - written.keys() and not left_out[0] & left_out[1]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_ticket_of_an_earlier_version_does_not_name_its_task(name):
-    metadata = write_settings(CASES[name])
-    del metadata["task"]
-    assert read_settings(metadata) == CASES[name]
-
-
-def test_a_ticket_of_an_earlier_version_does_not_say_how_it_was_trained():
-    metadata = write_settings(CASES["made of"])
-    del metadata["training"]
-    assert read_settings(metadata) == CASES["translation"] and "training" not in write_settings(CASES["translation"])
-    assert trained_with(read_settings(metadata)).keys() & {"optim", "train"} == set()
-    assert trained_with(CASES["made of"])["optim"] == TRAINING["optim"]
+    assert set(re.findall(r"`(\w+)`", named)) == fields - json.loads(write_settings(PLAIN)["model"]).keys()
 
 
 def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
@@ -93,63 +86,7 @@ def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
         "optim": {**TRAINING["optim"], "later": {"a": 1}},
         "train": {**TRAINING["train"], "Later": [1, 2], "patience": 1},
     }
-    assert read_settings(changed(CASES["made of"], training=more)) == CASES["made of"]
-
-
-def test_what_a_run_may_be_trained_with_fits_into_its_ticket():
-    largest = {"optim": {"clip": 10**18, "lr": None, "freeze": "a" * 2**16}, "train": {"updates": 2**31 - 1}}
-    settings = dataclasses.replace(CASES["translation"], training=largest)
-    assert read_settings(write_settings(settings)) == settings
-
-
-@pytest.mark.parametrize("name", ["best", "last", "0", "12345", "average:3", "average-best:10"])
-def test_a_checkpoint_has_one_of_its_names(name):
-    assert read_settings(changed(CASES["made of"], training={"checkpoint": name})).checkpoint == name
-
-
-@pytest.mark.parametrize(
-    ("training", "message"),
-    [
-        *[
-            ({"checkpoint": name}, "its checkpoint is .*, which is no name of a checkpoint")
-            for name in (
-                "newest",
-                "best\n",
-                "average:",
-                "average:x",
-                "../best",
-                "9" * 17,
-                "a" * 10**5,
-                3,
-                None,
-                ["best"],
-                {},
-            )
-        ],
-        ([], "its metadata 'training' is not a JSON object"),
-        ("best", "its metadata 'training' is not a JSON object"),
-        ({"optim": []}, "a section of its metadata .training. is not a JSON object"),
-        ({"optim": {"freeze": "a" * 65537}}, r"optim\.freeze is a text of 65,537 characters"),
-        ({"optim": {"clip": 10**19}}, r"optim\.clip is a number of more than 18 digits"),
-        ({"optim": {"lr": {}}}, r"optim\.lr is a list or an object"),
-        ({"optim": {"lr": "high"}}, r"optim\.lr is 'high'; it takes a value of type"),
-        ({"optim": {"freeze": 1}}, r"optim\.freeze is 1; it takes a value of type str"),
-        ({"train": {"updates": -1}}, r"train\.updates is -1; it must be at least 0"),
-    ],
-)
-def test_what_a_ticket_says_of_its_training_is_checked(training, message):
-    with pytest.raises(UserError, match=message) as caught:
-        read_settings({**write_settings(CASES["translation"]), "training": json.dumps(training)})
-    assert str(caught.value).isprintable() and len(str(caught.value)) < 1000
-
-
-def changed(settings: Settings = CASES["translation"], /, **sections: object) -> dict[str, str]:
-    """The metadata with other values: of a whole section, or of keys of one."""
-    metadata = write_settings(settings)
-    for name, values in sections.items():
-        whole = {**json.loads(metadata[name]), **values} if isinstance(values, dict) else values
-        metadata[name] = json.dumps(whole)
-    return metadata
+    assert read_settings(changed(MADE_OF, training=more)) == MADE_OF
 
 
 LIMITS = [("data", {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6, "block": 2**16})]
@@ -164,71 +101,23 @@ def test_a_setting_may_be_as_large_as_its_limit(section, key, most):
         read_settings(changed(**{section: {key: most + 1}}))
 
 
-@pytest.mark.parametrize("section", ["model", "data", "evaluation"])
-@pytest.mark.parametrize("values", [[], 1, {"A": 1}, {"a" * 41: 1}])
-def test_a_section_is_an_object_with_short_keys(section, values):
-    with pytest.raises(UserError, match=f"its metadata '{section}' is not a JSON object with short keys"):
-        read_settings(changed(**{section: values}))
-
-
-@pytest.mark.parametrize("section", ["model", "data", "evaluation"])
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ({}, "a list or an object"),
-        ([{}], "a list or an object"),
-        ("a" * 1001, "a text of 1,001 characters"),
-        (2**40 + 1, "the number 1099511627777"),
-    ],
-)
-def test_a_setting_that_is_too_long_is_named(section, value, shown):
-    with pytest.raises(UserError, match=f"^{section}.key is {shown}; a ticket's settings are numbers up to 2"):
-        read_settings(changed(**{section: {"key": value}}))
-
-
 def test_labels_of_a_users_own_may_have_a_thousand_names():
-    def labelled(labels):
-        return DataConfig(source="labelled", columns="1,2", directory="x", labels=labels)
-
-    names = ",".join(f"{number}:{'n' * 60}{number}" for number in range(900))
-    settings = dataclasses.replace(CASES["classification"], data=labelled(names))
-    assert len(names) > 2**15 and read_settings(write_settings(settings)) == settings
-    longest = {"labels": "a," + "b" * (2**16 - 2)}
-    assert read_settings(changed(settings, data=longest)).data.labels == longest["labels"]
-    with pytest.raises(UserError, match=r"data\.labels is a text of 65,537 characters; "):
-        read_settings(changed(settings, data={"labels": longest["labels"] + "b"}))
-
-
-@pytest.mark.parametrize("value", [2**40, -(2**40), 0.5, True, None, "a" * 1000, ["a" * 1000] * 100, []])
-def test_settings_may_be_short_texts_and_numbers(value):
-    assert ticket_settings._plain(value)
+    longest = "a," + "b" * (2**16 - 2)
+    for labels in (",".join(f"{number}:{'n' * 60}{number}" for number in range(900)), longest):
+        data = DataConfig(source="labelled", columns="1,2", directory="x", labels=labels)
+        settings = dataclasses.replace(CLASSIFIER, data=data)
+        assert len(labels) > 2**15 and read_settings(write_settings(settings)) == settings
+    with pytest.raises(
+        UserError, match=r"data\.labels is a text of 65,537 characters; a ticket's settings are numbers"
+    ):
+        read_settings(changed(settings, data={"labels": longest + "b"}))
 
 
-@pytest.mark.parametrize(
-    "value", [2**40 + 1, -(2**40) - 1, float("inf"), "a" * 1001, ["a"] * 101, ["a" * 1001], [1], [["a"]], {}]
-)
-def test_settings_may_be_nothing_else(value):
-    assert not ticket_settings._plain(value)
-
-
-@pytest.mark.parametrize("number", [-1, 2**40 + 1, 1.0, True, "1", None])
-@pytest.mark.parametrize("name", ["seed", "step", "source_vocab", "target_vocab"])
-def test_counts_are_whole_numbers(name, number):
-    sections = {name: number} if name in ("seed", "step") else {"model": {name: number}}
-    message = "its seed, its step or the sizes of its vocabularies are not valid whole numbers"
-    if number == 2**40 + 1 and "model" in sections:
-        message = f"model.{name} is the number 1099511627777; a ticket's settings are numbers up to"
-    with pytest.raises(UserError, match=message):
-        read_settings(changed(**sections))
-
-
-def test_a_step_may_be_a_large_number_and_no_metadata_may_be_missing():
-    assert read_settings(changed(step=2**40)).step == 2**40
-    for name in ("seed", "model"):
-        metadata = changed()
-        del metadata[name]
-        with pytest.raises(UserError, match=f"it lacks the metadata '{name}'"):
-            read_settings(metadata)
+def test_settings_are_short_texts_and_numbers():
+    taken = (2**40, -(2**40), 0.5, True, None, "a" * 1000, ["a" * 1000] * 100, [])
+    assert all(map(ticket_settings._plain, taken))
+    refused = (2**40 + 1, -(2**40) - 1, float("inf"), "a" * 1001, ["a"] * 101, ["a" * 1001], [1], [["a"]], {})
+    assert not any(map(ticket_settings._plain, refused))
 
 
 @pytest.mark.parametrize("name", ["/x", "a\\b", "a\0b", "..", "x/../y", "a,/etc/hostname", "a, ../b,c", "~/x"])
@@ -239,3 +128,60 @@ def test_text_lies_in_its_folder(key, name):
         value = "/../x"
     with pytest.raises(UserError, match=r"names of text must not lead to another folder|without the character NUL"):
         read_settings(changed(data={key: value}))
+
+
+def text_of(sides: tuple[str, str], codes: tuple[str | None, str | None]) -> TextAssets:
+    vocabularies = (Vocabulary.build([" ".join(f"{side}{number}" for number in range(8))]) for side in sides)
+    steps = (Preprocessing(side, True, codes=each) for side, each in zip("ab", codes, strict=True))
+    return TextAssets(*vocabularies, *steps)
+
+
+def file_of(metadata: str, tensors: dict[str, np.ndarray], codes: dict | None = None) -> TicketFile:
+    return TicketFile(0, 0, {"text": metadata}, tensors, codes or {})
+
+
+TYPES = CONFIG.replace(target_vocab=12)
+
+
+@pytest.mark.parametrize(
+    ("sides", "codes", "names"),
+    [
+        ("ab", (None, None), "source_vocabulary target_vocabulary"),
+        ("aa", (CODES, CODES), "source_vocabulary source_codes"),
+        ("ba", (CODES, CODES + "e f\n"), "source_vocabulary target_vocabulary source_codes target_codes"),
+        ("ab", (None, CODES), "source_vocabulary target_vocabulary target_codes"),
+    ],
+)
+def test_text_is_read_as_it_was_written_and_stored_once(sides, codes, names):
+    assets = text_of(tuple(sides), codes)
+    metadata, tensors = write_text(assets)
+    assert tensors.keys() == {f"text/{name}" for name in names.split()}
+    found, used = read_text(file_of(metadata, tensors), TYPES)
+    assert found == assets and used == tensors.keys()
+    assert (found.source_vocabulary is found.target_vocabulary) == (sides == "aa")
+
+
+def test_pieces_that_hold_their_spaces_are_read_and_need_every_byte():
+    steps = Preprocessing(
+        "en", codes="#version: 0.2\n▁ a\n▁a \ufeff\n", bpe_kind="metaspace", inverse="sentencepiece,moses"
+    )
+    whole = Vocabulary.build(["▁a \ufeff \t"], always=BYTES)
+    assets = TextAssets(whole, whole, steps, Preprocessing("de", inverse="none"))
+    metadata, tensors = write_text(assets)
+    config = CONFIG.replace(source_vocab=263, target_vocab=263)
+    assert read_text(file_of(metadata, tensors), config)[0] == assets
+    for name, text, message in (
+        ("vocabulary", whole.text.replace("<0x41>", "A"), "lacks a token of the bytes <0x00> to <0xFF>"),
+        ("codes", "ab c\n", "'ab' is neither a character nor the result of any merge"),
+    ):
+        wrong = {**tensors, f"text/source_{name}": np.frombuffer(text.encode(), np.uint8)}
+        with pytest.raises(UserError, match=message):
+            read_text(file_of(metadata, wrong), config)
+
+
+@pytest.mark.parametrize(("size", "message"), [(2**24, "not one whole zstd frame"), (2**24 + 1, "which is not a text")])
+def test_a_text_has_at_most_16_mib(size, message):
+    (metadata, tensors), name = write_text(text_of(("a", "b"), (CODES, None))), "text/source_vocabulary"
+    file = file_of(metadata, {**tensors, name: np.zeros(1, np.uint8)}, {name: ("zstd", (size,))})
+    with pytest.raises(UserError, match=message):
+        read_text(file, TYPES)

@@ -68,17 +68,17 @@ function split(content) {
   const length = content.length < 8 ? Infinity : Number(new DataView(content.buffer, content.byteOffset).getBigUint64(0, true));
   if (8 + length > content.length) throw damaged(`it ends within its header: it has ${content.length.toLocaleString("en")} bytes`);
   if (length > LONGEST_HEADER) throw damaged(`its header has ${length.toLocaleString("en")} bytes; no ticket's has more than 2^20`);
-  const header = parse(utf8(content.subarray(8, 8 + length), "its header"), "its header");
+  const header = parse(utf8(content.subarray(8, 8 + length), "its header is not valid JSON"), "its header");
   demand(isObject(header), "its header is not a JSON object");
   return [header, content.subarray(8 + length)];
 }
 
-/** The text of bytes. @param {Uint8Array} bytes @param {string} what @returns {string} */
-export function utf8(bytes, what) {
+/** The text of bytes in UTF-8. @param {Uint8Array} bytes @param {string} problem what errors say of other bytes @returns {string} */
+export function utf8(bytes, problem) {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw damaged(`${what} is not UTF-8`);
+    throw damaged(problem);
   }
 }
 

@@ -3,9 +3,9 @@
  * program (`ModelKeys`, `DataConfig`, `OptimConfig`, `TrainConfig` and the settings of the tasks).
  */
 import { Refused, demand, shown } from "./refused.js";
-import { isObject } from "./json.js";
+import { isObject, numberOf } from "./json.js";
 
-const LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST_LABELS = 2 ** 16;
+const LARGEST_NUMBER = 2 ** 40, LARGEST_OF_TRAINING = 1e18, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST_LABELS = 2 ** 16;
 
 const whole = (value) => ["int", value], real = (value) => ["float", value], flag = (value) => ["bool", value];
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
@@ -56,7 +56,7 @@ export const KEYS = {
 
 const FITS = {
   int: Number.isInteger,
-  float: (value) => typeof value === "number",
+  float: (value) => typeof numberOf(value) === "number",
   bool: (value) => typeof value === "boolean",
   text: (value) => typeof value === "string" && !value.includes("\0"),
   texts: (value) => Array.isArray(value) && value.every((each) => typeof each === "string"),
@@ -75,16 +75,17 @@ export function readSection(section, keys, given) {
     if (!isPlain(section, key, value)) throw new Refused(`${section}.${key} is ${shown(value)}: too long or too large for a setting of a ticket`);
     const kinds = keys[key][0].split(" or ");
     if (!kinds.some((kind) => FITS[kind](value))) throw new Refused(`${section}.${key} is ${shown(value)}; it takes a value of type ${keys[key][0]}`);
-    found[key] = value;
+    found[key] = numberOf(value);
   }
   return found;
 }
 
 function isPlain(section, key, value) {
-  if (Array.isArray(value)) return value.length <= LONGEST_LIST && value.every((each) => typeof each === "string" && each.length <= LONGEST_TEXT);
-  const long = (section === "data" && key === "labels") || section === "optim" || section === "train";
-  if (typeof value === "string") return value.length <= (long ? LONGEST_LABELS : LONGEST_TEXT);
-  return value === null || typeof value === "boolean" || (typeof value === "number" && Math.abs(value) <= LARGEST_NUMBER);
+  const training = section === "optim" || section === "train", long = training || (section === "data" && key === "labels");
+  const short = (text, most) => typeof text === "string" && [...text].length <= most, number = numberOf(value);
+  if (Array.isArray(value)) return value.length <= LONGEST_LIST && value.every((each) => short(each, LONGEST_TEXT));
+  if (typeof number === "number") return Math.abs(number) <= (training ? LARGEST_OF_TRAINING : LARGEST_NUMBER);
+  return value === null || typeof value === "boolean" || short(value, long ? LONGEST_LABELS : LONGEST_TEXT);
 }
 
 /** Throws `Refused` unless each value lies between two bounds. @param {string} section @param {any} values @param {Record<string, [number, number]>} bounds */

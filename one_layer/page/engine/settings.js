@@ -155,11 +155,10 @@ function checkNames(data) {
 
 /** The name of the checkpoint; everything else that tells of the training is checked and left out. @returns {string} */
 export function readTraining(metadata) {
-  const found = Object.hasOwn(metadata, "training") ? readJson(metadata, "training") : {};
+  const found = readJson(metadata, "training");
   demand(isObject(found), "its metadata 'training' is not a JSON object");
-  const checkpoint = found.checkpoint ?? "";
+  const { checkpoint = "" } = found;
   demand(checkpoint === "" || (typeof checkpoint === "string" && CHECKPOINT.test(checkpoint)), `its checkpoint is ${shown(checkpoint)}, which is no name of a checkpoint`);
-  demand(!("checkpoint" in found) || found.checkpoint !== null, "its checkpoint is null, which is no name of a checkpoint");
   const [optim, train] = ["optim", "train"].map((name) => {
     const section = name in found ? found[name] : {};
     demand(isObject(section), "a section of its metadata 'training' is not a JSON object");

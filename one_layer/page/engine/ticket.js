@@ -3,7 +3,7 @@ import { codeSize, numbersIn } from "./codecs.js";
 import { checkDrawing, checkWork } from "./limits.js";
 import { FAMILIES, keepOf, readModel, refuseIf } from "./config.js";
 import { Container, sizeOf, utf8 } from "./container.js";
-import { hasExactly, isObject, readJson } from "./json.js";
+import { hasExactly, isObject, numberOf, readJson } from "./json.js";
 import { checkKnown } from "./keys.js";
 import { partsOf } from "./parts.js";
 import { SCHEMES, checksum, draw } from "./random.js";
@@ -94,7 +94,7 @@ function readSettings(metadata) {
   for (const number of [source, target, seed, step]) {
     demand(Number.isInteger(number) && number >= 0 && number <= LARGEST_NUMBER, "its seed, its step or the sizes of its vocabularies are not valid whole numbers");
   }
-  const task = Object.hasOwn(metadata, "task") ? readJson(metadata, "task") : model.decoder_layers ? "translation" : "classification";
+  const task = readJson(metadata, "task");
   checkKnown("task", task, Object.keys(FAMILIES));
   if (seed >= 2 ** 32) throw new Refused(`seed is ${seed}; it must be a whole number from 0 to 2**32 - 1`);
   const config = readModel(task, model, source, target), evaluation = readEvaluation(task, given.evaluation);
@@ -121,23 +121,20 @@ function readRecipes(metadata, parts, lightweight) {
     demand(whole.join() === wanted.join(), `its recipe makes ${role} [${whole}], but its model has [${wanted}]`);
     const reservoir = /^(encoder|decoder)\/reservoir\//.test(role) && !(lightweight && role.endsWith("/conv/kernels"));
     demand(scheme !== "orthogonal" || reservoir, `its recipe of ${role} has the scheme orthogonal, which is one of reservoirs`);
-    found.set(role, entry);
+    const inside = (entry.fan_in ?? 1) >= 1 && (entry.zero_row ?? 0) >= 0 && (entry.zero_row ?? 0) < shape[0];
+    demand(inside, `its recipe of ${role} has an impossible fan_in or zero_row`);
+    found.set(role, { ...entry, scale: numberOf(entry.scale) });
   }
   return found;
 }
 
 function checkRecipe(entry) {
   demand(hasExactly(entry, RECIPE), "its metadata 'random' are not a list of recipes");
-  const counts = (n) => Number.isInteger(n) && n >= 1 && n <= LARGEST_NUMBER, { layers, zero_row: row } = entry;
-  demand(SCHEMES.includes(entry.scheme), `its recipes have the scheme ${shown(entry.scheme)}; known are ${SCHEMES.join(", ")}`);
-  const numbers = Array.isArray(layers) && layers.length > 0 && layers.every((n, k) => Number.isInteger(n) && n >= 0 && n < 4096 && (k === 0 || n > layers[k - 1]));
-  demand(
-    typeof entry.role === "string" && typeof entry.checksum === "string" && Array.isArray(entry.shape) && entry.shape.length === 2 &&
-      entry.shape.every(counts) && typeof entry.scale === "number" && entry.scale > 0 && entry.scale <= 2 ** 32 &&
-      (entry.fan_in === null || counts(entry.fan_in)) && (layers === null || counts(layers) || numbers) &&
-      (row === null || (Number.isInteger(row) && row >= 0 && row < entry.shape[0])),
-    "its metadata 'random' have an invalid recipe",
-  );
+  const { role, shape, scheme, scale, fan_in: fanIn, layers, zero_row: row } = entry;
+  const wholes = (list) => Array.isArray(list) && list.every(Number.isInteger), wholeOrNull = (n) => n === null || Number.isInteger(n);
+  const typed = [role, scheme].every((text) => typeof text === "string") && wholes(shape) && typeof numberOf(scale) === "number";
+  demand(typed && [fanIn, row].every(wholeOrNull) && (wholes(layers) || wholeOrNull(layers)), "its metadata 'random' have a value of another type");
+  demand(SCHEMES.includes(scheme), `its recipes have the scheme ${shown(scheme)}; known are ${SCHEMES.join(", ")}`);
 }
 
 function drawChecked(seed, recipe) {
@@ -202,7 +199,7 @@ function readText(file, config, { task, data }) {
     const shape = typeof name === "string" && name.startsWith("text/") ? file.shape(name) : null;
     demand(shape !== null && shape.length === 1 && shape[0] <= LONGEST_TEXT, `its metadata 'text' names ${shown(name)}, which is not a text of at most ${LONGEST_TEXT} bytes`);
     used.add(name);
-    return utf8(file.bytes(name, shape), name);
+    return utf8(file.bytes(name, shape), `${name} is not UTF-8`);
   };
   const assets = { task, data };
   for (const [side, types] of [["source", config.source_vocab], ["target", config.target_vocab]]) {

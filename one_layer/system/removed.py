@@ -1,0 +1,26 @@
+"""Keys of configs that are gone. What names one is refused in one sentence, whatever value it gives: it may mean another model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from one_layer.system.errors import UserError
+
+LAST_VERSION = "0.2.0"  # the last one that reads these keys
+REMOVED = frozenset(
+    {
+        *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
+        *("model.share_bias", "model.score_constant", "model.reservoir_direction"),
+        *("optim.moments", "optim.freeze_scores"),
+        *("train.init_scores", "train.stall_minutes", "train.keep_every", "train.max_nonfinite"),
+    }
+)
+
+
+def refuse_removed(keys: Iterable[str]) -> None:
+    """Raises: UserError for the first of these dotted names that is gone."""
+    for key in keys:
+        if key in REMOVED:
+            raise UserError(
+                f"the key {key} is gone; version {LAST_VERSION} is the last that reads it: leave it out, or use that version"
+            )
