@@ -12,7 +12,6 @@ from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.supermask import kept_count
 from one_layer.tasks import TASKS
 from one_layer.tickets.content import Drawn, Ticket
-from tests import numpy_transformer
 
 DICE = np.random.default_rng(0)
 VOCABULARIES = (Vocabulary.build([" ".join(f"w{number}" for number in range(size))]) for size in (8, 2))
@@ -37,7 +36,7 @@ def ticket_of(config: ModelConfig = CONFIG, stored: str = "encoder/ffn/in") -> T
     for path, shape in shapes(config).items():
         module = path[1:-1]
         if path[-1] == "scores":
-            mask = masks_of(shape, kept_count(shape[-2] * shape[-1], numpy_transformer.keep_of(config, module)))
+            mask = masks_of(shape, kept_count(shape[-2] * shape[-1], config.keep))
             masks[*module, "mask"] = packed(mask)
             if config.selection == "signed_threshold":
                 masks[*module, "sign"] = packed(mask & (DICE.random(shape) < 0.5))
