@@ -57,20 +57,12 @@ def _model() -> ConfigDict:
     # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold; or sign: all weights stay, under the signs of S (keep=1)
     model.selection = "magnitude"
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
-    model.keep_attention = placeholder(float)  # the same for the matrices of attention alone; none: model.keep
-    model.keep_ffn = placeholder(float)  # of feed-forward networks
-    model.keep_embedding = placeholder(float)  # of tables
-    # Shares of the weights of each masked matrix that the seed drops (pruned) or keeps (locked) for ever. Only the others have a bit in a
-    # ticket. keep stays the share of all weights: it lies between locked and 1 - pruned. For selections magnitude, score and sign.
-    model.pruned = 0.0
-    model.locked = 0.0
     # Masks that add up, for selections magnitude and score: the largest scores have the value coats, the next ones coats - 1, and so on.
     # keep is the share that is not 0; the values from 1 to coats have equal shares of it. Tickets take the entropy of the values.
     model.coats = 1
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
-    model.score_init = "uniform"  # ±1/√fan_in; or constant; or constant_noisy, which adds N(0, 1e-4)
-    model.score_constant = 0.5
+    model.score_init = "uniform"  # ±1/√fan_in; or constant (0.5); or constant_noisy, which adds N(0, 1e-4)
     # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
     model.gains = "none"
     # The rank of a trained matrix beside each of these masks, which is stored as trained_precision says; 0: none
@@ -90,8 +82,9 @@ def _model() -> ConfigDict:
     model.norm = placeholder(str)
     model.norm_epsilon = 1e-5  # added to the variance (the mean square in RMSNorm) under the root of all norms
     model.bias = placeholder(bool)  # none: no biases, or biases if dense
-    model.share_bias = False  # all layers of a stack share their biases, including the shifts of LayerNorm
-    model.share_norm_scale = placeholder(bool)  # none: the preset decides
+    model.share_norm_scale = placeholder(
+        bool
+    )  # all layers of a stack share the scales of LayerNorm; none: the preset decides
     model.dropout = 0.1  # after embeddings, attention blocks and feed-forward blocks
     model.attention_dropout = 0.0
     model.activation_dropout = 0.0
@@ -106,8 +99,8 @@ def _model() -> ConfigDict:
     model.vector_precision = "float32"
     # Recompute a layer's inner values in the backward pass instead of storing them (where layers repeat)
     model.remat = False
-    # paper: as in the paper's text; reference: as in the paper's code. It decides the keys below that are none,
-    # and the scale of the rows of embedding_path.
+    # paper: as in the paper's text; reference: as in the paper's code. It decides the keys that are none, the row of pad in tables (zero in
+    # the code) and the scale of the rows of embedding_path.
     model.init_preset = "paper"
     # kaiming_ or xavier_ uniform or normal; signed_, xavier_ or unsigned_constant
     model.init_scheme = "kaiming_uniform"
@@ -115,8 +108,6 @@ def _model() -> ConfigDict:
     model.init_attention = placeholder(str)
     model.init_embedding = ""  # another scheme than init_scheme for random tables, as long as they are not trained
     model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep); off with dynamic_scale
-    model.zero_pad_row = placeholder(bool)  # the row of pad is zero in all tables
-    model.init_qk_gain = placeholder(float)  # gain of the query and key matrices
     # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
     # updated), S (the shared random layer under a mask of its own), for instance LRLRL. 4L+3R puts 3 reservoirs between 4 layers: LRLRLRL.
     # A number stands for L in a dense model and for S in a masked one. A lower-case letter is a layer that is left out: LlLl. A trained
@@ -128,11 +119,10 @@ def _model() -> ConfigDict:
     # With modern: pair i of the h features of a head turns by rotary_base^(-2i / h) at each position.
     model.rotary_base = 10_000.0
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
-    model.reservoir = "transformer"  # what a reservoir is: transformer (a whole layer), ffn, gru or conv
+    # What a reservoir is: transformer (a whole layer), ffn, gru or conv. gru and conv read both sides, but the past alone in decoders.
+    model.reservoir = "transformer"
     model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)
     model.reservoir_width = 7  # positions that a kernel of conv covers
-    # The way in which gru and conv read: both, past, or auto, which is both, but past in decoders.
-    model.reservoir_direction = "auto"
     # In training, the probability that a layer is left out for a whole batch. The only layer of a stack always stays.
     model.layerdrop = 0.0
     return model

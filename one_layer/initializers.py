@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int8, Int32
+from jaxtyping import Float32, Float64, Int32
 
 from one_layer.system.errors import UserError
 
@@ -177,37 +177,6 @@ class Recipe:
         if self.zero_row is not None:
             weights[..., self.zero_row, :] = 0.0
         return weights
-
-
-@dataclass(frozen=True)
-class Settled:
-    """Which weights of a matrix the seed settles: `pruned` of them are never kept, `locked` always (Otsuka et al. 2024, arXiv 2402.14029).
-
-    The other fields are those of a `Recipe`: every matrix W has its own, and layers that share W share them.
-    """
-
-    role: str
-    shape: tuple[int, ...]
-    pruned: int
-    locked: int
-    layers: int | tuple[int, ...] | None = None
-
-    @property
-    def whole_shape(self) -> tuple[int, ...]:
-        """The shape that `draw` returns."""
-        return _whole_shape(self.shape, self.layers)
-
-    def draw(self, seed: int) -> Int8[np.ndarray, "..."]:
-        """Returns -1 where a weight is pruned, 1 where it is locked and 0 where it is free.
-
-        The weights are sorted by one uniform draw for each; ties go to the lower flat index. The first are pruned, the next locked.
-        """
-        found = np.zeros(self.whole_shape, np.int8)
-        for role, settled in zip(_roles(self.role, self.layers), found.reshape(-1, math.prod(self.shape)), strict=True):
-            order = np.argsort(_integers(_stream(seed, role), "kaiming_uniform", settled.size), kind="stable")
-            settled[order[: self.pruned]] = -1
-            settled[order[self.pruned : self.pruned + self.locked]] = 1
-        return found
 
 
 def _numbers(layers: int | tuple[int, ...]) -> Sequence[int]:

@@ -6,8 +6,7 @@ arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Int8, Shaped
+from jaxtyping import Array, Float, Int, Int8, Shaped
 
 from one_layer.selection.counting import count, largest
 from one_layer.system.errors import UserError
@@ -41,9 +40,6 @@ class Supermask:
 
     τ is the field `threshold`; the three threshold selections ignore `keep`, and so does `sign`.
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
-    `parts` has the keep of parts of a network that have their own, for instance (("attention", 0.3),); see `of`.
-    `pruned` and `locked` are the shares of a matrix's weights that the seed settles: pruned ones are never kept, locked ones always
-    (Otsuka et al. 2024, arXiv 2402.14029). Scores choose among the others, which are free; see `select_free`.
     `coats` is the number of nested masks that `magnitude` and `score` add up, so M is 0, 1, ... `coats` (Okoshi et al., ICML 2022,
     "Multicoated Supermasks"). `keep` is the fraction that is not 0; the other values have equal shares of it.
 
@@ -54,19 +50,7 @@ class Supermask:
     selection: str = "magnitude"
     threshold: float = 0.0
     dynamic_scale: bool = False
-    parts: tuple[tuple[str, float], ...] = ()
-    pruned: float = 0.0
-    locked: float = 0.0
     coats: int = 1
-
-    def own_keep(self, path: Collection[str]) -> float | None:
-        """The keep of the part in which the matrix at `path` is: the part is a word in one of its names. None if it has none."""
-        return next((keep for part, keep in self.parts if any(part in name.split("_") for name in path)), None)
-
-    def of(self, path: Collection[str]) -> Supermask:
-        """The Supermask of the matrix at `path`, with the keep of its part; `path` has the names of modules, or those in a role."""
-        own = self.own_keep(path)
-        return self if own is None else replace(self, keep=own, parts=())
 
     @property
     def exact(self) -> bool:
@@ -76,11 +60,6 @@ class Supermask:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both; `coat2` (it is at least 2), `coat3`, ..."""
-        return ("mask", "sign") if self.settles and self.selection == "sign" else self.free_kinds
-
-    @property
-    def free_kinds(self) -> tuple[str, ...]:
-        """The same for the free weights alone, as tickets hold them."""
         coats = tuple(f"coat{number}" for number in range(2, self.coats + 1))
         return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask", *coats))
 
@@ -90,19 +69,6 @@ class Supermask:
         below = (-1,) if "sign" in self.kinds else ()
         return (*below, *range("mask" not in self.kinds, self.coats + 1))
 
-    @property
-    def settles(self) -> bool:
-        """Whether the seed settles a share of the weights."""
-        return self.pruned + self.locked > 0
-
-    def settled_counts(self, size: int) -> tuple[int, int]:
-        """How many of `size` weights are pruned and locked, computed in double precision."""
-        return int(self.pruned * size), int(self.locked * size)
-
-    def free_count(self, size: int) -> int:
-        """How many of `size` weights are free."""
-        return size - sum(self.settled_counts(size))
-
     def coat_counts(self, size: int) -> list[Any]:
         """How many of `size` entries are above 0, 1, ... `coats` - 1, where `keep` decides: ⌈k · (coats - i) / coats⌉ above i."""
         kept = kept_count(size, self.keep)
@@ -110,7 +76,7 @@ class Supermask:
 
     def bit_counts(self, size: int) -> dict[str, int]:
         """How many bits of each kind a ticket has for a mask of `size` entries: a further coat has those of what the coat below keeps."""
-        found = dict.fromkeys(self.free_kinds, self.free_count(size))
+        found = dict.fromkeys(self.kinds, size)
         below = self.coat_counts(size) if self.coats > 1 else []
         return found | {f"coat{number}": count for number, count in enumerate(below[:-1], 2)}
 
@@ -118,22 +84,16 @@ class Supermask:
     def mean_square(self) -> float | Shaped[Array | np.ndarray, ""]:
         """The mean of M², by which masks change the variance of weights; for thresholds, where the scores decide, `keep`."""
         squares = (self.coats + 1) * (2 * self.coats + 1) / 6  # the mean of 1², 2², ... coats²
-        return 1.0 - self.pruned if self.selection == "sign" else self.keep * squares
+        return 1.0 if self.selection == "sign" else self.keep * squares
 
     @property
     def keeps_all(self) -> bool:
         """Whether every weight survives, so that no score needs to be trained."""
         return self.exact and bool(self.keep == 1.0) and self.coats == 1
 
-    def __call__(
-        self,
-        scores: Float[Array | np.ndarray, "*shape"],
-        axis: int = -1,
-        settled: Int8[Array | np.ndarray, "*shape"] | None = None,
-    ) -> Float[Array, "*shape"]:
+    def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
         """Returns the mask of `scores`; `dynamic_scale` counts along `axis`. Raises: UserError as `topk_mask` does."""
-        entries = self.select(scores) if settled is None else self.select_free(scores, settled)
-        return self.applied(entries, scores, axis, settled)
+        return self.applied(self.select(scores), scores, axis)
 
     def select(self, scores: Float[Array | np.ndarray, "*shape"]) -> Int8[Array, "*shape"]:
         """Returns the entries of the mask, one of `values`, without a gradient. Raises: UserError as `topk_mask` does.
@@ -154,32 +114,11 @@ class Supermask:
             chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
         return jnp.where(jnp.any(jnp.isnan(fixed)), BROKEN, chosen).astype(jnp.int8)
 
-    def select_free(
-        self, scores: Float[Array | np.ndarray, "*shape"], settled: Int8[Array | np.ndarray, "*shape"]
-    ) -> Int8[Array, "*shape"]:
-        """The same where `settled` is 0, among these entries alone. The others are 1 where it is 1 (locked), and 0 where it is -1 (pruned).
-
-        `keep` is the fraction of all entries, so locked ones count. `settled` has the counts of `settled_counts`.
-        """
-        free = jnp.asarray(settled) == 0
-        if self.exact:
-            kept = jnp.asarray(kept_count(scores.size, self.keep), jnp.int32) - self.settled_counts(scores.size)[1]
-            chosen = _largest(self.selection, lax.stop_gradient(jnp.asarray(scores)), kept, free)
-        else:
-            chosen = self.select(scores)
-        return jnp.where(free | (chosen == BROKEN), chosen, jnp.maximum(settled, 0))
-
     def applied(
-        self,
-        entries: Int8[Array, "*shape"],
-        scores: Float[Array | np.ndarray, "*shape"],
-        axis: int,
-        settled: Int8[Array | np.ndarray, "..."] | None = None,
+        self, entries: Int8[Array, "*shape"], scores: Float[Array | np.ndarray, "*shape"], axis: int
     ) -> Float[Array, "*shape"]:
-        """Returns what `select` returned as a mask, through which the gradient passes to `scores` that are not `settled`."""
+        """Returns what `select` returned as a mask, through which the gradient passes to `scores`."""
         scores = jnp.asarray(scores)
-        if settled is not None:
-            scores = jnp.where(jnp.asarray(settled) == 0, scores, lax.stop_gradient(scores))
         mask = jnp.where(entries == BROKEN, jnp.nan, entries).astype(scores.dtype)
         return self.scaled(
             _straight_through("magnitude" if self.selection == "magnitude" else "score", mask, scores), axis
@@ -264,11 +203,9 @@ def _backward(by: str, scores: Array | None, gradient: Float[Array, "*shape"]) -
 _straight_through.defvjp(_forward, _backward)
 
 
-def _largest(
-    by: str, scores: Float[Array, "*shape"], k: Int[Array, ""], free: Bool[Array, "*shape"] | None = None
-) -> Int8[Array, "*shape"]:
-    """Returns ones at the k largest entries of |S| or S, among the `free` ones if given, and zeros; or all broken."""
-    chosen, nan = largest(by, scores, k, free)
+def _largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Int8[Array, "*shape"]:
+    """Returns ones at the k largest entries of |S| or S, and zeros; or all broken."""
+    chosen, nan = largest(by, scores, k)
     return jnp.where(nan | (k < 1), BROKEN, chosen).astype(jnp.int8)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,8 +73,7 @@ class _Model:
         weights = at_layer(fixed["kernel"], layer, 2)
         if "scores" not in params:
             return weights
-        settled = at_layer(get(self.random, names)["settled"], layer, 2) if self.config.supermask.settles else None
-        mask = mask_of(self.config, at_layer(params["scores"], layer, 2), keep_of(self.config, names), settled)
+        mask = mask_of(self.config, at_layer(params["scores"], layer, 2))
         if self.config.dynamic_scale:  # along the outputs of a projection, the tokens of a table
             axis = 1 if layer is not None else 0
             mask = mask * np.sqrt(mask.shape[axis] / np.maximum(mask.sum(axis=axis, keepdims=True), 1e-30))
@@ -145,28 +143,8 @@ def at_layer(array: np.ndarray, layer: int | None, axes: int) -> np.ndarray:
     return np.asarray(array if layer is None or array.ndim == axes else array[layer], np.float64)
 
 
-def keep_of(config: ModelConfig, names: Sequence[str]) -> float:
-    """What the masks of a matrix keep, whose path has these names."""
-    for part in ("attention", "ffn", "embedding"):
-        if any(part in name for name in names) and (own := getattr(config, f"keep_{part}")) is not None:
-            return own
-    return config.keep
-
-
-def mask_of(
-    config: ModelConfig, scores: np.ndarray, keep: float | None = None, settled: np.ndarray | None = None
-) -> np.ndarray:
-    """The mask, by sorting and comparing; `keep` in the place of that of the config, and `settled` by the seed."""
-    keep = config.keep if keep is None else keep
-    if settled is not None:
-        mask = np.maximum(settled, 0).astype(float)
-        if config.selection == "sign":
-            mask[settled == 0] = np.where(scores < 0, -1.0, 1.0)[settled == 0]
-        else:
-            rank = np.abs(scores) if config.selection == "magnitude" else scores
-            order = np.argsort(-np.where(settled == 0, rank, -np.inf).ravel(), kind="stable")
-            mask.ravel()[order[: scores.size - int((1 - keep) * scores.size) - int((settled > 0).sum())]] = 1.0
-        return mask
+def mask_of(config: ModelConfig, scores: np.ndarray) -> np.ndarray:
+    """The mask, by sorting and comparing."""
     flat, threshold = scores.ravel(), config.threshold
     if config.selection == "sign":
         return np.where(scores < 0, -1.0, 1.0)
@@ -179,7 +157,7 @@ def mask_of(
             kept = np.argsort(-flat, kind="stable")[:least]
     else:
         rank = np.abs(flat) if config.selection == "magnitude" else flat
-        kept = np.argsort(-rank, kind="stable")[: flat.size - int((1 - keep) * flat.size)]
+        kept = np.argsort(-rank, kind="stable")[: flat.size - int((1 - config.keep) * flat.size)]
         mask = np.zeros(flat.size)
         for coat in range(config.coats):
             mask[kept[: math.ceil(len(kept) * (config.coats - coat) / config.coats)]] += 1

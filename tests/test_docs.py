@@ -120,7 +120,7 @@ def test_the_models_of_the_example_of_fine_tuning_fit_each_other() -> None:
         check_config([word for word in words if word.startswith("--config")]) for words in commands(example[1])
     )
     shape = "d_model ffn heads encoder_layers activation norm_position positions embedding_norm"
-    recipe = "weights keep init_preset init_scheme init_attention init_embedding init_qk_gain scale_by_keep"
+    recipe = "weights keep init_preset init_scheme init_attention init_embedding scale_by_keep"
     steps = "lowercase bpe_kind tokenize split_hyphens"
     for section, keys in (("model", f"{shape} {recipe}"), ("data", steps)):
         for key in keys.split():

@@ -31,7 +31,6 @@ class TicketReader:
         tensors = {name: self._decoded(name) for name in self._stored}
 
         self.weights = {entry["role"]: self._drawn(entry) for entry in json.loads(metadata["random"])}
-        self._layers = {entry["role"]: entry["layers"] for entry in json.loads(metadata["random"])}
         for name, array in tensors.items():
             collection, _, role = name.rpartition("/")[0].partition("/")
             if name.endswith("/kernel") and collection in ("random", "frozen"):
@@ -49,8 +48,7 @@ class TicketReader:
                 for coat in range(2, self.model.get("coats", 1) + 1):
                     below = self._coat(tensors[f"coat{coat}/{role}"], below)
                     mask = mask + below
-                settled = self._settled(role, self.weights[role].shape)
-                self.masks[role] = np.where(settled == 0, mask, np.maximum(settled, 0))
+                self.masks[role] = mask
 
         self.vocabularies, self.codes, self.preprocessing = {}, {}, {}
         for side, steps in json.loads(metadata["text"]).items():
@@ -120,13 +118,10 @@ class TicketReader:
 
     def _mask(self, bits: np.ndarray, role: str) -> np.ndarray:
         shape = self.weights[role].shape[-2:]
-        free = np.broadcast_to(self._settled(role, self.weights[role].shape) == 0, (*bits.shape[:-1], *shape))
-        count = int(free.sum()) // math.prod(bits.shape[:-1])
+        count = math.prod(shape)
         rows = np.unpackbits(bits, axis=-1, bitorder="little")
         assert not rows[..., count:].any()
-        found = np.zeros(free.shape, np.uint8)
-        found[free] = rows[..., :count].reshape(-1)
-        return found
+        return rows[..., :count].reshape(*bits.shape[:-1], *shape)
 
     def _coat(self, bits: np.ndarray, below: np.ndarray) -> np.ndarray:
         rows = np.unpackbits(bits, axis=-1, bitorder="little").reshape(-1, 8 * bits.shape[-1])
@@ -136,23 +131,6 @@ class TicketReader:
             assert not row[count:].any()
             coat[ones == 1] = row[:count]
         return found.reshape(below.shape)
-
-    def _settled(self, role: str, shape: tuple[int, ...]) -> np.ndarray:
-        size = math.prod(shape[-2:])
-        pruned, locked = (int(self.model.get(name, 0.0) * size) for name in ("pruned", "locked"))
-        if not pruned + locked:
-            return np.zeros(shape[-2:], np.int8)
-        layers = self._layers.get(role)
-        numbers = layers if isinstance(layers, list) else range(layers or 0)
-        found = []
-        for name in [f"{role}/settled#{layer}" for layer in numbers] or [f"{role}/settled"]:
-            key = int.from_bytes(hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=16).digest(), "little")
-            words = np.random.Philox(key=key).random_raw(size).astype("<u8").view("<u4")[:size]
-            order = sorted(range(size), key=lambda place, words=words: (words[place] >> 8, place))
-            each = np.zeros(size, np.int8)
-            each[order[:pruned]], each[order[pruned : pruned + locked]] = -1, 1
-            found.append(each)
-        return np.stack(found).reshape(shape)
 
     def _drawn(self, entry: dict[str, Any]) -> np.ndarray:
         numbers = entry["layers"] if isinstance(entry["layers"], list) else range(entry["layers"] or 0)

@@ -75,13 +75,8 @@ def placed(config: ModelConfig, found: Arrays) -> Variables:
 
     Where the model has masks, an array is W, and its magnitudes are the scores, so that the first masks keep its largest entries with
     their signs; else it is trained.
-    Raises: UserError if the seed would settle weights, or if more than masks is trained in layers.
+    Raises: UserError if more than masks is trained in layers.
     """
-    if config.supermask.settles:
-        raise UserError(
-            f"model.pruned is {config.pruned} and model.locked {config.locked}, which settle weights by the seed, but these weights are "
-            "imported; leave both out"
-        )
     beside = {"gains": config.gains != "none", "adapter_rank": config.adapter_rank > 0}
     for name in (name for name, trained in beside.items() if trained):
         raise UserError(

@@ -108,11 +108,6 @@ def check_translates(config: ModelConfig) -> None:
         raise UserError(
             "model.selection is sign, but the masks of the paper's code have no -1; give a model with another"
         )
-    if config.supermask.settles:
-        raise UserError(
-            f"model.pruned is {config.pruned} and model.locked {config.locked}, but the paper's code settles no weights by the seed; give "
-            "a model without them"
-        )
     groups = [group for stack in ("encoder", "decoder") for group in config.stack(stack).groups]
     if config.norm_position != "post" or any(group.name != "layers" for group in groups):
         raise UserError(

@@ -107,11 +107,6 @@ def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, 
         raise UserError(
             f"model.activation is {config.activation!r}; only {' and '.join(_ONLY['activation_fn'])} can be exported"
         )
-    for part, keep in config.supermask.parts:
-        raise UserError(
-            f"model.keep_{part} is {keep}, which cannot be exported: the paper's code has one keep for all matrices; export a model "
-            f"without model.keep_{part}"
-        )
     options: dict[str, Any] = {"task": "translation", "source_lang": languages[0], "target_lang": languages[1]}
     for stack in ("encoder", "decoder"):
         options[f"{stack}_embed_dim"] = config.d_model
@@ -142,7 +137,7 @@ def _masked_options(config: ModelConfig) -> dict[str, Any]:
         "prune_ratio": config.threshold if config.selection.endswith("threshold") else config.keep,
         "mask_layernorm_type": theirs(_NORMS, config.norm),
         "need_bias": config.bias,
-        "share_bias": config.share_bias,
+        "share_bias": False,
         "embed_no_mask": config.embedding != "masked",
         "dynamic_scaling": False,
         "weight_trainable": False,
@@ -199,8 +194,6 @@ def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
         "embedding": "masked" if "encoder.embed_tokens.scores" in state else "frozen",
         # The paper's code shares every parameter that is named "weight", and so a norm's scale too.
         "share_norm_scale": sharing == "weights" and _copied(state, "layer_norm.weight"),
-        # The paper's code does not share the biases of every second decoder layer, so the file must show the sharing too.
-        "share_bias": bool(options.get("share_bias")) and _copied(state, "bias"),
     }
     if options.get("mask_layernorm_type") is not None:
         found["norm"] = _NORMS[options["mask_layernorm_type"]]

@@ -73,11 +73,10 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     of the wrong shape.
     """
     _check(config)
-    if config.weights == "one_layer" or config.share_bias or config.share_norm_scale:
+    if config.weights == "one_layer" or config.share_norm_scale:
         raise UserError(
-            f"model.weights is {config.weights!r}, model.share_bias is {config.share_bias} and model.share_norm_scale is "
-            f"{config.share_norm_scale}, but each layer of RoBERTa has parameters of its own; give model.weights=dense, or multi_layer for "
-            "masks over RoBERTa's weights, and leave out the other two"
+            f"model.weights is {config.weights!r} and model.share_norm_scale is {config.share_norm_scale}, but each layer of RoBERTa has "
+            "parameters of its own; give model.weights=dense, or multi_layer for masks over RoBERTa's weights, and leave out the other"
         )
     state, report = _plain(state)
     wanted = list(entries(config))

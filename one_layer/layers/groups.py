@@ -129,4 +129,4 @@ def one_each(params: Any, length: int) -> Any:
 
 def has_layer_axis(name: str, shape: tuple[int, ...]) -> bool:
     """Whether an array of a group has a layer axis; else it belongs to all layers. `name` is the last word of its path."""
-    return len(shape) > (2 if name in ("scores", "kernel", "settled") else 1)
+    return len(shape) > (2 if name in ("scores", "kernel") else 1)

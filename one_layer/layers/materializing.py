@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -20,7 +19,6 @@ from one_layer.supermask import Supermask
 
 Path = tuple[str, ...]
 Variables = dict[str, Any]
-NONE: Mapping[Path, Any] = MappingProxyType({})  # of a model whose seed settles no weights
 
 
 def trained_leaf(kind: str, mask: Supermask) -> str | None:
@@ -71,13 +69,12 @@ def materialize(
         scores.pop((*kernel[:-1], "scores"), None)
         weights_of(kernel)
         products[kernel] = completed(kernel, products[kernel])
-    settled = {path: flat["random"].pop((*path[:-1], "settled")) for path in scores} if mask.settles else {}
-    entries = select(scores, mask, selecting, settled)
+    entries = select(scores, mask, selecting)
     for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
         kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
         weights = weights_of(kernel)
         if path in entries:
-            chosen = mask.applied(entries[path], scores[path], axis, settled.get(path))
+            chosen = mask.applied(entries[path], scores[path], axis)
         else:
             own = {kind: bits[*path[:-1], kind] for kind in mask.kinds}
             chosen = mask.scaled(unpack_mask(own, weights.shape[-2:]), axis)
@@ -94,28 +91,22 @@ def select(
     scores: Mapping[Path, Float[Array, "*layers rows columns"]],
     mask: Supermask,
     selecting: Selecting = ONE_AFTER_THE_OTHER,
-    settled: Mapping[Path, Int8[Array, "..."]] = NONE,
 ) -> dict[Path, Int8[Array, "*layers rows columns"]]:
     """Selects the entries of all masks (see `Supermask.select`) by path; the layer axis is first if the scores have one.
 
-    If the seed settles weights, `settled` says which, by the paths of the scores (see `Supermask.select_free`). One loop selects all
-    masks of one shape and one keep, so XLA compiles one selection per shape instead of one per matrix.
+    One loop selects all masks of one shape, so XLA compiles one selection per shape instead of one per matrix.
     """
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
-        alike.setdefault((leaf.shape[-2:], selecting.layout(path), mask.own_keep(path)), []).append(path)
+        alike.setdefault((leaf.shape[-2:], selecting.layout(path)), []).append(path)
     found: dict[Path, Array] = {}
-    for (shape, *_), paths in alike.items():
-        own = mask.of(paths[0])
+    for (shape, _), paths in alike.items():
         layers = [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
         whole = jnp.concatenate(layers)
-        given: tuple[Array, ...] = (whole,)
-        if mask.settles:
-            fixed = [jnp.broadcast_to(settled[path], scores[path].shape).reshape(-1, *shape) for path in paths]
-            given = (whole, jnp.concatenate(fixed))
-        one: Callable[..., Array] = own.select_free if mask.settles else own.select
-        each = jax.vmap(one) if selecting.together else lambda *rows, one=one: jax.lax.map(lambda row: one(*row), rows)
-        entries = each(*given) if len(whole) > 1 else one(*(rows[0] for rows in given))[None]
+        if len(whole) == 1:
+            entries = mask.select(whole[0])[None]
+        else:
+            entries = jax.vmap(mask.select)(whole) if selecting.together else jax.lax.map(mask.select, whole)
         ends = np.cumsum([len(part) for part in layers])
         for path, part in zip(paths, jnp.split(entries, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]

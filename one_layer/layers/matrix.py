@@ -23,15 +23,14 @@ def matrix(
 
     - `trained`: `params/kernel`.
     - `fixed`: W, which is never trained. It is `frozen/kernel` if that exists (values from elsewhere), else `random/kernel`.
-    - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3), and of `random/settled` where the seed settles
-      weights (see `Supermask.select_free`). If `materialized/kernel` exists, it holds this
+    - `masked`: W ⊙ M, with M the Supermask of `params/scores` (paper A, section 3). If `materialized/kernel` exists, it holds this
       product. If `packed` exists, it holds M as bits (`Supermask.kinds`), which are unpacked at every use. `params` may have
       more that is trained beside the mask (`one_layer.layers.beside`).
 
     `axis` is the axis of the outputs, or of the tokens in an embedding. The values come from `one_layer.models.initialize`; the zeros
     here only tell Flax the shapes.
     """
-    zeros, mask = nn.initializers.zeros, mask.of(module.path)
+    zeros = nn.initializers.zeros
     if kind == "trained":
         return jnp.asarray(module.param("kernel", zeros, shape))
     if module.has_variable("materialized", "kernel"):
@@ -46,8 +45,7 @@ def matrix(
     if module.has_variable("packed", mask.kinds[0]):
         bits: dict[str, Array] = {kind: module.get_variable("packed", kind) for kind in mask.kinds}
         return with_beside(weights * mask.scaled(unpack_mask(bits, shape), axis), beside)
-    settled = module.variable("random", "settled", jnp.zeros, shape, jnp.int8).value if mask.settles else None
-    return with_beside(weights * mask(module.param("scores", zeros, shape), axis, settled), beside)
+    return with_beside(weights * mask(module.param("scores", zeros, shape), axis), beside)
 
 
 class Projection(nn.Module):

@@ -67,8 +67,7 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     `variables` are the model's. They are needed only for selections by a threshold, where the scores decide how many weights pass.
     Raises: UserError if they are needed and not given.
     """
-    own, supermask = _shapes(config), config.supermask
-    own["random"] = {path: shape for path, shape in own.get("random", {}).items() if path[-1] != "settled"}
+    own = _shapes(config)
     params, random, frozen = (own.get(name, {}) for name in ("params", "random", "frozen"))
     masks = {path[:-1]: shape for path, shape in params.items() if path[-1] == "scores"}
     kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
@@ -79,7 +78,7 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
         "kept": round(sum(math.prod(masks[path][-2:]) * sum(fractions) for path, fractions in kept.items())),
         "frozen": _size(frozen),
         "dense": _size(_shapes(_dense(config))["params"]),
-        **_use(random | frozen, kept, others, supermask.locked, 1.0 - supermask.pruned),
+        **_use(random | frozen, kept, others),
     }
     ticket = ticket_bytes(config)
     return {
@@ -97,7 +96,7 @@ def ticket_bytes(config: ModelConfig) -> int:
     total = 0
     for path, shape in shapes(config).items():
         if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
-            counts = config.supermask.of(path[1:-1]).bit_counts(math.prod(shape[-2:]))
+            counts = config.supermask.bit_counts(math.prod(shape[-2:]))
             total += math.prod(shape[:-2]) * sum(-(-count // 8) for count in counts.values())
         elif path[0] in ("params", "frozen"):
             total += stored_bytes(config.precisions.of(path[-1], shape), shape)
@@ -107,19 +106,18 @@ def ticket_bytes(config: ModelConfig) -> int:
 def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
     """The fewest and the most bytes of a masked model's ticket, without vocabulary and headers; None if the scores decide.
 
-    The fewest: each mask of n free weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. So
+    The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. So
     does each further coat, of the n weights that the coat below keeps. The most: a bit for each of these. Trained and fixed arrays have
     no code in both, but the precision in which they are trained.
     """
     if not config.supermask.exact:
         return None
     fewest, most = 0.0, ticket_bytes(config)
-    for (*path, leaf), shape in _shapes(config).get("params", {}).items():
-        if leaf == "scores":
-            mask, size, masks = config.supermask.of(path), math.prod(shape[-2:]), math.prod(shape[:-2])
-            first, *more = mask.coat_counts(size)
-            counts = [first - mask.settled_counts(size)[1], *more]
-            for bits, kept in zip(mask.bit_counts(size).values(), counts, strict=True):
+    for path, shape in _shapes(config).get("params", {}).items():
+        if path[-1] == "scores":
+            size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
+            counts = config.supermask.coat_counts(size)
+            for bits, kept in zip(config.supermask.bit_counts(size).values(), counts, strict=True):
                 chosen = math.lgamma(bits + 1) - math.lgamma(kept + 1) - math.lgamma(bits - kept + 1)
                 fewest += masks * (chosen / math.log(2) / 8 - -(-bits // 8))
     return most + math.floor(fewest), most
@@ -160,9 +158,9 @@ def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | 
     """The fraction that each of the masks at `path` keeps, of scores [fan_in, fan_out] or [layer, fan_in, fan_out]."""
     size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
     if config.selection == "sign":
-        return [1.0 - config.supermask.settled_counts(size)[0] / size] * masks
+        return [1.0] * masks
     if config.supermask.exact:
-        return [int(kept_count(size, config.supermask.of(path).keep)) / size] * masks
+        return [int(kept_count(size, config.keep)) / size] * masks
     if variables is None:
         raise UserError(
             f"model.selection is {config.selection!r}, so only the scores tell how much the masks keep; give the model's variables too"
@@ -176,20 +174,15 @@ def _ones(supermask: Supermask, scores: Float[Array, "masks fan_in fan_out"]) ->
     return jax.lax.map(lambda layer: jnp.count_nonzero(supermask(layer)), scores)
 
 
-def _use(
-    fixed: Mapping[Path, Shape], kept: Mapping[Path, list[float]], others: int, least: float, most: float
-) -> dict[str, int]:
-    """How many fixed weights a mask keeps on average, and how many at least one of several independent masks keeps, plus `others`.
-
-    All masks keep the same share `least` of the weights (locked ones), and `most` is all that any may keep.
-    """
+def _use(fixed: Mapping[Path, Shape], kept: Mapping[Path, list[float]], others: int) -> dict[str, int]:
+    """How many fixed weights a mask keeps on average, and how many at least one of several independent masks keeps, plus `others`."""
     no_mask, used, shared, shared_used = float(others), float(others), 0, 0.0
     for path, shape in fixed.items():
         number, fractions = math.prod(shape), kept.get(path[:-1], [1.0])
         mean = sum(fractions) / len(fractions)
         no_mask += number * mean
         if len(shape) == 2 and len(fractions) > 1:  # one matrix, several masks
-            union = number * (most - (most - least) * math.prod((most - each) / (most - least) for each in fractions))
+            union = number * (1.0 - math.prod(1.0 - each for each in fractions))
             used, shared, shared_used = used + union, shared + number, shared_used + union
         else:
             used += number * mean

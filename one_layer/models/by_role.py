@@ -64,17 +64,11 @@ def with_bits(flat: Mapping[Path, Any], bits: Mapping[Path, UInt8[np.ndarray, "*
 
 
 def select(
-    scores: Float32[Array | np.ndarray, "*layers rows columns"],
-    supermask: Supermask,
-    settled: Int8[Array | np.ndarray, "..."] | None = None,
+    scores: Float32[Array | np.ndarray, "*layers rows columns"], supermask: Supermask
 ) -> Int8[np.ndarray, "*layers rows columns"]:
-    """The mask of each layer's scores, with the weights that the seed settled. Raises: UserError for scores that are NaN."""
+    """The mask of each layer's scores. Raises: UserError for scores that are NaN."""
     whole = scores.reshape(-1, *scores.shape[-2:])
-    if settled is None:
-        layers = [np.asarray(supermask.select(layer)) for layer in whole]
-    else:
-        fixed = np.broadcast_to(settled, scores.shape).reshape(whole.shape)
-        layers = [np.asarray(supermask.select_free(*layer)) for layer in zip(whole, fixed, strict=True)]
+    layers = [np.asarray(supermask.select(layer)) for layer in whole]
     if any((layer == BROKEN).any() for layer in layers):
         raise UserError("the scores are not numbers: no mask can be made of this checkpoint; use another")
     return np.stack(layers).reshape(scores.shape)
@@ -105,8 +99,7 @@ def _masked(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
 def _mask(config: ModelConfig, flat: dict[Path, Any], path: Path, shape: tuple[int, ...]) -> Int8[np.ndarray, "..."]:
     """The mask for scores of this shape at `path`, from the scores or the bits in `flat`."""
     if path in flat:
-        settled = flat.get(("random", *path[1:-1], "settled"))
-        return select(fetch(flat[path]), config.supermask.of(path), None if settled is None else fetch(settled))
+        return select(fetch(flat[path]), config.supermask)
 
     def unpacked(kind: str) -> Int8[np.ndarray, "..."]:
         bits = np.asarray(fetch(flat["packed", *path[1:-1], kind]))

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.groups import StackSettings
-from one_layer.models.checks import check
 from one_layer.models.families import Family, family_named
 from one_layer.models.keys import ModelKeys
 from one_layer.models.layers import stack_settings
@@ -23,7 +22,7 @@ class ModelConfig(ModelKeys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self)
+        self.check()
         _ = self._stacks  # each layer checks itself
         self.network_family.check(self)
 

@@ -71,14 +71,14 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
 
 
 def _table_trains(config: ModelConfig, name: str) -> bool:
-    leaf = trained_leaf(config.table_kind, config.supermask.of((name,)))
+    leaf = trained_leaf(config.table_kind, config.supermask)
     return leaf is not None and config.freezing.trains(words((name, leaf)))
 
 
 def _trains(config: ModelConfig, part: Part, number: int) -> bool:
     """Whether a matrix of layer `number` has a gradient: it, its mask, or what is trained beside that. A mask that all layers share
     belongs to none of them."""
-    leaf = trained_leaf(part.group.layer.kind, config.supermask.of(part.path))
+    leaf = trained_leaf(part.group.layer.kind, config.supermask)
     its_own = None if leaf == "scores" and part.group.one_mask else number
     beside = config.beside if part.group.layer.kind == "masked" else ()
     return (leaf is not None and config.freezing.trains(words((*part.path, leaf), its_own))) or any(

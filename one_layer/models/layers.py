@@ -38,8 +38,7 @@ def stack_settings(config: ModelKeys, stack: str) -> StackSettings:
                 _layer(config, letter, stack),
                 one_weight=shares and config.sharing == "weights",
                 one_mask=shares and config.sharing == "masks",
-                shared_params=shares
-                and (config.sharing == "masks" or config.share_bias or bool(config.share_norm_scale)),
+                shared_params=shares and (config.sharing == "masks" or bool(config.share_norm_scale)),
             )
         )
     return StackSettings(
@@ -81,12 +80,7 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
     if letter == "L":
         norm = "rms" if config.modern else "affine"
         return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
-    if stack == "decoder" and config.reservoir_direction == "both":
-        raise UserError(
-            "model.reservoir_direction is 'both', but model.decoder_layers has a reservoir, and a decoder must not see later tokens; "
-            "give auto or past"
-        )
-    both_ways = stack == "encoder" and config.reservoir_direction != "past"
+    both_ways = stack == "encoder"  # a decoder must not see later tokens
     if config.reservoir == "conv" and both_ways and config.reservoir_width % 2 == 0:
         raise UserError(
             f"model.reservoir_width is {config.reservoir_width}; it must be odd where a convolution sees both sides"

@@ -97,16 +97,9 @@ class TrainedParts:
 
 
 def count_trained(config: ModelConfig) -> int:
-    """How many parameters training changes, without the scores of weights that the seed settles.
-
-    A name may mean a layer that was left out of the model, so names are not checked.
-    """
-    every, total = _params(config), 0
-    for path, places in _trained_rows(config, every).items():
-        *layers, rows, columns = (1, 1, *_of_rows(every[path], places))
-        size = rows * columns
-        total += math.prod(layers) * (config.supermask.free_count(size) if path[-1] == "scores" else size)
-    return total
+    """How many parameters training changes. A name may mean a layer that was left out of the model, so names are not checked."""
+    every = _params(config)
+    return sum(math.prod(_of_rows(every[path], places)) for path, places in _trained_rows(config, every).items())
 
 
 def _params(config: ModelConfig) -> dict[Path, Shape]:

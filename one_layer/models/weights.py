@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
-from one_layer.initializers import ORTHOGONAL, Recipe, Settled, drawn_layers
+from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.trees import unflatten_dict
@@ -26,7 +26,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
 from one_layer.models.sharding import Devices
 
-_TYPES = {"settled": jnp.int8}  # of arrays, by the last word of their path; others are float32
+_SCORE = 0.5  # the value of constant scores, as in the reference
 _NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 
 Path = tuple[str, ...]
@@ -54,7 +54,7 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
     found = {}
     for (name, *_), recipe in recipes(config).items():
         if name in rows:
-            scale = np.float32(_found_scale(config, (name,)))
+            scale = np.float32(_found_scale(config))
             found[name] = {"kernel": np.where(np.isnan(rows[name]), recipe.draw(seed), rows[name] * scale)}
     if "position_embedding" in rows:
         found["position_embedding"] = {"kernel": rows["position_embedding"]}
@@ -68,13 +68,8 @@ def shapes(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
 
 def abstract(config: ModelConfig) -> Variables:
     """The same as a tree: what `initialize` makes, with shapes in place of arrays."""
-    leaves = {p: jax.ShapeDtypeStruct(s, _TYPES.get(p[-1], jnp.float32)) for p, s in shapes(config).items()}
+    leaves = {p: jax.ShapeDtypeStruct(s, jnp.float32) for p, s in shapes(config).items()}
     return {"params": {}, "random": {}, **unflatten_dict(leaves)}
-
-
-def settled(config: ModelConfig) -> dict[Path, Settled]:
-    """Which weights of every masked matrix the seed settles, by the path of its module; empty if it settles none."""
-    return {path[1:-1]: part for path, part in _parts(config).items() if isinstance(part, Settled)}
 
 
 @dataclass(frozen=True)
@@ -92,12 +87,12 @@ class _Constant:
 
 
 @lru_cache(maxsize=64)  # a program is asked for the parts of one model many times
-def _parts(config: ModelConfig) -> Mapping[Path, Recipe | Settled | _Constant]:
+def _parts(config: ModelConfig) -> Mapping[Path, Recipe | _Constant]:
     """How every variable is made, by collection and path."""
-    parts: dict[Path, Recipe | Settled | _Constant] = {}
+    parts: dict[Path, Recipe | _Constant] = {}
     kinds = _kinds(config)
     for path, recipe in recipes(config).items():
-        leaf = trained_leaf(kinds[path], config.supermask.of(path))
+        leaf = trained_leaf(kinds[path], config.supermask)
         elsewhere = bool(config.embedding_path) and path[-1].endswith("embedding")
         if leaf == "kernel":
             parts["params", *path, "kernel"] = recipe
@@ -107,9 +102,6 @@ def _parts(config: ModelConfig) -> Mapping[Path, Recipe | Settled | _Constant]:
             parts["random", *path, "kernel"] = recipe
         if leaf == "scores":
             parts["params", *path, "scores"] = _scores(config, path, recipe)
-        if leaf == "scores" and config.supermask.settles:
-            counts = config.supermask.settled_counts(math.prod(recipe.shape))
-            parts["random", *path, "settled"] = Settled(f"{recipe.role}/settled", recipe.shape, *counts, recipe.layers)
     if config.positions == "frozen":
         shape = (config.position_rows, config.d_model)
         parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
@@ -138,8 +130,8 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
         if config.embedding == "trained" or not config.masked:
             found[path] = Recipe(role, shape, "normal", zero_row=PAD)
         else:
-            scale = _keep_scale(config, path) if config.embedding == "masked" else 1.0
-            zero_row = PAD if config.zero_pad_row else None
+            scale = _keep_scale(config) if config.embedding == "masked" else 1.0
+            zero_row = PAD if config.reference else None
             scheme = config.init_embedding or config.init_scheme
             found[path] = Recipe(role, shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
     if config.positions == "learned":
@@ -182,21 +174,20 @@ def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
         kernels = name == "kernels" and part.group.layer.convolution == "lightweight"
         return ("xavier_uniform" if kernels else ORTHOGONAL), 1.0
     masked = kind == "masked"
-    gain = float(config.init_qk_gain or 1.0) if name in ("query", "key") and masked else 1.0
     if config.init_attention != "scheme" or not masked:
         scheme = "xavier_constant" if masked and config.init_attention == "xavier_constant" else "xavier_uniform"
         if name in ("query", "key", "value"):
-            return scheme, math.sqrt(0.5) * gain
+            return scheme, math.sqrt(0.5)
         if name == "output" or not masked:
             return scheme, 1.0
-    return config.init_scheme, _keep_scale(config, part.path) * gain
+    return config.init_scheme, _keep_scale(config)
 
 
-def _keep_scale(config: ModelConfig, path: Path) -> float:
-    return math.sqrt(1 / float(config.supermask.of(path).mean_square)) if config.scale_by_keep else 1.0
+def _keep_scale(config: ModelConfig) -> float:
+    return math.sqrt(1 / float(config.supermask.mean_square)) if config.scale_by_keep else 1.0
 
 
-def _found_scale(config: ModelConfig, path: Path) -> float:
+def _found_scale(config: ModelConfig) -> float:
     """The factor of pre-trained rows: under masks that of drawn rows, or in preset `reference` √(1/(1-keep)), as in the paper's code.
 
     The code means the fraction that is dropped where it has the one that is kept; both factors are equal at keep 0.5 alone. At keep 1 the
@@ -204,10 +195,10 @@ def _found_scale(config: ModelConfig, path: Path) -> float:
     """
     if config.embedding != "masked":
         return 1.0
-    if config.init_preset == "reference":
-        keep = float(config.supermask.of(path).keep)
+    if config.reference:
+        keep = config.keep
         return math.sqrt(1 / (1 - keep)) if keep < 1.0 else 1.0
-    return _keep_scale(config, path)
+    return _keep_scale(config)
 
 
 def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Constant:
@@ -224,18 +215,16 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
         scale = math.sqrt(1 / 6)
         return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers)
     noise = Recipe(role, recipe.shape, "normal", _NOISE * math.sqrt(recipe.shape[-1]), layers=layers)
-    return _Constant(noise.whole_shape, config.score_constant, noise if config.score_init == "constant_noisy" else None)
+    return _Constant(noise.whole_shape, _SCORE, noise if config.score_init == "constant_noisy" else None)
 
 
 def _biases(config: ModelConfig) -> dict[Path, _Constant]:
-    """The biases of heads and projections, all 0. In stacks the layer axis is first, unless the layers share them."""
+    """The biases of heads and projections, all 0. In stacks the layer axis is first."""
     heads = config.network_family.heads(config)
     found: dict[Path, _Constant] = {("params", head.name, "bias"): _Constant(head.shape[1:], 0.0) for head in heads}
     for part in matrices(config):
         if part.group.layer.bias:
-            shared = part.group.shared_params and config.share_bias
-            layers = () if shared else (part.per_layer(config),)
-            found["params", *part.path, "bias"] = _Constant((*layers, part.shape[1]), 0.0)
+            found["params", *part.path, "bias"] = _Constant((part.per_layer(config), part.shape[1]), 0.0)
     return found
 
 
@@ -257,7 +246,7 @@ def _beside(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
 
 
 def _norms(config: ModelConfig) -> dict[Path, _Constant]:
-    """The scales (1) and shifts (0) of the norms. In layers the layer axis is first, unless the layers share trained ones."""
+    """The scales (1) and shifts (0) of the norms. In layers the layer axis is first, unless the layers share trained scales."""
     found: dict[Path, _Constant] = {}
     ends = [("embedding_norm", "layer_norm")] if config.embedding_norm else []
     for path in (*ends, *(path for path, _ in final_norms(config))):
@@ -267,11 +256,8 @@ def _norms(config: ModelConfig) -> dict[Path, _Constant]:
             found |= _norm((f"{head.name}_norm", "layer_norm"), "affine", head.shape[1])
     for path, _, stack, group in norms(config):
         layers = (group_size(config, stack, group),)
-        shares = group.shared_params and group.layer.norm in ("affine", "rms")
-        scale, shift = (
-            () if shares and shared else layers for shared in (bool(config.share_norm_scale), config.share_bias)
-        )
-        found |= _norm(path, group.layer.norm, config.d_model, scale, shift)
+        shared = config.share_norm_scale and group.shared_params and group.layer.norm in ("affine", "rms")
+        found |= _norm(path, group.layer.norm, config.d_model, () if shared else layers, layers)
     return found
 
 

@@ -25,15 +25,17 @@ _WITHOUT_EFFECT = (
     "data.store",
     *(f"train.{name}" for name in ("log_every", "checkpoint_minutes", "check_memory", "keep_last", "keep_best")),
 )
-# Keys that a later version added, with the value for what the program did before; keys that were off (False, 0 or empty) are not here.
+# Keys that a later version added or took away, with the value for what the program does without them. Keys that were off
+# (False, 0 or empty) are not here.
 LATER = {
     **{"data.block": 512, "data.delimiter": ",", "data.mask_share": 0.15, "data.unit": "bytes"},
     **{"data.teacher_beam": 5, "data.teacher_mix": "translations"},
     **{"model.block": "paper", "model.norm_position": "post", "model.norm_epsilon": 1e-5, "model.rotary_base": 10000.0},
     **{"model.reservoir": "transformer", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7},
-    **{"model.reservoir_direction": "auto", "model.coats": 1, "model.gains": "none"},
-    **{"model.trained_precision": "float32", "model.vector_precision": "float32"},
-    **{"train.backskip": "off"},
+    **{"model.coats": 1, "model.gains": "none"},
+    **{"model.score_constant": 0.5, "model.reservoir_direction": "auto", "model.init_qk_gain": 1.0},
+    **{"model.trained_precision": "float32", "model.vector_precision": "float32", "optim.moments": "float32"},
+    **{"train.backskip": "off", "train.init_scores": "drawn"},
     **{"train.distil_temperature": 1.0, "train.distil_top_k": 16},
 }
 

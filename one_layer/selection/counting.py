@@ -17,21 +17,16 @@ _QUICK_PASSES = 32  # interpolation needs 3 to 15 passes; after 32 passes bisect
 # Jitted because a call outside a jitted function would otherwise compile the loops in it every time.
 @partial(jax.jit, static_argnums=0)
 def largest(
-    by: str, scores: Float[Array, "*shape"], k: Int[Array, ""], free: Bool[Array, "*shape"] | None = None
+    by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]
 ) -> tuple[Bool[Array, "*shape"], Bool[Array, ""]]:
     """Returns which k entries have the largest |S| (`by="magnitude"`) or S (`by="score"`), and whether there is a NaN among all.
 
-    Among ties at the threshold, those with the lower flat index are chosen. With `free`, only those entries can be chosen; they are at
-    least k.
+    Among ties at the threshold, those with the lower flat index are chosen.
     """
     keys = _keys(scores, by)
     bound = _bound(_keys(scores, "magnitude"))
     lowest = jnp.int32(0) if by == "magnitude" else -bound
-    among = None
-    if free is not None:
-        keys = jnp.where(free, keys, lowest - 1)  # below every threshold
-        among = count(free)
-    threshold, at_least = _kth_largest(keys, k, lowest, bound, among)
+    threshold, at_least = _kth_largest(keys, k, lowest, bound)
     last_tie = _last_tie(keys, threshold, at_least - k)
     chosen = (keys > threshold) | ((keys == threshold) & ~_after(last_tie, keys.shape))
     return chosen, bound > _INFINITY
@@ -78,11 +73,10 @@ def _kth_largest(
     k: Int[Array, ""],
     lowest: Int[Array, ""],
     largest: Int[Array, ""],
-    among: Int[Array, ""] | None = None,
 ) -> tuple[Int[Array, ""], Int[Array, ""]]:
     """Finds a threshold t with count(keys >= t) >= k > count(keys > t), or the first t with count(keys >= t) == k.
 
-    `among` keys, by default all, lie between `lowest` and `largest`.
+    All keys lie between `lowest` and `largest`.
 
     The search is regula falsi on the count as a function of |S| (or S), which is nearly linear near the threshold. It takes 3 to 15
     passes over the matrix, while bisection of the bits takes 31. Bisection takes over if regula falsi does not converge.
@@ -121,7 +115,7 @@ def _kth_largest(
     start = (
         lowest,
         largest + 1,
-        jnp.int32(keys.size) if among is None else among,
+        jnp.int32(keys.size),
         jnp.int32(0),
         jnp.float32(1.0),
         jnp.float32(1.0),

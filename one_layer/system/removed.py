@@ -11,6 +11,7 @@ REMOVED = frozenset(
     {
         *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
         *("model.share_bias", "model.score_constant", "model.reservoir_direction"),
+        *("model.init_qk_gain", "model.zero_pad_row"),
         *("optim.moments", "optim.freeze_scores"),
         *("train.init_scores", "train.stall_minutes", "train.keep_every", "train.max_nonfinite"),
     }

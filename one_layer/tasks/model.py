@@ -71,8 +71,7 @@ class TrainedModel(ABC):
         from one_layer.models.accounting import ticket_bytes
 
         config, masks = self.config, self.config.supermask
-        own = "".join(f" ({part} {keep})" for part, keep in masks.parts)
-        kept = f"keep {masks.keep}{own}" if masks.exact else masks.selection
+        kept = f"keep {masks.keep}" if masks.exact else masks.selection
         bytes_ = (
             f"{ticket_bytes(config):,} bytes in a ticket" if self.file_bytes is None else f"{self.file_bytes:,} bytes"
         )

@@ -26,8 +26,8 @@ from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.runs.records import record
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets.coats import all_bits, nested_bits
 from one_layer.tickets.file import TicketFile
-from one_layer.tickets.free_bits import all_bits, free_bits
 from one_layer.tickets.json_text import damaged
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.precision import chosen, dequantize, quantize
@@ -59,7 +59,8 @@ class Ticket(Settings):
 
     - `masks`: packed bits in C order over fan_in and fan_out, the lowest bit of each byte first. Every layer starts at a new byte, so the
       shape is [layers, bytes]; it is [bytes] for a table, and for one mask that the layers share. Keys are the module's path and the kinds
-      of `Supermask.kinds`: "mask" (1 where the mask is not 0) and "sign" (1 where it is -1). A file has the bits of free weights alone.
+      of `Supermask.kinds`: "mask" (1 where the mask is not 0) and "sign" (1 where it is -1).
+      Of a further coat, a file has fewer bits (`one_layer.tickets.coats`).
     - `drawn`, by the module's path: the random weights that the seed gives.
     - `arrays`, by collection and path: all other variables: trained, fixed, or random but not from the seed.
     """
@@ -90,7 +91,7 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
     tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
-    masks = free_bits(ticket.masks, ticket.config, ticket.seed)
+    masks = nested_bits(ticket.masks, ticket.config)
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
@@ -127,7 +128,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
             arrays |= parts
             used.add(joint)
     for path, shape in known.items():
-        if path in arrays or path[-1] == "settled":
+        if path in arrays:
             continue
         collection, *module, leaf = path
         role = names[tuple(module)]
@@ -143,7 +144,7 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     if strange := sorted(file.metadata.keys() - METADATA):
         raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
     weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
-    masks = all_bits(masks, config, settings.seed)
+    masks = all_bits(masks, config)
     return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
 
 
@@ -186,10 +187,9 @@ def _read_joined(
 
 
 def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:
-    """The packed masks of the free weights of this shape. Checks that bits beyond the last are 0, and how many bits are set."""
-    supermask, whole = config.supermask.of(role.split("/")), math.prod(shape[-2:])
-    first, *more = supermask.coat_counts(whole) if supermask.exact else (0,)
-    wanted = dict(zip(supermask.free_kinds, (first - supermask.settled_counts(whole)[1], *more), strict=False))
+    """The packed masks of this shape. Checks that bits beyond the last are 0, and how many bits are set."""
+    supermask, whole = config.supermask, math.prod(shape[-2:])
+    wanted = dict(zip(supermask.kinds, supermask.coat_counts(whole), strict=True)) if supermask.exact else {}
     bits: dict[str, np.ndarray] = {}
     for kind, size in supermask.bit_counts(whole).items():
         bits[kind] = file.tensor(f"{kind}/{role}", "uint8", (*shape[:-2], -(-size // 8)))
@@ -197,7 +197,9 @@ def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) 
             raise damaged(f"{kind}/{role} has bits beyond its last weight")
         kept = np.ravel(np.bitwise_count(bits[kind]).sum(axis=-1, dtype=np.int64))
         if supermask.exact and len(wrong := kept[kept != wanted[kind]]):
-            keep = f"model.keep {supermask.keep}" + (f" with model.coats {supermask.coats}" if more else "")
+            keep = f"model.keep {supermask.keep}" + (
+                f" with model.coats {supermask.coats}" if supermask.coats > 1 else ""
+            )
             raise damaged(f"{kind}/{role} keeps {wrong[0]:,} weights where {keep} keeps {wanted[kind]:,}")
     if "mask" in bits and "sign" in bits and np.any(bits["sign"] & ~bits["mask"]):
         raise damaged(f"sign/{role} has bits where the mask is 0")

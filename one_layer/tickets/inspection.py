@@ -21,17 +21,14 @@ from one_layer.models import recipes
 from one_layer.models.config import ModelConfig
 from one_layer.tickets import content as ticket_content
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets.coats import nested_bits
 from one_layer.tickets.content import Ticket
-from one_layer.tickets.free_bits import free_bits
 from one_layer.tickets.ticket import describe_checkpoint, read
 
 _EXPLAINED = (
     "kept by layer: per cent of the weights. bound: bytes at H(kept) bits per weight, for independent bits. Jaccard: of the",
     "weights that either of two layers keeps, the share that both keep; mean over pairs. used: kept by any layer. indep.: for",
     "independent masks.",
-)
-_SETTLED = (
-    "The seed prunes or locks some weights, which take no bits; bound, Jaccard and used are those of the others alone."
 )
 
 
@@ -85,17 +82,16 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     else:
         file, ticket = read(ticket)
     sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
-    matrices, supermask = [], ticket.config.supermask
-    free = free_bits(ticket.masks, ticket.config, ticket.seed)
+    matrices = []
+    nested = nested_bits(ticket.masks, ticket.config)
     for module, recipe in recipes(ticket.config).items():
         drawn = ticket.drawn.get(module)
-        masks = {path[-1]: bits for path, bits in free.items() if path[:-1] == module}
+        masks = {path[-1]: bits for path, bits in nested.items() if path[:-1] == module}
         if drawn or masks:
             stored = sum(sizes[f"{kind}/{recipe.role}"] for kind in masks)
             made = f"{drawn.recipe.scheme} × {drawn.recipe.scale:.4g}" if drawn else "stored"
             shared = ticket.config.sharing == "weights"
-            settled = supermask.settled_counts(math.prod(recipe.shape))
-            matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared, settled))
+            matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared))
     masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "coat", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
@@ -137,11 +133,9 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
-    own = "".join(f" ({part} {keep:g})" for part, keep in config.supermask.parts)
-    settled = f", {config.pruned:g} pruned, {config.locked:g} locked" if config.supermask.settles else ""
-    settled = f", {config.coats} coats" if config.supermask.coats > 1 else settled
-    by = f", keep {config.keep:g}{own}" if config.supermask.exact else f", threshold {config.threshold:g}"
-    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}{settled}; " if masked else ""
+    coats = f", {config.coats} coats" if config.coats > 1 else ""
+    by = f", keep {config.keep:g}" if config.supermask.exact else f", threshold {config.threshold:g}"
+    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}{coats}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [
@@ -153,7 +147,6 @@ def describe(inspection: Inspection) -> str:
             f"{inspection.total:,} bytes: {of_masks}other arrays {inspection.arrays:,}, vocabularies and "
             f"codes {inspection.text:,}, header {rest:,}",
             *(_EXPLAINED if masked else ()),
-            *((_SETTLED,) if masked and config.supermask.settles else ()),
         ]
     )
 
@@ -165,16 +158,9 @@ def _kept(density: tuple[float, ...]) -> str:
 
 
 def _matrix(
-    role: str,
-    recipe: str,
-    shape: tuple[int, ...],
-    masks: dict[str, np.ndarray],
-    stored: int,
-    shared: bool,
-    settled: tuple[int, int] = (0, 0),
+    role: str, recipe: str, shape: tuple[int, ...], masks: dict[str, np.ndarray], stored: int, shared: bool
 ) -> Matrix:
-    """`masks` has the bits of the free weights; the seed prunes and locks as many of the others as `settled` says."""
-    size = math.prod(shape) - sum(settled)
+    size = math.prod(shape)
     rows = {kind: bits.reshape(-1, bits.shape[-1]) for kind, bits in masks.items()}
     shares = {kind: [int(ones) / size for ones in _ones(bits)] for kind, bits in rows.items()}
     kept = shares.get("mask") or [1.0] * len(shares.get("sign", []))
@@ -182,9 +168,8 @@ def _matrix(
     more = [share for kind, share in shares.items() if kind not in ("mask", "sign")] or [negative]
     values = zip(kept, *more, strict=True)  # shares: not 0, and at least 2, 3, ..., or below 0
     bound = sum(_entropy(1 - each[0], *map(operator.sub, each, (*each[1:], 0.0))) for each in values) * size / 8
-    density = tuple((share * size + settled[1]) / math.prod(shape) for share in kept) if sum(settled) else tuple(kept)
     overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None
-    return Matrix(role, recipe, (shape[0], shape[1]), density, stored, bound, overlap)
+    return Matrix(role, recipe, (shape[0], shape[1]), tuple(kept), stored, bound, overlap)
 
 
 def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> Overlap:

@@ -138,11 +138,8 @@ def make(
     for path, leaf in flat.items():
         module = path[1:-1]
         if path[-1] == "scores":
-            settled = flat.get(("random", *module, "settled"))
-            mask = by_role.select(leaf, config.supermask.of(module), settled)
+            mask = by_role.select(leaf, config.supermask)
             masks |= {(*module, kind): bits for kind, bits in by_role.pack(mask, config.supermask).items()}
-        elif path[-1] == "settled":  # the seed gives it again
-            continue
         elif path[0] == "random" and _same(weights := known[module].draw(seed), np.asarray(leaf)):
             drawn[module] = Drawn(known[module], checksum(weights), leaf)
         else:

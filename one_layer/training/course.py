@@ -67,8 +67,7 @@ class _Course:
     def __init__(self, trainer: Trainer, interruption: Interruption, lines: MetricsLog) -> None:
         self._trainer, self._interruption, self._log = trainer, interruption, lines
         self._validator = trainer.new_validator()
-        settles = trainer.model.supermask.settles
-        self._flips = Flips(trainer.model, trainer.devices, trainer.fixed["random"] if settles else {})
+        self._flips = Flips(trainer.model, trainer.devices)
         self._keep_masks_of_last_evaluation()
         self._line = ProgressLine(trainer.updates, trainer.evaluate_every)
         self._pause = processes.Pause()

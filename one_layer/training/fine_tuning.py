@@ -38,17 +38,12 @@ _SAME = (
     *("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions"),
     "rotary_base",
 )
-_SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width", "reservoir_direction")
+_SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
 _SELECTING = (
     "selection",
     "keep",
-    "keep_attention",
-    "keep_ffn",
-    "keep_embedding",
     "threshold",
     "dynamic_scale",
-    "pruned",
-    "locked",
     "coats",
 )  # keys that decide which masks scores give
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")

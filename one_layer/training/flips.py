@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt8
 
-from one_layer.layers.materializing import NONE, ONE_AFTER_THE_OTHER, Path, Selecting, select
-from one_layer.layers.trees import flatten_dict
+from one_layer.layers.materializing import ONE_AFTER_THE_OTHER, Selecting, select
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
@@ -21,19 +19,15 @@ from one_layer.supermask import Supermask
 class Flips:
     """Keeps the masks of one evaluation, to compare those of the next one with them. Of a model without masks it knows nothing."""
 
-    def __init__(self, model: ModelConfig, devices: Devices, random: Any) -> None:
-        """`random` is the collection of the model, which says which weights the seed settles."""
+    def __init__(self, model: ModelConfig, devices: Devices) -> None:
         mask = model.supermask
         self._masked = model.masked
-        self._settled = {
-            (*path[:-1], "scores"): leaf for path, leaf in flatten_dict(random).items() if path[-1] == "settled"
-        }
         self._pack = jax.jit(partial(packed_masks, mask=mask, selecting=devices.selecting(mask)))
         self._masks: Masks = {}
 
     def keep(self, params: Any) -> None:
         """Keeps the masks of `params`."""
-        self._masks = self._pack(params, settled=self._settled) if self._masked else {}
+        self._masks = self._pack(params) if self._masked else {}
 
     def since(self, params: Any) -> dict[str, float]:
         """`mask/flips`: the share of the entries in which the masks of `params`, which are kept now, differ from those before.
@@ -50,7 +44,7 @@ class Flips:
 class PackedMask:
     """Where the masks of all layers of a matrix are above 0; `others`: below 0 if they have a sign, and above 1, 2, ... if they have coats.
 
-    `count` entries are free to change. The bits of each column are padded to whole bytes.
+    The masks have `count` entries. The bits of each column are padded to whole bytes.
     """
 
     bits: UInt8[Array, "*layers bytes columns"]
@@ -61,26 +55,22 @@ class PackedMask:
 Masks = dict[str, PackedMask]
 
 
-def packed_masks(
-    params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER, settled: Mapping[Path, Array] = NONE
-) -> Masks:
-    """Every mask of a model, by the path of its scores. Layers are packed separately. `settled` is as `select` takes it."""
+def packed_masks(params: Any, mask: Supermask, selecting: Selecting = ONE_AFTER_THE_OTHER) -> Masks:
+    """Every mask of a model, by the path of its scores. Layers are packed separately."""
     named = {tuple(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     scores = {path: leaf for path, leaf in named.items() if path[-1] == "scores"}
 
     def packed(entries: Array) -> PackedMask:
         others = [entries < 0] if "sign" in mask.kinds else []
         others += [entries > below for below in range(1, mask.coats)]
-        size = entries.shape[-2] * entries.shape[-1]
-        count = entries.size // size * mask.free_count(size)
         first, *more = (jnp.packbits(each, axis=-2) for each in (entries > 0, *others))
-        return PackedMask(first, tuple(more), count)
+        return PackedMask(first, tuple(more), entries.size)
 
-    return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting, settled).items()}
+    return {"/".join(path): packed(entries) for path, entries in select(scores, mask, selecting).items()}
 
 
 def flipped_share(before: Masks, after: Masks) -> float:
-    """The share of all free entries of masks that differ, in [0, 1]. Padding bits do not count."""
+    """The share of all entries of masks that differ, in [0, 1]. Padding bits do not count."""
     flips = [int(number) for number in _flips(before, after)]
     return sum(flips) / sum(mask.count for mask in before.values())
 

@@ -27,13 +27,10 @@ INPUTS = (
 # These decide only the values that arrays begin with.
 _DRAWN = (
     "model.score_init",
-    "model.score_constant",
     "model.init_scheme",
     "model.init_attention",
     "model.init_embedding",
-    "model.init_qk_gain",
     "model.scale_by_keep",
-    "model.zero_pad_row",
 )
 _ABSENT_AT_0 = ("optim.b1", "optim.b2", "optim.weight_decay", "optim.clip")  # at 0 the program has no such part
 

@@ -26,7 +26,7 @@ POST = ModelConfig(12, 14, **SIZES)
 CONFIGS = {
     "post-norm": POST,
     "pre-norm, one table": POST.replace(norm_position="pre", shared_embedding=True, source_vocab=14),
-    "biases, affine norms": POST.replace(norm="affine", bias=True, share_bias=True, embedding="trained"),
+    "biases, affine norms": POST.replace(norm="affine", bias=True, embedding="trained"),
     "a layer string": POST.replace(encoder_layers="LSRS", activation="gelu"),
     "dense": POST.replace(weights="dense", norm_position="pre"),
     "modern": POST.replace(block="modern", norm_position="pre", norm="rms", rotary_base=50.0, norm_epsilon=0.1),

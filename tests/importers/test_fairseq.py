@@ -28,7 +28,7 @@ KINDS = {
     "fixed tables": {"embedding": "frozen"},
     "trained tables": {"embedding": "trained", "bias": True},
     "biases and affine norms": {"bias": True, "norm": "affine"},
-    "shared biases and norms": {"bias": True, "norm": "affine", "share_bias": True, "share_norm_scale": True},
+    "biases and shared norms": {"bias": True, "norm": "affine", "share_norm_scale": True},
     "frozen norms": {"norm": "frozen"},
     "by score": {"selection": "score"},
     "by threshold": {"selection": "signed_threshold", "threshold": 0.25},

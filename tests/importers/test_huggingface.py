@@ -28,7 +28,7 @@ POST = ModelConfig(12, 14, **SIZES, encoder_layers=2, decoder_layers=3)
 TRANSLATION = {
     "post-LN": POST,
     "post-LN, one table, biases": POST.replace(
-        source_vocab=14, shared_embedding=True, norm="affine", bias=True, share_bias=True, activation="gelu"
+        source_vocab=14, shared_embedding=True, norm="affine", bias=True, activation="gelu"
     ),
     "pre-LN, a layer string": POST.replace(
         source_vocab=14, shared_embedding=True, norm_position="pre", encoder_layers="LSRS"

@@ -28,7 +28,7 @@ AFFINE = {"bias": True, "norm": "affine"}
 CONFIGS = {
     "dense": DENSE,
     "one_layer": DENSE.replace(weights="one_layer", keep=0.6),
-    "one_layer, affine": DENSE.replace(weights="one_layer", keep=0.6, share_bias=True, **AFFINE),
+    "one_layer, affine": DENSE.replace(weights="one_layer", keep=0.6, **AFFINE),
     "multi_layer": DENSE.replace(weights="multi_layer", keep=0.6, **AFFINE),
     "a layer string": DENSE.replace(weights="one_layer", encoder_layers="LSRS", keep=0.6),
 }
@@ -124,7 +124,7 @@ def compare(config, variables, gradients, model, loss):
     loss.backward()
     state = {name: parameter.grad.numpy() for name, parameter in model.named_parameters() if parameter.grad is not None}
     state.pop("roberta.embeddings.token_type_embeddings.weight")  # its row is added at all positions
-    plain = config.replace(weights="dense", encoder_layers=config.depth("encoder"), share_bias=False)
+    plain = config.replace(weights="dense", encoder_layers=config.depth("encoder"))
     their = flatten_dict(convert(state, plain, 0)[0]["params"])
     random, params = flatten_dict(variables["random"]), flatten_dict(variables["params"])
     stack = config.stack("encoder")

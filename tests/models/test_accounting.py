@@ -76,7 +76,7 @@ SQUARE = {"source_vocab": 8, "target_vocab": 8, "ffn": 8, "encoder_layers": 1, "
 MORE = [
     {"weights": "multi_layer", "d_model": 6, "heads": 1, "ffn": 7, "source_vocab": 9},  # masks that end within a byte
     {"weights": "multi_layer", "sharing": "masks"},
-    {"bias": True, "norm": "affine", "share_bias": True, "share_norm_scale": True},
+    {"bias": True, "norm": "affine", "share_norm_scale": True},
     {"norm": "frozen", "embedding_path": "embeddings.txt"},
     {"embedding": "frozen", "embedding_path": "embeddings.txt", "selection": "score"},
     {"selection": "threshold", "threshold": 0.1, **SQUARE},

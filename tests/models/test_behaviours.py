@@ -41,7 +41,6 @@ MODELS = {
         "dynamic_scale": True,
         "norm": "frozen",
         "bias": True,
-        "share_bias": True,
     },
     "signed masks between frozen tables": {
         "selection": "signed_threshold",
@@ -70,7 +69,7 @@ def make(changes: dict[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
         if path[-1] in ("bias", "scale"):
             flat[path] = leaf + noise.normal(0, 0.3, leaf.shape).astype(np.float32)
         if path[-1] == "scores" and config.score_init != "uniform":
-            flat[path] = (leaf - config.score_constant) * 1000  # noise of 1e-4 as spread as uniform scores
+            flat[path] = (leaf - 0.5) * 1000  # noise of 1e-4 as spread as uniform scores
         if path[0] == "frozen" and path[-1] == "kernel":
             flat[path] = jnp.asarray(noise.normal(0, 0.4, leaf.shape), jnp.float32)
     return config, unflatten_dict(flat)
@@ -178,16 +177,13 @@ def test_what_layers_share_has_no_layer_axis():
     assert shapes["decoder", "layers", "ffn_in", "kernel"] == (3, 8, 12)
     assert shapes["decoder", "layers", "ffn_norm", "layer_norm", "scale"] == (8,)
     assert shapes["decoder", "layers", "ffn_norm", "layer_norm", "bias"] == (3, 8)
-    biased = flatten_dict(initialize(TINY.replace(bias=True, share_bias=True, norm="affine"), 0)["params"])
-    assert {leaf.shape for path, leaf in biased.items() if path[-1] == "bias"} == {(8,), (12,)}
-    assert biased["encoder", "layers", "ffn_norm", "layer_norm", "scale"].shape == (2, 8)
 
 
 def test_constant_scores_tie_and_noisy_ones_do_not():
     for kind, spread in (("constant", 0.0), ("constant_noisy", 1e-4)):
-        config = TINY.replace(score_init=kind, score_constant=0.25, d_model=32, heads=4)
+        config = TINY.replace(score_init=kind, d_model=32, heads=4)
         for path, leaf in flatten_dict(initialize(config, 0)["params"]).items():
-            assert np.mean(leaf) == pytest.approx(0.25, abs=2e-5), path
+            assert np.mean(leaf) == pytest.approx(0.5, abs=2e-5), path
             assert np.std(np.asarray(leaf, np.float64)) == pytest.approx(spread, rel=0.15), path
 
 
@@ -240,12 +236,8 @@ def test_the_reference_shares_the_scales_of_affine_norms_but_not_their_shifts():
     assert shapes == {"paper": ((2, 8), (2, 8)), "reference": ((8,), (2, 8))}
 
 
-def test_corrected_is_one_scheme_scaled_at_every_keep_with_a_gain_for_attention():
-    plain, gained = (drawn(init_preset="corrected", init_qk_gain=gain) for gain in (None, 2.8))
-    assert {(recipe.scheme, recipe.scale) for recipe in plain.values()} == {("kaiming_uniform", math.sqrt(1 / 0.3))}
-    for path, recipe in gained.items():
-        factor = 2.8 if path.endswith(("query", "key")) else 1.0
-        assert recipe.scale == pytest.approx(plain[path].scale * factor)
+def test_the_paper_s_text_is_one_scheme_scaled_at_every_keep():
+    assert {(each.scheme, each.scale) for each in drawn().values()} == {("kaiming_uniform", math.sqrt(1 / 0.3))}
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -259,7 +251,7 @@ def test_tables_with_a_scheme_of_their_own_change_nothing_else(shared):
     }
 
 
-@pytest.mark.parametrize("preset", ["paper", "reference", "corrected"])
+@pytest.mark.parametrize("preset", ["paper", "reference"])
 def test_attention_of_one_size_is_as_large_as_xavier_s(preset):
     """So a model of signs can have weights of one size, and differ in nothing else: the control of trained ±1 weights."""
     drawn, constant = (
@@ -270,9 +262,8 @@ def test_attention_of_one_size_is_as_large_as_xavier_s(preset):
     assert all(constant[path] == dataclasses.replace(drawn[path], scheme="xavier_constant") for path in changed)
 
 
-@pytest.mark.parametrize("preset", ["paper", "reference", "corrected"])
+@pytest.mark.parametrize("preset", ["paper", "reference"])
 def test_a_key_that_is_given_is_stronger_than_the_preset(preset):
-    config = TINY.replace(init_preset=preset, init_attention="xavier", scale_by_keep=False, zero_pad_row=True)
+    config = TINY.replace(init_preset=preset, init_attention="xavier", scale_by_keep=False)
     scales = {recipe.scale for recipe in recipes(config).values()}
     assert scales == {1.0, math.sqrt(0.5)}
-    assert recipes(config)["target_embedding",].zero_row == PAD

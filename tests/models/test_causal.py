@@ -85,7 +85,6 @@ def test_flops_count_the_attention_to_itself_alone():
         ({"encoder_layers": 1}, r"model\.encoder_layers is 1; a decoder alone has no encoder: give 0"),
         ({"decoder_layers": 0}, r"model\.decoder_layers is 0; a decoder alone needs at least 1"),
         ({"shared_embedding": True}, r"model\.shared_embedding=True"),
-        ({"decoder_layers": "LRL", "reservoir": "conv", "reservoir_direction": "both"}, "must not see later tokens"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(changes, message):

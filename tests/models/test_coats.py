@@ -21,14 +21,14 @@ from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.free_bits import free_bits
+from one_layer.tickets.coats import nested_bits
 from one_layer.tickets.inspection import inspect
 from one_layer.training.flips import flipped_share, packed_masks
 from tests.numpy_transformer import mask_of
 from tests.page.engine import outcomes, run
-from tests.tiny_tickets import SEED, TINY, ticket_of, trained
+from tests.tiny_tickets import TINY, ticket_of, trained
 
-CONFIG = TINY.replace(coats=3, keep=0.5, keep_embedding=1.0)
+CONFIG = TINY.replace(coats=3, keep=0.5)
 
 
 def scores(seed: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_the_mask_is_the_sum_of_nested_masks_also_among_ties(seed, selection, co
     ties = np.random.default_rng(seed).integers(-2, 3, (8, 9)).astype(np.float32)
     config = CONFIG.replace(selection=selection, coats=coats, keep=keep)
     found = np.asarray(Supermask(keep, selection, coats=coats).select(ties))
-    np.testing.assert_array_equal(found, mask_of(config, ties, keep))
+    np.testing.assert_array_equal(found, mask_of(config, ties))
     k = kept_count(72, keep)
     assert [(found > below).sum() for below in range(coats)] == [
         math.ceil(k * (coats - i) / coats) for i in range(coats)
@@ -98,7 +98,7 @@ def test_a_ticket_takes_the_entropy_of_the_values_and_gives_every_mask_back(save
     for module, size, layers in [
         (p[1:-1], s[-2] * s[-1], s[:-2]) for p, s in shapes(CONFIG).items() if p[-1] == "scores"
     ]:
-        k = kept_count(size, 1.0 if module[-1].endswith("embedding") else 0.5)
+        k = kept_count(size, 0.5)
         role, sizes = ticket.drawn[module].recipe.role, (size, k, math.ceil(k * 2 / 3))
         for kind, count in zip(("mask", "coat2", "coat3"), sizes, strict=True):
             assert file.shape(f"{kind}/{role}") == (*layers, math.ceil(count / 8))
@@ -136,9 +136,7 @@ def test_a_page_has_every_value_and_counts_every_bit(saved):
     for role, mask in masks.items():
         np.testing.assert_array_equal(np.array(found[role]).reshape(mask.shape), mask)
     assert set(np.concatenate([np.ravel(mask) for mask in masks.values()])) == {0, 1, 2, 3}
-    packed = sum(
-        math.prod(bits.shape[:-1]) * 8 * bits.shape[-1] for bits in free_bits(ticket.masks, CONFIG, SEED).values()
-    )
+    packed = sum(math.prod(bits.shape[:-1]) * 8 * bits.shape[-1] for bits in nested_bits(ticket.masks, CONFIG).values())
     assert 0 <= packed - bits < 8 * sum(math.prod(bits.shape[:-1]) for bits in ticket.masks.values()) and coats == 3
 
 

@@ -60,7 +60,7 @@ STRINGS = [
     {"encoder_layers": "LRLRL", "norm_position": "pre"},
     {"encoder_layers": "SLSSR", "weights": "one_layer", "reservoir": "ffn"},
     {"encoder_layers": "RSRSSL", "weights": "multi_layer", "sharing": "masks", "reservoir": "conv"},
-    {"encoder_layers": "LLRL", "share_bias": True, "remat": True},
+    {"encoder_layers": "LLRL", "share_norm_scale": True, "remat": True},
 ]
 
 
@@ -336,10 +336,6 @@ def test_layerdrop_never_leaves_out_the_only_layer_of_a_stack(layers, left_out):
         ({"encoder_layers": "1L+3R"}, r"model\.encoder_layers is '1L\+3R'"),
         ({"backskip": "identity"}, r"train\.backskip is 'identity'"),
         ({"encoder_layers": "LR", "backskip": "some"}, r"train\.backskip is 'some'"),
-        (
-            {"decoder_layers": "LR", "reservoir": "gru", "reservoir_direction": "both"},
-            r"model\.reservoir_direction is 'both'",
-        ),
         ({"reservoir": "lstm"}, r"model\.reservoir is 'lstm'"),
         ({"encoder_layers": "R", "reservoir": "conv", "reservoir_width": 4}, r"model\.reservoir_width is 4"),
         ({"layerdrop": 1.0}, r"model\.layerdrop is 1\.0"),

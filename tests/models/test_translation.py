@@ -195,8 +195,8 @@ def test_decoding_token_by_token_equals_the_whole(case, length):
 
 @pytest.mark.slow
 def test_what_layers_share_is_shared_in_decoding():
-    """Biases and norms that all layers share have no layer axis to be taken apart by."""
-    case = make(weights="dense", share_bias=True, share_norm_scale=True)
+    """Norms that all layers share have no layer axis to be taken apart by."""
+    case = make(weights="dense", share_norm_scale=True)
     found, tokens = token_by_token(case.config, case.variables, 4, beams=2)
     np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
 

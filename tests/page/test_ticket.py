@@ -16,7 +16,6 @@ import zstandard
 from one_layer import tickets
 from one_layer.data.config import DataConfig
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
-from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models.keys import FOR_TRAINING, ModelKeys
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, TrainConfig
 from one_layer.system.errors import UserError
@@ -28,7 +27,7 @@ from tests.page.engine import outcomes, run
 from tests.page.node import evaluate
 from tests.tickets.containers import CONTAINERS
 from tests.tickets.forged import FORGED, forge
-from tests.tiny_tickets import TINY, ticket_of, trained
+from tests.tiny_tickets import TINY, ticket_of
 
 FORGED_BY_CHANCE = 120
 
@@ -141,26 +140,6 @@ def test_arrays_and_masks_are_those_of_the_reader(precision, tmp_path):
     masks = {path[:-1] for path in ticket.masks}
     packed = sorted([ticket.masks[*path, kind].ravel().tolist() for kind in ("mask", "sign")] for path in masks)
     assert sorted(each[1:] for each in found["masks"]) == packed
-
-
-def test_what_the_seed_settles_is_known_where_the_file_has_the_weights(tmp_path):
-    config = TINY.replace(
-        weights="multi_layer", selection="sign", keep=1.0, pruned=0.3, locked=0.1, encoder_layers="SsSS"
-    )
-    variables = trained(config)
-    drawn = flatten_dict(variables["random"])
-    variables["random"] = unflatten_dict({path: array + (path[-1] == "kernel") for path, array in drawn.items()})
-    tickets.save(tmp_path / "t", ticket_of(config, variables=variables))
-    ticket = tickets.load(tmp_path / "t")
-    assert not ticket.drawn
-    script = """
-        const all = [...openTicket(read(given.path)).masks];
-        return Object.fromEntries(["mask", "sign"].map((kind) => [kind, all.map(([, mask]) => [...mask[kind]]).sort()]));
-    """
-    found = run(script, path=str(tmp_path / "t"))
-    for kind, ours in found.items():
-        theirs = [bits.ravel().tolist() for path, bits in ticket.masks.items() if path[-1] == kind]
-        assert ours == sorted(theirs, key=lambda bits: ",".join(map(str, bits)))
 
 
 def changed(content: bytes, dice: random.Random) -> bytes:

@@ -75,7 +75,7 @@ def test_what_no_longer_fits_into_a_name_is_in_the_details(tmp_path):
     models = [
         plain,
         *({**plain, f"model.init_{key}": "xavier"} for key in ("attention", "embedding")),
-        {**plain, "model.init_qk_gain": 2.8},
+        {**plain, "model.init_preset": "reference"},
     ]
     assert len(set(named(tmp_path, models))) == len(models)
     assert len({naming.model(point.config) for point in found(tmp_path)}) == len(models)

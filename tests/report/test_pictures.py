@@ -39,13 +39,12 @@ def test_models_whose_random_weights_are_drawn_in_other_ways_have_other_names():
         {**plain, "model.init_preset": "reference"},
         {**plain, "model.init_scheme": "xavier_uniform"},
         {**plain, "model.init_embedding": "xavier_uniform"},
-        {**plain, "model.init_qk_gain": 2.8},
         {**plain, "model.scale_by_keep": False},
         {**plain, "optim.freeze": "masks"},
     ]
     assert len({naming.model(each) for each in models}) == len(models)
     before = {key: value for key, value in plain.items() if key != "model.init_attention"}  # a record without the key
-    now = {**plain, "model.init_embedding": "", "model.init_qk_gain": 1.0, "model.scale_by_keep": True}
+    now = {**plain, "model.init_embedding": "", "model.scale_by_keep": True}
     assert naming.model(before) == naming.model(plain) == naming.model(now)
 
 

@@ -16,6 +16,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, resolve
 from one_layer.system.errors import UserError
+from one_layer.system.removed import REMOVED
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.training.plan import total_updates
@@ -86,6 +87,15 @@ def test_a_mistyped_key_is_refused_with_the_right_one(section, name):
     config = tiny.config()
     config[section][name + "_"] = config[section].pop(name)
     with pytest.raises(UserError, match=rf"unknown key {section}\.{name}_ .* did you mean {section}\.{name}\?"):
+        resolve(config)
+
+
+@pytest.mark.parametrize("key", sorted(key for key in REMOVED if key not in flatten(tiny.config())))
+def test_a_key_that_is_gone_is_refused_whatever_its_value_with_the_last_version_that_reads_it(key):
+    section, _, name = key.partition(".")
+    config = tiny.config()
+    config[section][name] = None
+    with pytest.raises(UserError, match=rf"^the key {key} is gone; version 0\.2\.0 is the last that reads it"):
         resolve(config)
 
 

@@ -102,6 +102,7 @@ VALUES: list[tuple[str, object, str]] = [
     ("model.ffn", 32, "but its model"),
     ("model.keep", 0.2, "keeps .* weights where model.keep 0.2 keeps"),
     ("model.callback", "x", "unknown key model.callback"),
+    ("model.pruned", 0.0, "the key model.pruned is gone|unknown key model.pruned"),
     ("model.heads", "2", "model.heads is '2'; it takes a value of type int"),
     ("model.heads", 2.0, "model.heads is 2.*; it takes a value of type int"),
     ("model.heads", 3, "model.heads is 3, which does not divide"),

@@ -42,8 +42,8 @@ def case(request, tmp_path_factory):
 
 
 def without_scores(variables):
-    """What no mask is made of. The seed also says which weights it settles."""
-    return {name: leaf for name, leaf in flat(variables).items() if not name.endswith(("/scores", "/settled"))}
+    """What no mask is made of."""
+    return {name: leaf for name, leaf in flat(variables).items() if not name.endswith("/scores")}
 
 
 def test_the_network_has_from_its_ticket_what_it_had(case):
@@ -81,9 +81,6 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
     same_numbers(found, without_scores(variables))
     kinds = {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(config.selection, ("mask",))
     kinds = ("mask", "coat2", "coat3") if config.coats > 1 else kinds
-    kinds = (
-        ("mask", "sign") if config.selection == "sign" and config.pruned else kinds
-    )  # which are dropped, no sign says
     assert bits.keys() == {name.replace("scores", kind) for name in scores for kind in kinds}
     for name, packed in bits.items():
         layers = {"encoder": (2,), "decoder": (3,)}.get(name.split("/")[0], ())
@@ -101,16 +98,9 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
         role = roles.get(tuple(module)) or f"{module[0]}/{module[2].removesuffix('_norm')}/norm"
         if kind == "scores":
             layers = leaf.reshape(-1, *leaf.shape[-2:]).astype(np.float64)
-            fixed = flat(variables).get("/".join(("random", *module, "settled")))
-            at = partial(lambda fixed, number: fixed if fixed is None or fixed.ndim == 2 else fixed[number], fixed)
-            keep = numpy_transformer.keep_of(config, module)
-            expected = np.stack(
-                [numpy_transformer.mask_of(config, layer, keep, at(number)) for number, layer in enumerate(layers)]
-            ).reshape(leaf.shape)
+            expected = np.stack([numpy_transformer.mask_of(config, layer) for layer in layers]).reshape(leaf.shape)
             np.testing.assert_array_equal(reader.masks[role], expected)
             masks += 1
-        elif kind == "settled":
-            continue
         elif kind == "kernel" and collection != "params":
             np.testing.assert_array_equal(reader.weights[role], leaf)
             drawn += 1

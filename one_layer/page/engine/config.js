@@ -1,11 +1,10 @@
-/** The settings of a model, resolved and checked: `one_layer.models.keys`, `.checks`, `.layers` and `.families`, as far as a ticket needs them. */
+/** The settings of a model, resolved and checked: `one_layer.models.keys`, `.layers` and `.families`, as far as a ticket needs them. */
 import { KEYS, checkBounds, checkKnown, readSection } from "./keys.js";
 import { expand, numbersOf } from "./pattern.js";
 import { SCHEMES } from "./random.js";
 import { Refused } from "./refused.js";
 
 export const STACKS = ["encoder", "decoder"];
-const PARTS = ["attention", "ffn", "embedding"]; // may have a keep of their own
 const SHARING = { dense: ["none"], one_layer: ["weights"], multi_layer: ["none", "masks"] };
 const DRAWN = SCHEMES.filter((scheme) => scheme !== "orthogonal");
 const PRECISIONS = ["float32", "bfloat16", "int8", "int4"];
@@ -15,9 +14,9 @@ const KNOWN = {
   score_init: ["uniform", "constant", "constant_noisy"], gains: ["none", "rows", "columns", "both"], embedding: ["masked", "frozen", "trained"],
   embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu", "gelu_tanh"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
-  reservoir_conv: ["lightweight", "dynamic"], reservoir_direction: ["auto", "both", "past"], dtype: ["float32", "bfloat16"],
+  reservoir_conv: ["lightweight", "dynamic"], dtype: ["float32", "bfloat16"],
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
-  init_preset: ["paper", "reference", "corrected"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
+  init_preset: ["paper", "reference"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
 };
 const MOST_COATS = 16, BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
 
@@ -51,14 +50,11 @@ export function readModel(task, given, sourceVocab, targetVocab) {
     share_norm_scale: reference && config.weights === "one_layer",
     init_attention: reference ? "xavier" : "scheme",
     scale_by_keep: !(reference || config.dynamic_scale),
-    zero_pad_row: reference,
-    init_qk_gain: 1,
   };
   for (const [key, value] of Object.entries(followed)) config[key] ??= value;
   config.modern = modern;
   config.masked = !dense;
   config.exact = ["magnitude", "score"].includes(config.selection);
-  config.settles = config.masked && config.pruned + config.locked > 0;
   config.positionRows = config.positions === "sinusoidal" ? 0 : config.max_positions + 2;
   checkModel(config);
   const coats = Array.from({ length: config.coats - 1 }, (_, below) => `coat${below + 2}`);
@@ -68,14 +64,8 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   return config;
 }
 
-/** The fraction of the weights that the mask of a matrix keeps. @param {any} config @param {string} role @returns {number} */
-export function keepOf(config, role) {
-  const own = PARTS.find((part) => role.split("/").some((name) => name.endsWith(part)));
-  return config[`keep_${own}`] ?? config.keep;
-}
-
-/** Whether the matrix of a role has no scores, and so no mask. @param {any} config @param {string} role */
-export const keepsAll = (config, role) => config.exact && keepOf(config, role) === 1 && config.coats === 1;
+/** Whether no matrix has scores, and so a mask. @param {any} config */
+export const keepsAll = (config) => config.exact && config.keep === 1 && config.coats === 1;
 
 function checkModel(c) {
   for (const [key, known] of Object.entries(KNOWN)) checkKnown(`model.${key}`, c[key], known);
@@ -83,24 +73,12 @@ function checkModel(c) {
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
     heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
-    coats: [1, MOST_COATS], init_qk_gain: [Number.MIN_VALUE, INFINITE], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
+    coats: [1, MOST_COATS], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
   });
-  for (const part of PARTS) {
-    const own = c[`keep_${part}`], fits = c.masked && c.exact && (part !== "embedding" || c.embedding === "masked");
-    refuseIf(own !== null && !(fits && own > 0 && own <= 1), `model.keep_${part} is ${own}, which is no fraction, or the model has no mask for it`);
-  }
   refuseIf(
-    c.coats > 1 && !(c.masked && c.exact && !c.dynamic_scale && !c.pruned && !c.locked),
-    `model.coats is ${c.coats}, but model.selection=${c.selection}, model.dynamic_scale, settled weights or a dense model have no coats`,
+    c.coats > 1 && !(c.masked && c.exact && !c.dynamic_scale),
+    `model.coats is ${c.coats}, but model.selection=${c.selection}, model.dynamic_scale or a dense model have no coats`,
   );
-  if (c.pruned || c.locked) {
-    const given = `model.pruned ${c.pruned} and model.locked ${c.locked}`, fits = ["magnitude", "score", "sign"].includes(c.selection) && c.sharing !== "masks";
-    refuseIf(!(c.pruned >= 0 && c.locked >= 0 && c.pruned + c.locked < 1), `${given} leave no weight to choose; their sum must be below 1`);
-    refuseIf(!(c.masked && fits), `${given} do not fit this model's masks`);
-    for (const keep of [c.keep, ...PARTS.map((part) => c[`keep_${part}`] ?? c.keep)]) {
-      refuseIf(c.exact && !(c.locked < keep && keep < 1 - c.pruned), `model.keep is ${keep}; with ${given} it must lie in between`);
-    }
-  }
   if (c.modern) {
     for (const [key, value] of Object.entries({ norm_position: "pre", activation: "relu", positions: "sinusoidal", bias: false })) {
       refuseIf(c[key] !== value, `model.${key} is ${c[key]}, but model.block is 'modern', which needs ${value}`);
@@ -114,7 +92,6 @@ function checkModel(c) {
     if (typeof c[`${stack}_layers`] === "number") checkBounds("model", c, { [`${stack}_layers`]: [0, DEEPEST] });
   }
   checkKnown("model.sharing", c.sharing, SHARING[c.weights]);
-  refuseIf(c.selection === "magnitude" && c.score_init === "constant" && c.score_constant === 0, "model.score_constant is 0, which never trains");
   refuseIf(c.selection === "sigmoid_threshold" && !(c.threshold > 0 && c.threshold < 1), `model.threshold is ${c.threshold}; it must lie in (0, 1)`);
   refuseIf(c.selection === "sign" && !(c.keep === 1 && !c.dynamic_scale), "model.selection='sign' drops no weight: it needs model.keep=1 and no model.dynamic_scale");
   refuseIf(c.selection === "signed_threshold" && !(c.threshold >= 0 && !c.dynamic_scale), "model.selection='signed_threshold' needs a model.threshold of at least 0 and no model.dynamic_scale");
@@ -151,7 +128,7 @@ function readStack(config, stack) {
       numbers: numbersOf(string, letter),
       oneWeight: main && config.sharing === "weights",
       oneMask: main && config.sharing === "masks",
-      sharedParams: main && (config.sharing === "masks" || config.share_bias || config.share_norm_scale),
+      sharedParams: main && (config.sharing === "masks" || config.share_norm_scale),
     };
   });
   return { pattern, groups };
@@ -162,8 +139,7 @@ function layerOf(config, letter, main, stack) {
   const block = "transformer";
   if (main) return { kind: config.masked ? "masked" : "trained", bias: config.bias, norm: config.norm, block, bothWays: true };
   if (letter === "L") return { kind: "trained", bias: !config.modern, norm: config.modern ? "rms" : "affine", block, bothWays: true };
-  refuseIf(stack === "decoder" && config.reservoir_direction === "both", "model.reservoir_direction is 'both', but a decoder must not see later tokens");
-  const bothWays = stack === "encoder" && config.reservoir_direction !== "past";
+  const bothWays = stack === "encoder"; // a decoder must not see later tokens
   refuseIf(config.reservoir === "conv" && bothWays && config.reservoir_width % 2 === 0, `model.reservoir_width is ${config.reservoir_width}; it must be odd`);
   return { kind: "fixed", bias: false, norm: config.modern ? "rms_plain" : "plain", block: config.reservoir, bothWays };
 }

@@ -225,10 +225,10 @@ export class Model {
     return [ids, depths, (x) => this.#headLogits(this.network.finish("encoder", x))];
   }
 
-  /** The bits of all masks; weights that the seed has settled have none, and a further coat has those of what the coat below keeps. */
+  /** The bits of all masks; a further coat has those of what the coat below keeps. */
   #bits() {
     const below = ({ mask, coats }) => [mask, ...coats].slice(0, coats.length).reduce((sum, bits) => sum + countBits(bits), 0);
-    const first = ({ shape, layers, free }) => (free ? countBits(free) : shape[0] * shape[1] * (layers ?? 1));
+    const first = ({ shape, layers }) => shape[0] * shape[1] * (layers ?? 1);
     return [...this.ticket.masks.values()].reduce((sum, mask) => sum + first(mask) + below(mask), 0);
   }
 

@@ -87,17 +87,16 @@ export class Matrix {
 }
 
 /**
- * A mask with some bits of a kind flipped: of the weights that were trained, every one with the chance `share`.
+ * A mask with some bits of a kind flipped, every one with the chance `share`.
  * @param {import("./ticket.js").Mask} mask @param {"mask" | "sign"} kind @param {number} share @param {import("./philox.js").Stream} stream
  */
 export function flippedMask(mask, kind, share, stream) {
-  const size = mask.shape[0] * mask.shape[1], bytes = Math.ceil(size / 8), bits = mask[kind].slice(), { free } = mask;
+  const size = mask.shape[0] * mask.shape[1], bytes = Math.ceil(size / 8), bits = mask[kind].slice();
   const below = share * 2 ** 32;
   for (let layer = 0; layer < (mask.layers ?? 1); layer++) {
     const words = stream.words(size);
     for (let k = 0; k < size; k++) {
-      const at = layer * bytes + (k >>> 3), bit = 1 << (k & 7);
-      if (words[k] < below && (free === null || free[at] & bit)) bits[at] ^= bit;
+      if (words[k] < below) bits[layer * bytes + (k >>> 3)] ^= 1 << (k & 7);
     }
   }
   return { ...mask, [kind]: bits };

@@ -31,7 +31,7 @@ function tables(config) {
     const shape = [rows, config.d_model];
     if (config.embedding === "trained") return [part("params", role, "kernel", shape)];
     const kernel = part(config.embedding_path ? "frozen" : "random", role, "kernel", shape);
-    return config.embedding === "masked" && !keepsAll(config, role) ? [kernel, part("params", role, "scores", shape)] : [kernel];
+    return config.embedding === "masked" && !keepsAll(config) ? [kernel, part("params", role, "scores", shape)] : [kernel];
   });
   if (config.positionRows) {
     found.push(part(config.positions === "learned" ? "params" : "frozen", positionRole(config), "kernel", [config.positionRows, config.d_model]));
@@ -55,18 +55,17 @@ function layerParts(config, stack, group) {
   for (const [name, shape] of matricesOf(config, stack, layer)) {
     const role = `${prefix}/${name}`, layers = group.oneWeight ? [] : [count];
     found.push(part(layer.kind === "trained" ? "params" : "random", role, "kernel", [...layers, ...shape]));
-    if (layer.kind === "masked" && !keepsAll(config, role)) found.push({ ...part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]), numbers: group.oneWeight ? null : group.numbers });
+    if (layer.kind === "masked" && !keepsAll(config)) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
     if (layer.kind === "masked") {
       if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
       if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));
       const rank = config.adapter_rank;
       if (rank) found.push(part("params", role, "adapter_in", [count, rank, shape[0]]), part("params", role, "adapter_out", [count, rank, shape[1]]));
     }
-    if (layer.bias) found.push(part("params", role, "bias", [...(group.sharedParams && config.share_bias ? [] : [count]), shape[1]]));
+    if (layer.bias) found.push(part("params", role, "bias", [count, shape[1]]));
   }
-  const shares = group.sharedParams && ["affine", "rms"].includes(layer.norm);
-  const [scale, shift] = [config.share_norm_scale, config.share_bias].map((shared) => (shares && shared ? [] : [count]));
-  for (const block of blocksOf(config, stack, layer)) found.push(...norm(`${prefix}/${block}/norm`, layer.norm, config.d_model, scale, shift));
+  const scale = config.share_norm_scale && group.sharedParams && ["affine", "rms"].includes(layer.norm) ? [] : [count];
+  for (const block of blocksOf(config, stack, layer)) found.push(...norm(`${prefix}/${block}/norm`, layer.norm, config.d_model, scale, [count]));
   if (config.norm_position === "pre" && group === config.stacks[stack].groups[0]) found.push(...norm(`${stack}/final/norm`, config.norm, config.d_model, [], []));
   return found;
 }

@@ -1,13 +1,12 @@
 /** A ticket: a whole trained model, read from a stranger's bytes as `one_layer.tickets.content.from_file` reads it. */
 import { codeSize, numbersIn } from "./codecs.js";
 import { checkDrawing, checkWork } from "./limits.js";
-import { FAMILIES, keepOf, readModel, refuseIf } from "./config.js";
+import { FAMILIES, readModel, refuseIf } from "./config.js";
 import { Container, sizeOf, utf8 } from "./container.js";
 import { hasExactly, isObject, numberOf, readJson } from "./json.js";
 import { checkKnown } from "./keys.js";
 import { partsOf } from "./parts.js";
 import { SCHEMES, checksum, draw } from "./random.js";
-import { settledCounts, withSettled } from "./settled.js";
 import { Refused, demand, shown } from "./refused.js";
 import { INVERSE, readData, readEvaluation, readTraining } from "./settings.js";
 
@@ -16,10 +15,9 @@ const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_ro
 const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
 
 /**
- * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null, coats: Uint8Array[],
- *   free: Uint8Array | null}} Mask
+ * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null, coats: Uint8Array[]}} Mask
  *   packed bits: of one mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first. `coats` are the
- *   masks that are added to `mask`, if there are any. `free` says which weights were trained; null for all
+ *   masks that are added to `mask`, if there are any
  * @typedef {{shape: number[], values: Float32Array}} Values
  * @typedef {object} Ticket
  * @property {string} task @property {any} config of the model @property {number} seed @property {number} step @property {string} checkpoint
@@ -46,11 +44,10 @@ export function openTicket(bytes) {
   for (const [joint, [leaves, precision]] of Object.entries(joinedOf(config))) {
     for (const [name, values] of readJoined(file, joint, precision, parts.filter(({ leaf }) => leaves.includes(leaf)))) joined.set(name, values), used.add(joint);
   }
-  for (const { role, collection, leaf, shape, numbers = null } of parts) {
+  for (const { role, collection, leaf, shape } of parts) {
     if (joined.has(`${role}/${leaf}`)) arrays.set(`${role}/${leaf}`, { shape, values: joined.get(`${role}/${leaf}`) });
     else if (leaf === "scores") {
-      const mask = readMask(file, role, shape, config);
-      masks.set(role, config.settles ? withSettled(mask, config, seed, role, numbers) : mask);
+      masks.set(role, readMask(file, role, shape, config));
       config.maskKinds.forEach((kind) => used.add(`${kind}/${role}`));
     } else if (collection !== "random" || !recipes.has(role)) {
       const name = `${collection}/${role}/${leaf}`;
@@ -143,20 +140,20 @@ function drawChecked(seed, recipe) {
   return weights;
 }
 
-/** The masks of a matrix's free weights. A further coat has bits for the weights that the coat below keeps. @returns {Mask} */
+/** The masks of a matrix. A further coat has bits for the weights that the coat below keeps. @returns {Mask} */
 function readMask(file, role, shape, config) {
-  const [rows, columns] = shape.slice(-2), whole = rows * columns, [pruned, locked] = settledCounts(config, whole), layers = shape.length > 2 ? shape[0] : null;
-  const keep = keepOf(config, role), kept = Math.max(1, whole - Math.trunc((1 - keep) * whole)), free = whole - pruned - locked;
-  const above = config.maskKinds.map((_, below) => Math.ceil((kept * (config.coats - below)) / config.coats) - locked); // set bits of each coat
+  const [rows, columns] = shape.slice(-2), whole = rows * columns, layers = shape.length > 2 ? shape[0] : null;
+  const kept = Math.max(1, whole - Math.trunc((1 - config.keep) * whole));
+  const above = config.maskKinds.map((_, below) => Math.ceil((kept * (config.coats - below)) / config.coats)); // set bits of each coat
   const found = config.maskKinds.map((kind, place) => {
-    const name = `${kind}/${role}`, size = config.coats > 1 && place ? above[place - 1] : free, bits = file.bytes(name, [...shape.slice(0, -2), Math.ceil(size / 8)]);
-    checkBits(name, bits, layers ?? 1, size, config.exact ? above[place] : null, keep);
+    const name = `${kind}/${role}`, size = config.coats > 1 && place ? above[place - 1] : whole, bits = file.bytes(name, [...shape.slice(0, -2), Math.ceil(size / 8)]);
+    checkBits(name, bits, layers ?? 1, size, config.exact ? above[place] : null, config.keep);
     return bits;
   });
   const bits = Object.fromEntries(config.maskKinds.map((kind, place) => [kind, found[place]])), coats = config.coats > 1 ? found.slice(1) : [];
   if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~bits.mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
   coats.forEach((own, place) => (coats[place] = spread(own, coats[place - 1] ?? bits.mask, layers ?? 1)));
-  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null, coats, free: null };
+  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null, coats };
 }
 
 /** Bits beyond the last are 0, and `wanted` says how many are set in each layer; null if the scores decided. */

@@ -1,0 +1,87 @@
+"""What a layer computes: its norms, biases, activation and dropout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from one_layer.layers.settings import ACTIVATIONS, NORMS, ROTARY_BASE
+from one_layer.models.keys.choices import check_known, check_rates, refuse_if
+from one_layer.models.keys.initialisation import InitialisationKeys
+
+
+@dataclass(frozen=True)
+class BlockKeys(InitialisationKeys):
+    """A dense model has biases and affine LayerNorm, and a masked one no biases and plain LayerNorm, unless these keys say otherwise."""
+
+    block: str = "paper"
+    rotary_base: float = ROTARY_BASE
+    activation: str = "relu"
+    norm: str | None = None
+    norm_epsilon: float = 1e-5
+    norm_position: str = "post"
+    bias: bool | None = None
+    share_norm_scale: bool | None = None
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    head_dropout: float = 0.0
+    layerdrop: float = 0.0
+
+    @property
+    def modern(self) -> bool:
+        """Whether layers have rotary positions and SwiGLU, and by default RMSNorm and no biases."""
+        return self.block == "modern"
+
+    def follows(self) -> dict[str, object]:
+        """The values of keys that were not given."""
+        plain, trained = ("rms_plain", "rms") if self.modern else ("plain", "affine")
+        return {
+            **super().follows(),
+            "norm": plain if self.masked else trained,
+            "bias": not (self.masked or self.modern),
+            "share_norm_scale": self.reference and self.weights == "one_layer",
+        }
+
+    def check(self) -> None:
+        """Raises: UserError as `ShapeKeys.check` does."""
+        super().check()
+        known = {
+            "norm_position": ("post", "pre"),
+            "block": ("paper", "modern"),
+            "activation": tuple(ACTIVATIONS),
+            "norm": NORMS,
+        }
+        check_known(self, known)
+        check_rates(self, "dropout", "attention_dropout", "activation_dropout", "head_dropout", "layerdrop")
+        if self.modern:
+            self._check_modern()
+        refuse_if(
+            not self.modern and self.rotary_base != ROTARY_BASE,
+            f"model.rotary_base is {self.rotary_base}, but model.block is {self.block!r}, which has no rotary positions; leave "
+            "model.rotary_base out, or give model.block=modern",
+        )
+        refuse_if(
+            not 1.0 < self.rotary_base <= 1e9, f"model.rotary_base is {self.rotary_base}; it must lie in (1, 10**9]"
+        )
+        refuse_if(
+            not 0.0 < self.norm_epsilon < 1.0, f"model.norm_epsilon is {self.norm_epsilon}; it must lie in (0, 1)"
+        )
+
+    def _check_modern(self) -> None:
+        needed = {"norm_position": "pre", "activation": "relu", "bias": False}
+        for name, value in needed.items():
+            self.check_fits_modern(name, value)
+        refuse_if(
+            self.d_model // self.heads % 2,
+            f"model.heads is {self.heads}, and model.d_model / model.heads is {self.d_model // self.heads}; rotary positions need an "
+            "even number of features in a head",
+        )
+
+    def check_fits_modern(self, name: str, value: object) -> None:
+        """Raises: UserError if a key has another value than this one in a modern block."""
+        given = getattr(self, name)
+        refuse_if(
+            self.modern and given != value,
+            f"model.{name} is {given!r:.200}, but model.block is 'modern' (pre-norm, SwiGLU, rotary positions, no biases); give "
+            f"model.{name}={value}, or model.block=paper",
+        )

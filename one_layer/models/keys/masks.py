@@ -1,0 +1,96 @@
+"""The masks of random matrices, and what is trained beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from one_layer.layers.beside import ADAPTERS, GAINS
+from one_layer.models.keys.choices import check_known, refuse_if
+from one_layer.models.keys.shape import ShapeKeys
+from one_layer.supermask import MOST_COATS, SELECTIONS, Supermask
+
+
+@dataclass(frozen=True)
+class MaskKeys(ShapeKeys):
+    """`coats` nested masks add up to one of whole numbers (Okoshi et al., ICML 2022).
+
+    `score_init`: `uniform` is U(±1/√fan_in); `constant` is 0.5 everywhere, so that all entries tie; `constant_noisy` adds noise
+    N(0, 1e-4) to it.
+    """
+
+    selection: str = "magnitude"
+    keep: float = 0.5
+    coats: int = 1
+    threshold: float = 0.0
+    dynamic_scale: bool = False
+    score_init: str = "uniform"
+    gains: str = "none"
+    adapter_rank: int = 0
+
+    @cached_property
+    def supermask(self) -> Supermask:
+        """How the scores of every matrix become its mask."""
+        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale, self.coats)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The arrays that are trained beside the masks of layers (`one_layer.layers.beside`)."""
+        return (*GAINS[self.gains], *ADAPTERS[: 2 * bool(self.adapter_rank)])
+
+    def check(self) -> None:
+        """Raises: UserError as `ShapeKeys.check` does."""
+        super().check()
+        known = {
+            "selection": SELECTIONS,
+            "score_init": ("uniform", "constant", "constant_noisy"),
+            "gains": tuple(GAINS),
+        }
+        check_known(self, known)
+        refuse_if(
+            not 0.0 < self.keep <= 1.0,
+            f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep",
+        )
+        self._check_coats()
+        self._check_selection()
+        refuse_if(
+            not 0 <= self.adapter_rank <= self.d_model,
+            f"model.adapter_rank is {self.adapter_rank}; it must lie in [0, model.d_model {self.d_model}]",
+        )
+        for key, value, none in (("gains", self.gains, "none"), ("adapter_rank", self.adapter_rank, 0)):
+            refuse_if(
+                value != none and not self.masked,
+                f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} out",
+            )
+
+    def _check_coats(self) -> None:
+        refuse_if(
+            not 1 <= self.coats <= MOST_COATS,
+            f"model.coats is {self.coats}; it must lie in [1, {MOST_COATS}], as the number of masks that add up",
+        )
+        misfits = {
+            "model.weights is dense, which has no masks; leave model.coats out": not self.masked,
+            f"model.selection={self.selection} has no coats, because model.keep does not decide its masks; give "
+            "model.selection=magnitude or score, or model.coats=1": not self.supermask.exact,
+            "model.dynamic_scale counts ones; leave one of them out": self.dynamic_scale,
+        }
+        for problem, wrong in misfits.items():
+            refuse_if(self.coats > 1 and wrong, f"model.coats is {self.coats}, but {problem}")
+
+    def _check_selection(self) -> None:
+        refuse_if(
+            self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0,
+            f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5",
+        )
+        refuse_if(
+            self.selection == "sign" and not (self.keep == 1.0 and not self.dynamic_scale),
+            f"model.selection='sign' drops no weight: give model.keep=1 (it is {self.keep}), and no model.dynamic_scale",
+        )
+        refuse_if(
+            self.selection == "signed_threshold" and not (self.threshold >= 0.0 and not self.dynamic_scale),
+            f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold}) and no "
+            "model.dynamic_scale, which counts ones",
+        )
+
+
+MASKS = tuple(each.name for each in fields(MaskKeys) if each.name not in ShapeKeys.__dataclass_fields__)

@@ -1,0 +1,102 @@
+"""Which network this is: its family, its sizes, its layers, and which of their weights are random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from one_layer.data.special_tokens import UNK
+from one_layer.layers.freezing import STACKS
+from one_layer.layers.pattern import expand
+from one_layer.models.keys.choices import check_known, refuse_if
+from one_layer.system.errors import check_least
+
+# What the layers of a stack may share, for each value of `weights`; the first is the default.
+SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
+_DEEPEST = 2**12  # layers in a stack
+
+
+@dataclass(frozen=True)
+class ShapeKeys:
+    """`encoder_layers` and `decoder_layers` are numbers or layer strings (see `one_layer.layers.pattern`).
+
+    `family` says which network this is (see `one_layer.models.families`): by default a translation model, or a classifier if
+    `decoder_layers` is 0. A classifier's `target_vocab` counts the four special types and the labels.
+    """
+
+    source_vocab: int
+    target_vocab: int
+    d_model: int = 512
+    ffn: int = 1024
+    heads: int = 4
+    encoder_layers: int | str = 6
+    decoder_layers: int | str = 6
+    weights: str = "one_layer"
+    sharing: str | None = None
+    family: str | None = None
+
+    def follows(self) -> dict[str, object]:
+        """The values of keys that were not given."""
+        return {
+            "sharing": SHARING.get(self.weights, ("none",))[0],
+            "family": "translation" if self.decoder_layers else "classifier",
+        }
+
+    @property
+    def masked(self) -> bool:
+        """Whether the layers' matrices are random under trained masks. At keep 1 they are random and have no masks."""
+        return self.weights != "dense"
+
+    @property
+    def main_letter(self) -> str:
+        """The letter that a number of layers stands for (see `one_layer.layers.pattern`)."""
+        return "S" if self.masked else "L"
+
+    @cached_property
+    def strings(self) -> dict[str, str]:
+        """The letters of the layers of each stack, those that are left out included. Raises: UserError, which names the key, for others."""
+        return {
+            stack: expand(f"{stack}_layers", getattr(self, f"{stack}_layers"), self.main_letter) for stack in STACKS
+        }
+
+    def pattern(self, stack: str) -> str:
+        """The letters of the layers of a stack, without those that are left out."""
+        return "".join(filter(str.isupper, self.strings[stack]))
+
+    def depth(self, stack: str) -> int:
+        """The number of layers of the stack `encoder` or `decoder`."""
+        return len(self.pattern(stack))
+
+    def check(self) -> None:
+        """Raises: UserError, which names the key, for a value that no model has, and for values that do not fit together."""
+        check_known(self, {"weights": tuple(SHARING)})
+        check_least("model", self, d_model=1, ffn=1, heads=1)
+        for name in ("source_vocab", "target_vocab"):
+            types = getattr(self, name)
+            refuse_if(types <= UNK, f"model.{name} is {types}; it must be at least 4, for the four special tokens")
+        refuse_if(
+            self.d_model % self.heads,
+            f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}",
+        )
+        refuse_if(
+            self.d_model % 2 or self.d_model < 4,
+            f"model.d_model is {self.d_model}; sinusoidal positions need an even width of at least 4",
+        )
+        self._check_depths()
+        refuse_if(
+            self.sharing not in SHARING[self.weights],
+            f"model.sharing is {self.sharing!r:.200}, which does not fit model.weights={self.weights}; give "
+            f"{' or '.join(SHARING[self.weights])}",
+        )
+
+    def _check_depths(self) -> None:
+        """The family says which layers it needs. Numbers come first: one may stand for more letters than the memory holds."""
+        for stack in STACKS:
+            number = getattr(self, f"{stack}_layers")
+            outside = isinstance(number, int) and not 0 <= number <= _DEEPEST
+            refuse_if(outside, f"model.{stack}_layers is {number}; it must lie in [0, {_DEEPEST}]")
+        for stack, string in self.strings.items():
+            refuse_if(
+                len(string) > _DEEPEST,
+                f"model.{stack}_layers has {len(string)} letters; it must have at most {_DEEPEST}",
+            )
