@@ -114,9 +114,9 @@ _rounded.defvjp(_forward, _backward)
 
 
 def _summed(first: str, second: str, result: str, x: Array, y: Array, dtype: str) -> Array:
-    if not on_cpu():
+    if not (on_cpu() or several_share_a_layer()):  # devices add their parts of a sum in float32
         return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.dtype(dtype))
-    if set(first) & set(second) & set(result):
+    if on_cpu() and set(first) & set(second) & set(result):
         return _stack(first, second, result, x, y).astype(dtype)
     return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.float32).astype(dtype)
 
