@@ -16,6 +16,7 @@ from one_layer.system.errors import UserError
 _CHUNK = 1 << 16  # sentences that `chunks` gathers at a time
 
 LONGEST = 1024  # tokens of a line that is scored or translated; attention's memory grows with the square of the length
+LEAST_OF_PAIRS = 6  # ids of two texts that are cut, one token of each: `<s> a </s> </s> b </s>`
 
 
 def fitting_type(vocabulary: int) -> type[np.unsignedinteger]:
@@ -132,3 +133,17 @@ def _mapped(path: Path) -> np.ndarray:
 def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.ndarray, " shorter"]:
     """At most `longest` ids, the last of which is eos."""
     return ids if len(ids) <= longest else np.append(ids[: longest - 1], np.int32(EOS))
+
+
+def cut_texts(ids: Int32[np.ndarray, " length"], longest: int) -> Int32[np.ndarray, " shorter"]:
+    """At most `longest` ids of one text or of two, `<s> a </s>` or `<s> a </s> </s> b </s>`: of two, the longer one is cut first.
+
+    `longest` is at least `LEAST_OF_PAIRS` where there may be two. Both then keep tokens, as with Hugging Face's `longest_first`.
+    """
+    end = ids.tolist().index(EOS)
+    first, second = ids[1:end], ids[end + 2 : -1]
+    if len(ids) <= longest or end == len(ids) - 1:
+        return cut(ids, longest)
+    left = longest - (len(ids) - len(first) - len(second))
+    of_first = min(len(first), max(-(-left // 2), left - len(second)))
+    return np.concatenate([ids[:1], first[:of_first], [EOS, EOS], second[: left - of_first], [EOS]]).astype(np.int32)

@@ -59,7 +59,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     steps = config.tokenize or config.lowercase or codes or config.bpe_kind == METASPACE
     options["prepared"] |= bool(config.undo and steps)
     if config.source in ("tsv", "labelled"):
-        options["rows"] = "of one width"  # earlier versions read others too
+        options["rows"] = "of one width, and of two texts the longer one is cut first"  # version 0.2 read and cut others
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
     for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found

@@ -17,7 +17,7 @@ from one_layer.data.text.metaspace import learn
 from one_layer.data.text.moses_tables import moses_tables
 from one_layer.data.text.preprocess import Preprocessing, count_words, learn_bpe
 from one_layer.data.text.vocabulary import BYTES, SPECIALS, Vocabulary
-from one_layer.data.tokens import cut
+from one_layer.data.tokens import cut, cut_texts
 from tests import mostly_slow
 from tests.data.text.test_metaspace import MORE, ODD, SENTENCES
 from tests.page.node import evaluate
@@ -166,7 +166,7 @@ def test_classifiers_of_one_text_and_of_two():
     for steps in (words, Preprocessing("en", codes=merges, bpe_kind="byte-level", pairs=True)):
         prepared = steps.apply(lines)
         vocabulary = Vocabulary.build(part for line in prepared[::2] for part in line.split("\t"))
-        ids = [cut(vocabulary.encode_texts(line), 40).tolist() for line in prepared]
+        ids = [cut_texts(vocabulary.encode_texts(line), 40).tolist() for line in prepared]
         sides = {"source": side(steps, vocabulary), "target": side(Preprocessing("label"), labels)}
         assets = {"task": "classification", "data": {"max_length": 40}, **sides}
         given = {"assets": assets, "tables": moses_tables([steps]), "lines": lines, "side": "source", "ids": [[4], [5]]}

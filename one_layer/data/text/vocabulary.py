@@ -198,11 +198,6 @@ def unknown_marked(line: str) -> str:
     return " ".join(f"<{SPECIALS[UNK]}>" if token == SPECIALS[UNK] else token for token in line.split(" "))
 
 
-def has_second_text(ids: Int32[np.ndarray, " length"]) -> bool:
-    """Whether the ids of two texts, cut at the end, still have a token of the second one (see `Vocabulary.encode_texts`)."""
-    return len(ids) > ids.tolist().index(EOS) + 3  # `</s> </s>` and `</s>` are around the second text
-
-
 def _rank(item: tuple[str, int]) -> tuple[int, str]:
     token, count = item
     return -count, token

@@ -58,7 +58,7 @@ function translated(sides) {
 // one_layer/tasks/classification/model.py: ClassificationModel.classify. A tab is between two texts.
 function labelled({ source, target }, { data }) {
   return {
-    encode: (line) => cut(source.vocabulary.encodeTexts(source.steps.apply(line)), data.max_length),
+    encode: (line) => cutTexts(source.vocabulary.encodeTexts(source.steps.apply(line)), data.max_length),
     decode: (ids) => target.vocabulary.decode(ids),
   };
 }
@@ -88,9 +88,19 @@ function filled({ source, target }, { data }) {
   return { encode, decode: (ids) => unit.text(ids) };
 }
 
-// one_layer/data/reader.py: cut
+// one_layer/data/tokens.py: cut
 function cut(ids, longest) {
   return ids.length <= longest ? ids : [...ids.slice(0, longest - 1), EOS];
+}
+
+// one_layer/data/tokens.py: cut_texts
+function cutTexts(ids, longest) {
+  const end = ids.indexOf(EOS);
+  if (ids.length <= longest || end === ids.length - 1) return cut(ids, longest);
+  const [first, second] = [ids.slice(1, end), ids.slice(end + 2, -1)];
+  const left = longest - (ids.length - first.length - second.length);
+  const ofFirst = Math.min(first.length, Math.max(Math.ceil(left / 2), left - second.length));
+  return [ids[0], ...first.slice(0, ofFirst), EOS, EOS, ...second.slice(0, left - ofFirst), EOS];
 }
 
 function notesOf({ task, source, target }, tables) {

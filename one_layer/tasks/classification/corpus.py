@@ -17,8 +17,8 @@ from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
-from one_layer.data.tokens import TokenStore, cut
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.tokens import TokenStore, cut_texts
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import read_examples, read_tfds_examples, task_named
 from one_layer.tasks.classification.labels import describe_counts, label_set, labels_of
@@ -73,7 +73,10 @@ def _one_line(text: str) -> str:
 
 
 class LabelledReader(ParallelReader):
-    """Long texts are cut to `data.max_length` tokens, never left out. Labels have no language and a fixed vocabulary."""
+    """Long texts are cut to `data.max_length` tokens, of two the longer one first, and never left out.
+
+    Labels have no language and a fixed vocabulary.
+    """
 
     unit = "texts"
     longest = None  # `data.max_length` cuts them
@@ -116,13 +119,13 @@ class LabelledReader(ParallelReader):
         return np.ones(len(source), bool), self.describe_cut(config, source, target) or none
 
     def describe_cut(self, config: DataConfig, source: TokenStore, target: TokenStore) -> str:
-        full = source.select(source.lengths == config.max_length)
-        if not len(full):
+        full = int((source.lengths == config.max_length).sum())
+        if not full:
             return ""
-        said = f"{len(full):,} texts have {config.max_length} tokens, the most that data.max_length allows; longer texts were cut"
-        lost = sum(not has_second_text(ids) for ids in full) if label_set(config).texts == 2 else 0
+        first = ", of two texts the longer one first" if label_set(config).texts == 2 else ""
         return (
-            f"{said}, and {lost:,} pairs lost their whole second text: give a larger data.max_length" if lost else said
+            f"{full:,} of {len(source):,} texts have {config.max_length} tokens, the most that data.max_length allows; longer ones were "
+            f"cut{first}"
         )
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
@@ -133,7 +136,7 @@ class LabelledReader(ParallelReader):
 
 
 def _encode_texts(vocabulary: Vocabulary, longest: int, line: str) -> Int32[np.ndarray, " length"]:
-    return cut(vocabulary.encode_texts(line), longest)
+    return cut_texts(vocabulary.encode_texts(line), longest)
 
 
 def _encode_label(labels: Vocabulary, held_out: float, label: str) -> Int32[np.ndarray, " length"]:

@@ -13,8 +13,7 @@ from jaxtyping import Int32
 
 from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import UNK
-from one_layer.data.text.vocabulary import has_second_text
-from one_layer.data.tokens import cut
+from one_layer.data.tokens import cut_texts
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
@@ -45,7 +44,7 @@ class ClassificationModel(TrainedModel):
         """The label of every text, in order; None for an empty line.
 
         A pair of texts is a tuple, or a line with a tab between them. The preprocessing of the training text is applied to them.
-        A line of more than `data.max_length` tokens is cut, and the number of such lines is logged.
+        A line of more than `data.max_length` tokens is cut, of two texts the longer one first, and the number of such lines is logged.
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
         """
@@ -59,7 +58,7 @@ class ClassificationModel(TrainedModel):
                     f"line {place + 1}, {texts[place][:60]!r}, has {counted(found - 1, 'tab')}, but this model labels {what}"
                 )
         prepared = assets.source_preprocessing.apply(texts[place] for place in full)
-        ids = self._cut([assets.source_vocabulary.encode_texts(line) for line in prepared], pairs=wanted == 2)
+        ids = self._cut([assets.source_vocabulary.encode_texts(line) for line in prepared])
         given: list[Label | None] = [None] * len(texts)
         if ids:
             log_p = self._labeller(self.prepared, ids, "classifying")
@@ -97,22 +96,15 @@ class ClassificationModel(TrainedModel):
     def _labeller(self) -> Labeller:
         return Labeller(self.config, self.settings)
 
-    def _cut(self, whole: list[Ids], pairs: bool) -> list[Ids]:
+    def _cut(self, whole: list[Ids]) -> list[Ids]:
         """The ids of texts, or of pairs of texts, as the training text was cut. Logs how many are cut."""
         longest = self.data.max_length
-        found = [cut(ids, longest) for ids in whole]
-        shorter = [short for ids, short in zip(whole, found, strict=True) if len(ids) > longest]
-        if shorter:
+        if too_long := sum(len(ids) > longest for ids in whole):
             log.warning(
                 "%d of %d lines have more than %d tokens (data.max_length); only these are read",
-                *(len(shorter), len(whole), longest),
+                *(too_long, len(whole), longest),
             )
-        if pairs and (lost := sum(not has_second_text(ids) for ids in shorter)):
-            log.warning(
-                "%s lost the whole second text; train with a larger data.max_length to have it read",
-                counted(lost, "line"),
-            )
-        return found
+        return [cut_texts(ids, longest) for ids in whole]
 
     def _names(self, log_p: LogP) -> list[str]:
         """The most probable label of every text. Raises: UserError if the model's outputs are not finite."""

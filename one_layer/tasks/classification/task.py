@@ -12,6 +12,7 @@ from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.tokens import LEAST_OF_PAIRS
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.corpus import LabelledReader
@@ -48,6 +49,10 @@ class Classification(Task):
         if data.joined_vocabulary:
             raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
         check_positions(model, "data.max_length", data.max_length)
+        if label_set(data).texts == 2 and data.max_length < LEAST_OF_PAIRS:
+            raise UserError(
+                f"data.max_length is {data.max_length}; two texts need at least {LEAST_OF_PAIRS} tokens, 4 of which are around them"
+            )
 
     def selectable(self, data: DataConfig, settings: LabellingSettings) -> tuple[str, ...]:
         return ("nll", *label_set(data).scores)

@@ -17,8 +17,8 @@ from one_layer.data.config import DataConfig
 from one_layer.data.special_tokens import BOS, EOS
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, has_second_text
-from one_layer.data.tokens import cut
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.tokens import LEAST_OF_PAIRS, cut_texts
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -140,8 +140,7 @@ def test_texts_that_are_cut_are_counted(workdir, caplog):
     caplog.clear()
     pairs.classify([(long, "poor"), f"poor\t{long}", ("poor", "fi\tne")])
     assert [record.message for record in caplog.records] == [
-        "2 of 3 lines have more than 12 tokens (data.max_length); only these are read",
-        "1 line lost the whole second text; train with a larger data.max_length to have it read",
+        "2 of 3 lines have more than 12 tokens (data.max_length); only these are read"
     ]
 
 
@@ -251,36 +250,43 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
     for again in (corpus_of(stored), corpus_of(stored)):
         assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in one.train.source]
         assert again.source_vocabulary == one.source_vocabulary and again.source_preprocessing.pairs
-    cut = corpus_of(data(sets, source="labelled", max_length=5))
-    assert [len(ids) for ids in cut.valid.source] == [5, 5, 5] and all(ids[-1] == EOS for ids in cut.valid.source)
-    assert any("; 15 texts have 5 tokens, the most that data.max_length allows" in line for line in cut.report)
+    cut = corpus_of(data(sets, source="labelled", max_length=7))
+    assert [len(ids) for ids in cut.valid.source] == [7, 7, 7] and all(ids[-1] == EOS for ids in cut.valid.source)
+    assert any("; 15 of 15 texts have 7 tokens, the most that data.max_length allows" in line for line in cut.report)
     assert any("; 0 texts have 175 tokens, the most that data.max_length allows" in line for line in one.report)
 
 
 def test_cut_texts_are_counted_in_every_part(sets):
-    """Of the first texts, which have 4 words each, 5 ids leave nothing of the second; 9 ids leave some of each."""
+    """Both texts keep some of their words."""
 
     def said(corpus):
         return [line.partition("; ")[2] for line in corpus.report if "that data.max_length allows" in line]
 
-    short, task = data(sets, source="labelled", max_length=5), TASKS["classification"]
+    short, task = data(sets, source="labelled", max_length=6), TASKS["classification"]
     corpus = corpus_of(short)
-    lost = "{0} texts have 5 tokens, the most that data.max_length allows; longer texts were cut, and {0} pairs lost "
-    lost += "their whole second text: give a larger data.max_length"
-    assert said(corpus) == [lost.format(15), lost.format(3), lost.format(3)]
+    each = "{0} of {0} texts have 6 tokens, the most that data.max_length allows; longer ones were cut, of two texts the longer one first"
+    assert said(corpus) == [each.format(15), each.format(3), each.format(3)]
     scored = task.scored_corpus(short, corpus, "valid")
-    assert said(scored) == [lost.format(3)]
-    longer = said(corpus_of(data(sets, source="labelled", max_length=9)))
-    assert longer[1:] == ["3 texts have 9 tokens, the most that data.max_length allows; longer texts were cut"] * 2
+    assert said(scored) == [each.format(3)]
     whole = corpus_of(data(sets, source="labelled"))
     assert len(said(whole)) == 1, "where nothing was cut, only the training part says so"
 
 
-def test_second_texts_that_a_cut_removes_whole():
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (0, 9), (9, 0), (9, 2), (2, 9), (7, 8), (30, 30)])
+def test_of_two_texts_the_longer_one_is_cut_first(first, second):
+    """As much as fits is kept of both; a shorter one is only cut when both are equally long."""
     vocabulary = Vocabulary((*SPECIALS, "a", "b"))
-    two, one = vocabulary.encode_texts("a a\tb b"), vocabulary.encode_texts("a a")
-    assert [has_second_text(cut(two, longest)) for longest in range(2, 9)] == [False] * 5 + [True] * 2
-    assert not has_second_text(one) and has_second_text(vocabulary.encode_texts("\tb"))
+    a, b = vocabulary.encode("a")[0], vocabulary.encode("b")[0]
+    whole = vocabulary.encode_texts(" ".join("a" * first) + "\t" + " ".join("b" * second))
+    for longest in range(LEAST_OF_PAIRS, 20):
+        found = cut_texts(whole, longest).tolist()
+        of_first, of_second = found.count(a), found.count(b)
+        assert found == [BOS, *[a] * of_first, EOS, EOS, *[b] * of_second, EOS]
+        assert len(found) == min(longest, len(whole))
+        if of_first < first:
+            assert of_second in (second, of_first - 1, of_first) and of_first >= of_second
+        if of_second < second:
+            assert of_first in (first, of_second, of_second + 1)
 
 
 @pytest.mark.slow
@@ -310,6 +316,10 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
         ({"data.source": "text"}, "data.source='text' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
+        (
+            {"data.labels": "qqp", "data.max_length": 5},
+            r"data\.max_length is 5; two texts need at least 6 tokens",
+        ),
         (
             {
                 "model.positions": "frozen",
