@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import importlib
 import os
 import random
 import resource
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
@@ -36,7 +38,9 @@ _OTHERS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     **{ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,)},
     **{ast.And: (ast.Or,), ast.Or: (ast.And,), ast.Break: (ast.Continue,), ast.Continue: (ast.Break,)},
 }
-_SECONDS, _MEMORY = 600, 2**34  # of a processor, and bytes of address space, that a mutant may take
+_MEMORY = 2**34  # bytes of address space that a mutant may take
+# What no mutant need import again, and what starts none of JAX's threads.
+_BEFORE = "jax flax.linen optax hypothesis.extra.numpy beartype jaxtyping zstandard ml_collections absl.logging pytest"
 
 
 class Mutant(NamedTuple):
@@ -94,11 +98,14 @@ def plant(path: Path, source: str) -> None:
     SourceFileLoader.get_data, SourceFileLoader.path_stats = get_data, path_stats  # type: ignore[method-assign]
 
 
-def start(path: Path, mutant: Mutant, tests: list[str], report: Path) -> int:
-    """Runs the tests on a mutant in a process of its own, which writes the names of those that fail to `report`; returns its number."""
+def start(path: Path, mutant: Mutant, tests: list[str], report: Path, seconds: int) -> int:
+    """Runs the tests on a mutant in a process of its own, which writes the names of those that fail to `report`; returns its number.
+
+    It may take so many seconds of a processor.
+    """
     if process := os.fork():
         return process
-    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     plant(path, mutant.source)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -123,14 +130,16 @@ def start(path: Path, mutant: Mutant, tests: list[str], report: Path) -> int:
     os._exit(0)
 
 
-def killers(path: Path, chosen: list[Mutant], tests: list[str], folder: Path, workers: int) -> list[set[str]]:
+def killers(
+    path: Path, chosen: list[Mutant], tests: list[str], folder: Path, workers: int, seconds: int
+) -> list[set[str]]:
     """For each mutant, the tests that fail of it. A process that dies counts as a test with the name of its end."""
     found: list[set[str]] = [set() for _ in chosen]
     waiting, running = list(enumerate(chosen)), dict[int, int]()
     while waiting or running:
         while waiting and len(running) < workers:
             number, mutant = waiting.pop(0)
-            running[start(path, mutant, tests, folder / str(number))] = number
+            running[start(path, mutant, tests, folder / str(number), seconds)] = number
         process, status = os.wait()
         number = running.pop(process)
         report = folder / str(number)
@@ -154,8 +163,6 @@ def needless(found: list[set[str]]) -> list[str]:
 
 def main() -> None:
     """Runs the command line."""
-    import tempfile
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("module", type=Path)
     parser.add_argument("tests", nargs="+")
@@ -167,8 +174,14 @@ def main() -> None:
     first, last = map(int, arguments.lines.split("-"))
     chosen = [each for each in mutants(path.read_text("utf-8")) if first <= each.line <= last]
     chosen = random.Random(0).sample(chosen, min(arguments.sample, len(chosen)))
+    for name in _BEFORE.split():
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
-        found = killers(path, chosen, arguments.tests, Path(folder), arguments.workers)
+        same = [Mutant(0, "nothing", path.read_text("utf-8"))]
+        if killers(path, same, arguments.tests, Path(folder), 1, 3000)[0]:
+            raise SystemExit("the tests fail without a mutant")
+        seconds = 10 + 2 * int(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
+        found = killers(path, chosen, arguments.tests, Path(folder), arguments.workers, seconds)
     for mutant, names in zip(chosen, found, strict=True):
         if not names:
             print(f"no test fails of {path.name}:{mutant.line}  {mutant.change}")

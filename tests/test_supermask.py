@@ -125,13 +125,6 @@ def test_a_keep_in_single_precision_means_its_six_decimals(keep):
     assert expected != kept_count(size, keep)
 
 
-def test_double_precision_rounding_shows_at_ten_entries():
-    scores = np.arange(10, dtype=np.float32)
-    assert topk_mask(scores, 0.9).sum() == 10  # int((1 - 0.9) * 10) is 0
-    assert topk_mask(scores, 0.7).sum() == 7
-    assert select(scores, 0.9).sum() == 10
-
-
 def test_static_and_traced_keep_agree_and_so_does_every_transformation():
     rng = np.random.default_rng(0)
     scores = jnp.asarray(rng.integers(-4, 5, (3, 6, 10)), jnp.float32)
@@ -188,18 +181,15 @@ def test_the_gradient_of_each_layer_under_scan_and_vmap_is_its_own():
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_a_nan_among_the_scores_makes_the_whole_mask_nan(dtype):
-    scores = jnp.arange(60, dtype=dtype).reshape(6, 10)
-    for index, nan, by in itertools.product([(0, 0), (3, 4), (5, 9)], [jnp.nan, -jnp.nan], ["magnitude", "score"]):
-        assert np.isnan(select(scores.at[index].set(nan), 0.5, by).astype(np.float32)).all()
-    assert np.isnan(np.asarray(topk_mask(scores.at[2, 2].set(jnp.nan), 0.5), np.float32)).all()
-
-
-@pytest.mark.parametrize("bits", [0x7F800001, 0xFF800001])
-@pytest.mark.parametrize("by", ["magnitude", "score"])
-def test_the_nan_next_to_infinity_is_one(by, bits):
+    """Also the one whose bits are next to those of infinity, which bfloat16 does not hold."""
+    beside = np.array([0x7F800001, 0xFF800001], np.uint32).view(np.float32)
+    nans = [jnp.nan, -jnp.nan, *(beside if dtype == jnp.float32 else ())]
     scores = np.arange(60, dtype=np.float32).reshape(6, 10)
-    scores.view(np.uint32)[3, 4] = bits
-    assert np.isnan(select(scores, 0.5, by)).all()
+    for index, nan, by in itertools.product([(0, 0), (3, 4), (5, 9)], nans, ["magnitude", "score"]):
+        broken = scores.copy()
+        broken[index] = nan
+        assert np.isnan(select(jnp.asarray(broken, dtype), 0.5, by).astype(np.float32)).all()
+    assert np.isnan(np.asarray(topk_mask(jnp.asarray(broken, dtype), 0.5), np.float32)).all()
 
 
 @pytest.mark.parametrize("keep", [0, 0.0, -0.1, 1.5, 1.000001, float("nan"), float("inf"), 2])
@@ -210,18 +200,6 @@ def test_a_keep_outside_its_range_is_refused_and_a_traced_one_poisons(keep):
     with pytest.raises(UserError, match="keep"):
         topk_mask(scores, jnp.float32(keep))
     assert np.isnan(select(scores, keep)).all()
-
-
-def test_keep_one_keeps_everything():
-    scores = np.arange(60, dtype=np.float32).reshape(6, 10)
-    for mask in (topk_mask(scores, 1), topk_mask(scores, 1.0), select(scores, 1.0)):
-        assert mask.all()
-
-
-def test_ranked_by_the_score_the_gradient_is_the_mask_s_own():
-    scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
-    gradient = jax.grad(lambda s: jnp.sum(topk_mask(s, 0.3, by="score") * upstream))(scores)
-    np.testing.assert_array_equal(gradient, upstream)
 
 
 @pytest.mark.parametrize("by", ["absolute", "threshold", ""])

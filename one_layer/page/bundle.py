@@ -1,6 +1,6 @@
 """Puts JavaScript modules into one script, for a page that is one file: from disk, a browser loads no modules.
 
-The modules are written for this: each import and export begins a line, exports have names, and no two modules import each other.
+The modules are written for this: each import and export begins a line, an export has one name, and no two modules import each other.
 `tests/page/test_document.py` compares what a script has with what the modules export.
 """
 
@@ -14,9 +14,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 _IMPORT = re.compile(r'^import (?:\* as (?P<all>\w+)|\{(?P<names>[^}]*)\}) from "(?P<path>\.[^"]+)";\n', re.M)
-_EXPORT = re.compile(
-    r"^export (?:(?:async )?(?:function\*?|class) (?P<name>\w+)|const (?P<constants>.*)|\{(?P<list>[^}]*)\};)", re.M
-)
+_EXPORT = re.compile(r"^export (?:(?:async )?function\*?|class|const) (\w+)", re.M)
 _COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n", re.M | re.S)  # a page needs none of them
 
 
@@ -34,20 +32,6 @@ def bundle(entry: str) -> str:
     return "const modules = {};\n" + "".join(_as_function(path, sources[path]) for path in order)
 
 
-def exported(source: str) -> list[str]:
-    """The names that a module exports."""
-    names: list[str] = []
-    for found in _EXPORT.finditer(source):
-        if found["constants"] is None:
-            names += [found["name"]] if found["name"] else re.findall(r"\w+", found["list"])
-        elif found["constants"].startswith("["):
-            names += re.findall(r"\w+", found["constants"].partition("]")[0])
-        else:  # one constant, or digits with commas between them
-            *digits, last = re.split(r"(?<= = [0-9]), ", found["constants"])
-            names += [part.split(" = ")[0] for part in (*digits, last)]
-    return names
-
-
 def _resolved(path: str, target: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
 
@@ -58,6 +42,6 @@ def _as_function(path: str, source: str) -> str:
     for found in _IMPORT.finditer(source):
         names = found["all"] or "{" + found["names"].replace(" as ", ": ") + "}"
         imports.append(f"const {names} = modules[{json.dumps(_resolved(path, found['path']))}];\n")
-    body = re.sub(r"^export (?:\{[^}]*\};)?", "", _IMPORT.sub("", source), flags=re.M)
-    returned = ", ".join(exported(source))
+    body = re.sub("^export ", "", _IMPORT.sub("", source), flags=re.M)
+    returned = ", ".join(_EXPORT.findall(source))
     return f"modules[{json.dumps(path)}] = (() => {{\n{''.join(imports)}{body}return {{ {returned} }};\n}})();\n"

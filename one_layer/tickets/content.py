@@ -27,7 +27,8 @@ from one_layer.runs.records import record
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.coats import all_bits, nested_bits
-from one_layer.tickets.file import TicketFile, damaged
+from one_layer.tickets.file import TicketFile
+from one_layer.tickets.json_text import damaged
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.precision import chosen, dequantize, quantize
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
@@ -89,7 +90,6 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     """
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
-    levels = dict.fromkeys(tensors, 19)  # texts are small, and their repetitions are far apart
     tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
     masks = nested_bits(ticket.masks, ticket.config)
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in masks.items()}
@@ -99,9 +99,8 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     for joint, (leaves, few) in _joined(ticket.config).items():
         if parts := [name for name in sorted(tensors) if name.rsplit("/", 1)[-1] in leaves]:
             tensors[joint] = np.frombuffer(b"".join(quantize(tensors.pop(name), few) for name in parts), np.uint8)
-            levels[joint] = 19
     exact = [name for name in tensors if name.startswith("random/")] if precision is None else []
-    stored, codecs = ticket_file.coded(tensors, levels, matrices, exact)
+    stored, codecs = ticket_file.coded(tensors, matrices, exact)
     metadata = {**write_settings(ticket), "text": text, "random": json.dumps(random), "codecs": codecs}
     content = ticket_file.to_bytes(metadata, stored)
     from_file(ticket_file.from_bytes(content), {(ticket.seed, each.recipe): each for each in drawn})

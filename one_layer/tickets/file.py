@@ -12,8 +12,6 @@ import json
 import math
 import os
 import re
-import sys
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ import numpy as np
 from one_layer.layers.quantization import is_matrix
 from one_layer.system.errors import UserError
 from one_layer.tickets import codecs
+from one_layer.tickets.json_text import damaged, parse
 from one_layer.tickets.precision import QUANTIZED
 
 FORMAT, VERSION = "one_layer ticket", "1"
@@ -32,7 +31,6 @@ _DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype("uint8"), "F32": np.dtype("<
 _NAMES = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 _LONGEST_NAME, _MOST_AXES, _MOST_ENTRIES, _LONGEST_HEADER = 100, 4, 2**40, 2**20
 _LARGEST = 2**32  # bytes of a file
-_DEEPEST = 100  # lists and objects in each other
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -73,23 +71,18 @@ class TicketFile:
         return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-def damaged(problem: str) -> UserError:
-    """The error for a damaged file; `problem` says what is wrong with it."""
-    return UserError(f"{problem}; the file is damaged or not a ticket: copy it again, or export it again from its run")
-
-
 def coded(
-    tensors: Tensors, levels: Mapping[str, int], precision: str = "float32", exact: Collection[str] = ()
+    tensors: Tensors, precision: str = "float32", exact: Collection[str] = ()
 ) -> tuple[dict[str, np.ndarray], str]:
     """The tensors as the file stores them, and the metadata `codecs` that describes the coded ones.
 
-    uint8 tensors are coded if that saves 5 %, with zstd at the level that `levels` has for them, or 1. Matrices of float32 are stored
-    in `precision`, but for those that are `exact`.
+    uint8 tensors are coded if that saves 5 %. Matrices of float32 are stored in `precision`, but for those that are `exact`.
     """
     stored, entries = {}, {}
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
-        codec, code = codecs.encode(tensor.tobytes(), levels.get(name, 1)) if tensor.dtype == np.uint8 else (None, b"")
+        level = 1 if name.startswith(("mask/", "sign/", "coat")) else 19  # texts are small, and repeat what is far away
+        codec, code = codecs.encode(tensor.tobytes(), level) if tensor.dtype == np.uint8 else (None, b"")
         matrix = tensor.dtype != np.uint8 and is_matrix(name.rsplit("/", 1)[-1], tensor.shape)
         if precision != "float32" and matrix and name not in exact:
             codec, code = precision, codecs.encode_values(stored[name], precision)
@@ -139,43 +132,6 @@ def from_bytes(content: bytes) -> TicketFile:
     if digest != _digest(metadata, tensors):
         raise damaged("its digest does not match its content")
     return TicketFile(len(data), len(content), metadata, tensors, _coded(metadata, tensors))
-
-
-def parse(text: str | bytes, what: str) -> Any:
-    """The value of a JSON text in UTF-8 (RFC 8259) without a byte order mark. Errors call the text `what`.
-
-    Raises: UserError for another text, a name twice in one object, a number that float64 does not hold, and lists or objects more than
-    `_DEEPEST` deep.
-    """
-    try:
-        value = json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=_object)
-        _check_values(value, _DEEPEST)
-    except UserError as error:
-        raise damaged(f"{what} {error}") from None
-    except (ValueError, RecursionError):  # also for invalid UTF-8, and integers of thousands of digits
-        raise damaged(f"{what} is not valid JSON") from None
-    return value
-
-
-def _check_values(value: Any, deepest: int) -> None:
-    """Raises: ValueError for half a character in a text, a number beyond float64, and what is nested more than `deepest` deep."""
-    if isinstance(value, str):
-        value.encode()
-    elif isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
-        raise ValueError("neither infinity nor nan is JSON")
-    elif isinstance(value, (dict, list)):
-        if not deepest:
-            raise ValueError("too deep")
-        for each in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
-            _check_values(each, deepest - 1)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise UserError(f"has the name {twice!r:.120} twice")
-    return found
 
 
 def _content(path: Path) -> bytes:

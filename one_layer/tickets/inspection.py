@@ -50,7 +50,6 @@ class Matrix:
     recipe: str
     shape: tuple[int, int]
     density: tuple[float, ...]
-    packed: int
     stored: int
     bound: float
     overlap: Overlap | None
@@ -169,9 +168,8 @@ def _matrix(
     more = [share for kind, share in shares.items() if kind not in ("mask", "sign")] or [negative]
     values = zip(kept, *more, strict=True)  # shares: not 0, and at least 2, 3, ..., or below 0
     bound = sum(_entropy(1 - each[0], *map(operator.sub, each, (*each[1:], 0.0))) for each in values) * size / 8
-    packed = sum(bits.nbytes for bits in masks.values())
     overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None
-    return Matrix(role, recipe, (shape[0], shape[1]), tuple(kept), packed, stored, bound, overlap)
+    return Matrix(role, recipe, (shape[0], shape[1]), tuple(kept), stored, bound, overlap)
 
 
 def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> Overlap:

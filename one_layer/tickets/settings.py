@@ -24,7 +24,8 @@ from one_layer.system.errors import UserError
 from one_layer.system.removed import refuse_removed
 from one_layer.tasks import task_named
 from one_layer.tasks.protocol import Task
-from one_layer.tickets.file import TicketFile, damaged, parse
+from one_layer.tickets.file import TicketFile
+from one_layer.tickets.json_text import damaged, parse
 
 Tensors = dict[str, np.ndarray]
 
@@ -76,15 +77,10 @@ def write_settings(settings: Settings) -> dict[str, str]:
 
 def trained_with(settings: Settings) -> dict[str, Any]:
     """The resolved config of the run, as far as the ticket knows it: of `optim` and `train` it may know nothing."""
-    known = settings_as_run(settings).raw
-    return {name: value for name, value in known.items() if name not in OF_TRAINING} | settings.training
-
-
-def settings_as_run(settings: Settings) -> RunConfig:
-    """The config of a run with these settings. The settings of training are not known, and have their defaults."""
     model = {name: value for name, value in vars(settings.config).items() if name in MODEL_KEYS}
     sections = {"model": model, "data": vars(settings.data), "evaluation": vars(settings.evaluation)}
-    return _as_run(settings.task, settings.seed, sections)
+    known = _as_run(settings.task, settings.seed, sections).raw
+    return {name: value for name, value in known.items() if name not in OF_TRAINING} | settings.training
 
 
 def _as_run(task: Task, seed: int, sections: dict[str, Any]) -> RunConfig:

@@ -11,9 +11,7 @@ from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tickets import variables as of_ticket
-from tests import mostly_slow, numpy_transformer
-from tests.random_tickets import DICE, masks_of, packed
-from tests.random_tickets import ticket_of as random_ticket
+from tests import mostly_slow
 from tests.tiny_tickets import CASES, QUICK, TINY, ticket_of, trained
 
 RESERVOIRS = {
@@ -21,6 +19,7 @@ RESERVOIRS = {
     "mixed": {"encoder_layers": "SRS", "decoder_layers": "SRLS", "reservoir": "conv"},
 }
 KINDS = {**CASES, **{name: {"embedding": None, "norm": None, "bias": None} | each for name, each in RESERVOIRS.items()}}
+DICE = np.random.default_rng(0)
 SCORES = DICE.normal(size=(3, 5, 7)).astype(np.float32)
 
 
@@ -54,8 +53,7 @@ def test_masks_times_random_weights_are_what_the_network_computes_with(name):
                 np.testing.assert_array_equal(masks[role] * random[role], product)
     for role, mask in masks.items() if config.supermask.exact else ():
         size = mask.shape[-2] * mask.shape[-1]
-        keep = numpy_transformer.keep_of(config, role.split("/"))
-        assert ((mask > 0).sum(axis=(-2, -1)) == kept_count(size, keep)).all(), role
+        assert ((mask > 0).sum(axis=(-2, -1)) == kept_count(size, config.keep)).all(), role
     if config.sharing == "masks":
         assert {mask.ndim for mask in masks.values()} == {2}
 
@@ -77,7 +75,9 @@ def test_the_masks_that_are_given_are_those_that_are_there():
 
 
 def test_random_weights_that_the_ticket_holds_are_found():
-    ticket = random_ticket()
+    variables = trained(TINY)
+    variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"] += 1.0
+    ticket = ticket_of(TINY, variables=variables)
     (stored,) = (array for path, array in ticket.arrays.items() if path[0] == "random")
     found = by_role.matrices(ticket.config, of_ticket(ticket, packed=True), "random")
     np.testing.assert_array_equal(found["encoder/ffn/in"], stored)
@@ -106,6 +106,10 @@ def test_a_model_without_masks_takes_none():
         by_role.with_masks(config, trained(config), {"encoder/ffn/in": np.ones((2, 6, 12))})
 
 
+def packed(mask: np.ndarray) -> np.ndarray:
+    return np.packbits(mask.reshape(*mask.shape[:-2], -1), axis=-1, bitorder="little")
+
+
 def test_masks_of_scores_are_packed_layer_by_layer():
     """As the ticket's documentation says; without the dynamic scale, which follows from the mask."""
     signs = Supermask(selection="signed_threshold", threshold=0.5)
@@ -129,6 +133,6 @@ def test_scores_that_are_no_numbers_make_no_mask():
 @pytest.mark.parametrize("drawn", [(5, 7), (3, 5, 7)])
 @pytest.mark.parametrize("masked", [(5, 7), (3, 5, 7)])
 def test_each_layer_has_a_row_of_bits(drawn, masked):
-    weights, bits = DICE.normal(size=drawn), packed(masks_of(masked, 20))
+    weights, bits = DICE.normal(size=drawn), packed(DICE.random(masked) < 0.5)
     found = by_role.with_bits({("random", "m", "kernel"): weights}, {("m", "mask"): bits})["packed"]["m"]["mask"]
     np.testing.assert_array_equal(found, np.broadcast_to(bits, (*np.broadcast_shapes(drawn, masked)[:-2], 5)))

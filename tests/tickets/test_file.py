@@ -11,9 +11,10 @@ import pytest
 
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
+from one_layer.tickets import json_text
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize
 from tests.ticket_reader import TicketReader
-from tests.tickets.containers import CONTAINERS, DIGEST, IMPOSSIBLE, container, of_one, tensor
+from tests.tickets.containers import CONTAINERS
 
 DICE = np.random.default_rng(0)
 FLOATS = {
@@ -35,7 +36,7 @@ BYTES = {
 
 
 def content_of(tensors, precision: str = "float32", **metadata: str) -> bytes:
-    stored, codecs = ticket_file.coded(tensors, {}, precision)
+    stored, codecs = ticket_file.coded(tensors, precision)
     return ticket_file.to_bytes({"codecs": codecs, **metadata}, stored)
 
 
@@ -111,13 +112,6 @@ def test_a_tensor_has_the_type_and_the_shape_that_is_asked_for(name, dtype, shap
         file.tensor(name, dtype, shape)
 
 
-def test_a_damaged_code_is_named():
-    file = ticket_file.from_bytes(GOOD)
-    content = ticket_file.to_bytes(file.metadata, {**file.tensors, "mask/a": file.tensors["mask/a"][:-1]})
-    with pytest.raises(UserError, match="mask/a: a code is not one whole zstd frame"):
-        ticket_file.from_bytes(content).tensor("mask/a", "uint8", (3, 100))
-
-
 def refused(content: bytes, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
         ticket_file.from_bytes(content)
@@ -132,23 +126,6 @@ def test_no_container_but_a_ticket_s_is_read(name):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * len(content) + 2**20, "more than the file itself gives reason for"
-
-
-HEADER = tensor("a", [1], 0, 1)
-LARGEST = {
-    "name": (100, lambda n: of_one("a" * n, [1]), "invalid tensor name"),
-    "axes": (4, lambda n: of_one("a", [1] * n), IMPOSSIBLE),
-    "header": (2**20, lambda n: container(HEADER.ljust(n), b"a"), "no ticket's has more than 1,048,576"),
-    "axis": (2**40, lambda n: of_one("a", [0, n], 0, 0, data=b""), IMPOSSIBLE),
-    "entries": (2**40, lambda n: of_one("a", [0, 1, n], 0, 0, data=b""), IMPOSSIBLE),
-}
-
-
-@pytest.mark.parametrize("name", LARGEST)
-def test_a_container_may_be_as_large_as_the_format_says_and_no_larger(name):
-    most, make, message = LARGEST[name]
-    refused(make(most), DIGEST)
-    refused(make(most + 1), message)
 
 
 def test_a_file_of_more_than_4_gib_is_not_read(tmp_path, monkeypatch):
@@ -172,8 +149,7 @@ def test_what_is_no_file_or_cannot_be_read_is_refused(tmp_path):
         ticket_file.read(tmp_path / ("a" * 300))
 
 
-@pytest.mark.parametrize("twice", [True, False])
-def test_a_megabyte_of_names_is_read_in_one_pass(twice):
+def test_a_megabyte_of_names_is_read_in_one_pass():
     """Each name is looked at a few times, not as often as there are names."""
 
     class Name(str):
@@ -186,11 +162,8 @@ def test_a_megabyte_of_names_is_read_in_one_pass(twice):
 
         __hash__ = str.__hash__
 
-    names = [Name(f"n{number}") for number in range(50_000)]
-    pairs = [(name, 0) for name in names] + [(Name("n49999"), 0)] * twice
-    if twice:
-        with pytest.raises(UserError, match="has the name 'n49999' twice"):
-            ticket_file._object(pairs)
-    else:
-        assert len(ticket_file._object(pairs)) == len(names)
-    assert Name.compared < 10 * len(names)
+    pairs = [(Name(f"n{number}"), 0) for number in range(50_000)]
+    assert len(json_text._object(pairs)) == len(pairs)
+    with pytest.raises(UserError, match="has the name 'n49999' twice"):
+        json_text._object([*pairs, (Name("n49999"), 0)])
+    assert Name.compared < 20 * len(pairs)

@@ -39,7 +39,7 @@ def test_a_matrix_has_the_numbers_of_its_bits(keep):
     signs = masks & (dice.random(masks.shape) < 0.3)
     shares, pairs = masks.mean(axis=1), list(combinations(range(len(keep)), 2))
     found = inspection._matrix("a", "b", (5, 7), {"mask": packed(masks)}, 9, shared=True)
-    assert (found.role, found.recipe, found.shape, found.packed, found.stored) == ("a", "b", (5, 7), 5 * len(keep), 9)
+    assert (found.role, found.recipe, found.shape, found.stored) == ("a", "b", (5, 7), 9)
     np.testing.assert_allclose(found.density, shares)
     np.testing.assert_allclose(found.bound, sum(entropy(p, 1 - p) for p in shares) * 35 / 8)
     ratios = [(sum(masks[one] & masks[other]), sum(masks[one] | masks[other])) for one, other in pairs]
@@ -52,7 +52,7 @@ def test_a_matrix_has_the_numbers_of_its_bits(keep):
     assert found.overlap.independent_used == pytest.approx(1 - math.prod(1 - shares))
 
     signed = inspection._matrix("a", "b", (5, 7), {"mask": packed(masks), "sign": packed(signs)}, 9, shared=False)
-    assert signed.overlap is None and signed.packed == 10 * len(keep)
+    assert signed.overlap is None
     bits = sum(entropy(p - minus, minus, 1 - p) for p, minus in zip(shares, signs.mean(axis=1), strict=True))
     np.testing.assert_allclose(signed.bound, bits * 35 / 8)
 
@@ -63,7 +63,7 @@ def test_one_mask_overlaps_none_and_a_matrix_may_have_no_mask():
         found = inspection._matrix("a", "b", (5, 7), {"mask": bits}, 9, shared=True)
         assert found.density == (0.2,) and found.overlap is None
     found = inspection._matrix("a", "b", (5, 7), {}, 0, shared=True)
-    assert (found.density, found.packed, found.bound, found.overlap) == ((), 0, 0, None)
+    assert (found.density, found.bound, found.overlap) == ((), 0, None)
 
 
 def test_layers_that_keep_as_much_are_written_once():
@@ -81,8 +81,8 @@ def test_layers_that_keep_as_much_are_written_once():
 def test_the_table_has_a_row_and_ten_columns_for_each_matrix():
     overlap = Overlap(jaccard=0.11, used=0.22, independent_jaccard=0.33, independent_used=0.44)
     matrices = (
-        Matrix("with", "x × 1", (5, 7), (0.2, 0.4), 10, 1003, 1004.4, overlap),
-        Matrix("without", "stored", (5, 8), (), 0, 0, 0.0, None),
+        Matrix("with", "x × 1", (5, 7), (0.2, 0.4), 1003, 1004.4, overlap),
+        Matrix("without", "stored", (5, 8), (), 0, 0.0, None),
     )
     found = Inspection(CONFIG, 1, 40, matrices, total=10_000, arrays=2000, text=300)
     head, one, other = describe(found).split("\n")[3:6]
@@ -134,7 +134,7 @@ def test_sizes_are_those_of_the_file_not_of_what_this_program_would_write(tmp_pa
     found, ours = inspect(path), inspect(ticket)
     assert found.total == path.stat().st_size > ours.total
     assert found.text == sum(tensor.nbytes for name, tensor in plain.items() if name.startswith("text/"))
-    assert all(matrix.stored == matrix.packed for matrix in found.matrices)
+    assert all(matrix.stored == plain[f"mask/{matrix.role}"].nbytes for matrix in found.matrices)
     assert [matrix.density for matrix in found.matrices] == [matrix.density for matrix in ours.matrices]
 
 

@@ -33,7 +33,8 @@ def test_the_flag_takes_each_precision():
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("precision", QUANTIZED)
-def test_values_move_by_half_a_step_at_most(precision, shape):
+def test_values_move_by_half_a_step_at_most_and_another_program_reads_the_same(precision, shape):
+    """Its reader was written from the page of the format alone."""
     given = values(shape)
     code = quantize(given, precision)
     found = dequantize(precision, code, shape)
@@ -42,17 +43,10 @@ def test_values_move_by_half_a_step_at_most(precision, shape):
     step = {"bfloat16": 2.0**-7 * np.abs(given), "int8": largest / 127, "int4": largest / 7}[precision]
     assert np.all(np.abs(found - given) <= step / 2 * (1 + 2.0**-8))
     assert quantize(found, precision) == code, "what was read is stored as it is"
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("precision", QUANTIZED)
-def test_another_program_reads_the_same_values(precision, shape):
-    """Its reader was written from the page of the format alone."""
     reader = object.__new__(TicketReader)
-    reader._stored, entries = ticket_file.coded({"params/a/kernel": values(shape)}, {}, precision)
+    reader._stored, entries = ticket_file.coded({"params/a/kernel": given}, precision)
     reader._codecs = json.loads(entries)
-    expected = dequantize(precision, quantize(values(shape), precision), shape)
-    np.testing.assert_array_equal(reader._decoded("params/a/kernel"), expected)
+    np.testing.assert_array_equal(reader._decoded("params/a/kernel"), found)
 
 
 @pytest.mark.parametrize("precision", QUANTIZED)
@@ -103,17 +97,12 @@ def test_random_weights_that_no_seed_gives_are_those_of_training(tmp_path):
                 assert np.array_equal(found.arrays[path], array) == same
 
 
-def test_fewer_bits_are_fewer_bytes(tmp_path):
+def test_fewer_bits_are_fewer_bytes():
     given = values((64, 64))
     lengths = [4 * given.size, *(len(codecs.encode_values(given, precision)) for precision in QUANTIZED)]
     assert lengths == sorted(lengths, reverse=True)
     for precision, length in zip(QUANTIZED, lengths[1:], strict=True):
         assert length <= given.size * BITS[precision] / 8 + 4 * 64 + 32
-    sizes = [
-        tickets.save(tmp_path / "t", ticket_of(TINY.replace(**CASES["dense"])), precision)["total"]
-        for precision in ("float32", "int8")
-    ]
-    assert sizes[1] < sizes[0]
 
 
 @pytest.mark.parametrize("precision", QUANTIZED)
@@ -126,7 +115,7 @@ def test_a_code_of_another_size_is_refused(precision):
 
 
 def test_a_mask_cannot_be_stored_as_values():
-    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, {}, "int8")
+    tensors, entries = ticket_file.coded({"mask/a": np.zeros((2, 9), np.uint8)}, "int8")
     assert "int8" not in entries and tensors["mask/a"].dtype == np.uint8
     file = ticket_file.TicketFile(1, 1, {}, {"mask/a": np.zeros(4, np.uint8)}, {"mask/a": ("int8", (2, 9))})
     with pytest.raises(UserError, match="mask/a is float32"):

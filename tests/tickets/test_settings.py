@@ -22,7 +22,6 @@ from one_layer.tickets.settings import (
     Settings,
     read_settings,
     read_text,
-    settings_as_run,
     trained_with,
     write_settings,
     write_text,
@@ -69,9 +68,9 @@ def test_settings_are_read_as_they_were_written(name):
     settings = CASES[name]
     metadata = write_settings(settings)
     assert read_settings(metadata) == settings
-    run = settings_as_run(settings)
-    assert (run.task, run.seed, run.data, run.evaluation) == (settings.task, 0, settings.data, settings.evaluation)
-    assert trained_with(settings).items() >= settings.training.items()
+    run = trained_with(settings)
+    assert (run["task"], run["seed"], run["data"]) == (settings.task.name, 0, vars(settings.data))
+    assert run["evaluation"] == vars(settings.evaluation) and run.items() >= settings.training.items()
 
 
 def test_the_page_on_the_format_names_the_fields_that_are_left_out():

@@ -41,18 +41,8 @@ def test_the_paper_s_models_take_a_bit_a_weight(size, megabytes):
     texts = assets(config)
     if config.source_vocab == config.target_vocab:  # a joined dictionary, with a table a side
         texts = dataclasses.replace(texts, target_vocabulary=texts.source_vocabulary)
-    made = tickets.Ticket(
-        TASKS["translation"],
-        config,
-        1,
-        0,
-        DataConfig(),
-        SearchSettings(),
-        assets=texts,
-        masks=masks,
-        drawn=drawn,
-        arrays={},
-    )
+    settings = (TASKS["translation"], config, 1, 0, DataConfig(), SearchSettings())
+    made = tickets.Ticket(*settings, assets=texts, masks=masks, drawn=drawn, arrays={})
     content, found = ticket_content.to_bytes(made)
     text = sum(size for name, size in found.items() if name.startswith("text/"))
     assert bits / 8e6 == pytest.approx(megabytes, abs=0.06)

@@ -8,7 +8,8 @@ import { Stream } from "./philox.js";
 import { draw } from "./random.js";
 import { Refused } from "./refused.js";
 import { continued } from "./sampling.js";
-import { EOS, UNK, beamSearch } from "./search.js";
+import { EOS, UNK } from "../text/special_tokens.js";
+import { beamSearch } from "./search.js";
 import { textsOf } from "./settings.js";
 import { countBits, openTicket } from "./ticket.js";
 

@@ -1,5 +1,5 @@
 /**
- * JSON from strangers, as `one_layer.tickets.file.parse` reads it: in an object no name is there twice, texts have no half characters, numbers
+ * JSON from strangers, as `one_layer.tickets.json_text.parse` reads it: in an object no name is there twice, texts have no half characters, numbers
  * are finite, and lists and objects are at most 100 deep. A number that is written with a fraction or an exponent is no whole number, so it
  * is a `Number` object here, which no check takes for one by mistake: `numberOf` gives its value.
  */

@@ -2,7 +2,7 @@
 import { Decoder } from "./decoder.js";
 import { largest } from "./functions.js";
 import { Refused } from "./refused.js";
-import { UNK } from "./search.js";
+import { UNK } from "../text/special_tokens.js";
 
 /**
  * The tokens that continue a prompt, one by one. When the context is full, its older half is dropped and the rest is read anew.

@@ -2,10 +2,9 @@
  * Beam search for one sentence, exactly as `one_layer.tasks.translation.beam_search`, which is fairseq's: the best 2·beam continuations are
  * candidates; an eos among the first `beam` of them finishes a hypothesis, and the best `beam` without eos are continued.
  */
+import { EOS, PAD } from "../text/special_tokens.js";
 import { logSoftmax } from "./functions.js";
 import { Refused } from "./refused.js";
-
-export const BOS = 0, PAD = 1, EOS = 2, UNK = 3;
 
 /**
  * @typedef {{tokens: number[], score: number, attention: Float32Array[][]}} Hypothesis `tokens` end in eos; `score` is Σ log p / length^penalty;

@@ -157,9 +157,8 @@ function checkNames(data) {
 export function readTraining(metadata) {
   const found = readJson(metadata, "training");
   demand(isObject(found), "its metadata 'training' is not a JSON object");
-  const checkpoint = found.checkpoint ?? "";
+  const { checkpoint = "" } = found;
   demand(checkpoint === "" || (typeof checkpoint === "string" && CHECKPOINT.test(checkpoint)), `its checkpoint is ${shown(checkpoint)}, which is no name of a checkpoint`);
-  demand(!("checkpoint" in found) || found.checkpoint !== null, "its checkpoint is null, which is no name of a checkpoint");
   const [optim, train] = ["optim", "train"].map((name) => {
     const section = name in found ? found[name] : {};
     demand(isObject(section), "a section of its metadata 'training' is not a JSON object");

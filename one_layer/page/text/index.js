@@ -9,7 +9,8 @@ import { code, lacksRules } from "./moses.js";
 import { Preprocessing } from "./preprocess.js";
 import { isBlank, wellFormed } from "./python.js";
 import { shownIds, unitOf } from "./units.js";
-import { BOS, EOS, Vocabulary } from "./vocabulary.js";
+import { BOS, EOS } from "./special_tokens.js";
+import { Vocabulary } from "./vocabulary.js";
 
 export const MASK = "<mask>";
 const LONGEST = 1024; // tokens of a line that is translated

@@ -1,8 +1,7 @@
 // Python's idea of white space, which differs from JavaScript's: U+001C to U+001F and U+0085 belong to it, and U+FEFF does not.
 
-const WHITE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+export const WHITE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 export const SPACES = new RegExp(`[${WHITE}]+`, "gu");
-export { WHITE };
 const ENDS = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, "gu");
 
 // str.strip()

@@ -1,7 +1,8 @@
 // The units of a language model's text, as one_layer/data/text/units.py: bytes, characters, or pieces of byte-level BPE.
 
 import * as byteLevel from "./byte_level.js";
-import { BYTES, UNK } from "./vocabulary.js";
+import { UNK } from "./special_tokens.js";
+import { BYTES } from "./vocabulary.js";
 
 const UTF8 = new TextEncoder();
 const FIRST = UNK + 1; // the ids before it are the specials

@@ -1,6 +1,7 @@
 // Vocabularies, as one_layer/data/text/vocabulary.py: tokens to ids and back.
 
-export const [BOS, PAD, EOS, UNK] = [0, 1, 2, 3];
+import { BOS, EOS, PAD, UNK } from "./special_tokens.js";
+
 export const SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"];
 // As in SentencePiece: the tokens of bytes, and the letter that stands for a space.
 export const BYTES = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
