@@ -204,16 +204,10 @@ def _optim() -> ConfigDict:
     optim.b1 = 0.9
     optim.b2 = 0.98
     optim.eps = 1e-8
-    # How Adam's two means are stored between updates: float32 (8 bytes of a weight), bfloat16 (4), or factored (2): that of the gradient in
-    # bfloat16, and that of its square for each row and column. docs/scaling.md
-    optim.moments = "float32"
     optim.weight_decay = 0.0
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
     optim.accumulate = 1  # micro-batches per update
-    # A control: the scores, and so the masks, stay as they were drawn; all else is trained, if there is
-    # any. optim.freeze=masks has the same result and also saves their gradients, but something else must be trained.
-    optim.freeze_scores = False
 
     # What is trained, and what is frozen: names of parts, separated by commas; empty: all, and nothing. A name is a word or words joined by
     # dots: encoder, decoder, attention, ffn, norms, masks, embeddings, head, or a layer: freeze=encoder.1,decoder.ffn. docs/reservoirs.md
@@ -251,22 +245,15 @@ def _train() -> ConfigDict:
     # The folder of a run whose best checkpoint this run begins with, as far as it fits; optim.train_only says what is trained then. The
     # text is read in that run's vocabularies. docs/fine-tuning.md
     train.init_from = ""
-    # How the scores of masks begin: drawn; or nearest, with which W ⊙ M is as near as it can be to the matrices of the dense model of
-    # train.init_from
-    train.init_scores = "drawn"
     # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1. Both
     # distributions have the temperature. Of each target, the teacher's top_k largest probabilities are kept. docs/distillation.md
     train.distil = 0.0
     train.distil_temperature = 1.0
     train.distil_top_k = 16
-    # An update whose loss or gradient is not finite is never applied; so many of them in a row end the run.
-    train.max_nonfinite = 10
     # A checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
     train.checkpoint_minutes = 10.0
-    train.stall_minutes = 10  # a line in the log after so many minutes in which no update has finished; 0: never
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
     train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
-    train.keep_every = 0  # evaluations between checkpoints that are never deleted
     return train
 
 

@@ -29,14 +29,14 @@ PRETRAINED = {
 _CONTROLS: Sweep = [
     {},
     {
-        "optim.freeze_scores": True,
+        "optim.lr": 0.0,
         "optim.warmup": 1,
         "train.updates": 1,
         "train.epochs": 0,
         "train.evaluate_every": 0,
     },
     {"model.embedding": "trained"},
-    {"model.embedding": "trained", "optim.freeze_scores": True},
+    {"model.embedding": "trained", "optim.freeze": "masks"},
     {"model.embedding": "trained", "model.keep": 1.0},
 ]
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers

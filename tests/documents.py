@@ -14,8 +14,9 @@ from typing import NamedTuple
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
+from one_layer.cli.modes import MODES
 from one_layer.commands import COMMANDS
-from one_layer.tasks import TASKS
+from one_layer.tasks.known import VERBS
 from tests import ROOT
 
 PAGES = [
@@ -99,9 +100,7 @@ def declared(script: Path) -> dict[str, list[str] | None]:
     if script.name == "main.py":  # its flags are those of the package's own command
         return declared(ROOT / "one_layer" / "cli" / "options.py")
     if "--mode" in found:  # the program's own modes, and what a task's models do with lines
-        found["--mode"] = [each.value for each in constants["_MODES"].keys] + [
-            task.model.verb for task in TASKS.values()
-        ]
+        found["--mode"] = [*MODES, *VERBS]
     return found
 
 

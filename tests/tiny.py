@@ -37,7 +37,6 @@ CHANGES = {
     "train.evaluate_every": EVERY,
     "train.log_every": 2,
     "train.keep_last": 3,
-    "train.keep_every": 0,
     "evaluation.beam": 2,
     "evaluation.valid_beam": 0,
     "evaluation.length_penalty": 1.0,

@@ -50,7 +50,6 @@ TASKS: dict[str, dict[str, Any]] = {
         "data.valid": "valid.tsv",
         "data.tests": "('test.tsv',)",
         "train.select": "accuracy",
-        "optim.moments": "bfloat16",
     },
     "causal_lm": LANGUAGE_MODEL
     | {
@@ -67,7 +66,6 @@ TASKS: dict[str, dict[str, Any]] = {
         "data.bpe_kind": "byte-level",
         "data.bpe_merges": 30,
         "train.select": "accuracy",
-        "optim.moments": "factored",
         "evaluation.max_tokens": 128,
     },
 }

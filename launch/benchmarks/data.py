@@ -1,4 +1,4 @@
-"""Measures lines per second of preparation, and batches from a million memory-mapped pairs against what training needs."""
+"""Measures batches from a million memory-mapped pairs against what training needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from launch.benchmarks.preparation import prepare
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.data.batches import TrainingBatches
 from one_layer.data.special_tokens import EOS
@@ -58,7 +57,6 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "needed_per_second": need,
         "share": need / rate,
         "bytes": {"files": files, "private": private},
-        "preparation": prepare(200 if quick else 60_000),
     }
 
 

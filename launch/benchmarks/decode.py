@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import tempfile
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from launch.benchmarks.first_line import Stages, first_line
-from launch.benchmarks.workloads import PAIRS, in_turn, made_up_words, model_of, random_batch, random_ticket
-from one_layer import tickets
+from launch.benchmarks.workloads import PAIRS, in_turn, model_of, random_batch
 from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, initialize
 from one_layer.supermask import Supermask
 from one_layer.tasks.translation.search import search
 
 BEAM = 5
-MODES = ("packed", "materialized")
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
@@ -29,8 +23,6 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
 
     The search runs to the maximal length, because random models seldom end a sentence. `allocated` is the number of bytes that XLA
     allocates at a time, including weights, for one line of 8 words and for all 32 sentences; `ratio` divides packed by materialized.
-    `processes` (not with `quick`) is the peak memory of a whole process, including Python, JAX and its compiler, after the imports,
-    after loading a ticket, and after translating one line of 8 words.
     """
     source = random_batch()["source"][0]
     variables = initialize(model_of("one_layer", size), 0)
@@ -41,7 +33,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "dense": ("dense", initialize(model_of("dense", size), 0)),
     }
     line, batch = (
-        {name: searcher(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
+        {name: _searcher(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
         for some in (source[:1, :9], source)
     )
     sides = {name: partial(search, kinds[name][1], source) for name, search in batch.items()}
@@ -52,17 +44,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "sentences_per_second": {name: PAIRS / each for name, each in seconds.items()},
         "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
         "allocated": [_row("line", line), _row("batch", batch)],
-        **({} if quick else _processes(size)),
     }
-
-
-def _processes(size: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        ticket, words = Path(folder) / "ticket.safetensors", " ".join(made_up_words(8))
-        tickets.save(ticket, random_ticket(size))
-        found = [_process(mode, first_line(ticket, mode, words, Path(folder) / mode)) for mode in MODES]
-    packed, materialized = (process["translated"] for process in found)
-    return {"processes": found, "process_ratio": packed / (materialized or math.nan)}
 
 
 def _row(what: str, searchers: dict[str, Any]) -> dict[str, Any]:
@@ -76,20 +58,12 @@ def _allocated(search: Any) -> int:
     return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
 
-def _process(mode: str, stages: Stages) -> dict[str, Any]:
-    return {"peak_bytes": mode, **{stage: each["peak_bytes"] for stage, each in stages.items()}}
-
-
-def longest(length: int) -> int:
-    """The most tokens, without eos, of the translation of a sentence of `length` tokens."""
-    return int(1.2 * length + 10)
-
-
-def searcher(config: ModelConfig, variables: dict[str, Any], source: np.ndarray, beam: int = BEAM) -> Any:
+def _searcher(config: ModelConfig, variables: dict[str, Any], source: np.ndarray) -> Any:
     """The compiled search (variables, source) -> hypotheses for these shapes."""
+    longest = int(1.2 * source.shape[1] + 10)
 
     def searched(variables: dict[str, Any], source: jax.Array) -> Any:
-        return search(config, variables, source, beam=beam, max_length=longest(source.shape[1]), length_penalty=1.0)
+        return search(config, variables, source, beam=BEAM, max_length=longest, length_penalty=1.0)
 
     return jax.jit(searched).lower(variables, source).compile()
 

@@ -9,7 +9,6 @@ busy machine slows all of them. On one core (`taskset`), processor time is what 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -31,7 +30,7 @@ Engine = Callable[[int], list[str]]  # from the number of lines to translations
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser_of(__doc__)
     parser.add_argument("--ticket", type=Path, required=True)
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)

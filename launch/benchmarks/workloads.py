@@ -17,7 +17,6 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, initialize
 from one_layer.tasks import TASKS
-from one_layer.training.backskipping import with_policy
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 
@@ -31,29 +30,12 @@ class Training:
     """A model in training. Each call is one update."""
 
     def __init__(self, config: ModelConfig, batch: dict[str, np.ndarray]) -> None:
-        adam = with_policy(optimizer(OptimConfig(), 1), config, 0)
+        adam = optimizer(OptimConfig(), 1)
         variables = initialize(config, 0)
         params = variables.pop("params")
         self._state = params, adam.init(params)
-        self.optimizer_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(self._state[1]))
-        self._fixed, self._batch = variables, batch
-        self._number = 10_000  # so late, `backskip=policy` takes no true gradients any more
+        self._fixed, self._batch, self._number = variables, batch, 0
         self._step = train_step(TASKS["translation"], config, adam, 0.1, 0)
-
-    def compile_seconds(self) -> float:
-        """The time to trace and compile the update, which no cache shortens."""
-        start = time.perf_counter()
-        self.program()
-        return time.perf_counter() - start
-
-    def program(self) -> str:
-        """The text of the compiled update, which no cache keeps."""
-        jax.config.update("jax_enable_compilation_cache", False)
-        try:
-            lowered = self._step.lower(*self._state, self._fixed, self._batch, self._number)  # type: ignore[attr-defined]
-            return str(lowered.compile().as_text())
-        finally:
-            jax.config.update("jax_enable_compilation_cache", True)
 
     def __call__(self) -> Any:
         params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number)
@@ -61,12 +43,9 @@ class Training:
         return sums
 
 
-def model_of(
-    weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES, layers: int | None = None
-) -> ModelConfig:
-    """Returns the config of a model of size `size`; `weights` has the values of `ModelConfig.weights`. `layers` replaces the size's."""
-    d, ffn, heads, usual = SIZES[size]
-    layers = layers or usual
+def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VOCABULARIES) -> ModelConfig:
+    """Returns the config of a model of size `size`; `weights` has the values of `ModelConfig.weights`."""
+    d, ffn, heads, layers = SIZES[size]
     return ModelConfig(*vocabularies, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights)
 
 

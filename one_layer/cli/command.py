@@ -84,18 +84,24 @@ def run(main: Callable[[], int | None]) -> None:
 
     def whole() -> None:
         sys.argv = [config_files.resolved(at_home(word)) for word in sys.argv]
-        code = main()
-        sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
-        sys.exit(code)
+        try:
+            sys.exit(main())
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
 
     ended(whole)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Raises: UserError with argparse's sentence."""
+        raise UserError(f"{message.removeprefix('argument ')}; --help tells of all options")
+
+
 def parser_of(documentation: str | None) -> argparse.ArgumentParser:
     """The parser of a command that is no mode, which shows its `documentation` as it is written. Options are given by their whole names."""
-    return argparse.ArgumentParser(
-        description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    return _Parser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
 
 
 def positive(text: str) -> int:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from absl import flags
-from ml_collections import config_flags
-
-from one_layer.cli import options
+from one_layer.cli import given, options
 from one_layer.importers import engines
 from one_layer.models.pruning import kept_layers
 from one_layer.runs.rescoring import without_layers
@@ -34,17 +31,17 @@ def _ticket() -> None:
                 f"--{name} is for --format=ctranslate2 and huggingface; without --format, the ticket of a run is written into its "
                 f"folder: leave --{name} out, or give --format"
             )
-    model = _kept_layers(restore_run(options.run_folder(), options.CHECKPOINT.value))
-    path = options.run_folder().ticket_in(options.PRECISION.value, kept_layers(model.config))
+    folder = given.run_folder(or_ticket=False)
+    model = _kept_layers(restore_run(folder, options.CHECKPOINT.value))
+    path = folder.ticket_in(options.PRECISION.value, kept_layers(model.config))
     export_ticket(model, path, options.PRECISION.value)
 
 
 def _for_engine(format: str) -> None:
     """Writes a model into a new folder for another engine."""
-    folder = None if options.TICKET.value else options.run_folder()
-    if not options.OUTPUT.value:
-        raise UserError(f"--output is missing; give a new folder for --format={format}")
-    output, precision = Path(options.OUTPUT.value), options.PRECISION.value or "float32"
+    folder = None if options.TICKET.value else given.run_folder()
+    output = Path(given.needed("output", f"give a new folder for --format={format}"))
+    precision = options.PRECISION.value or "float32"
     engines.check(format, output, precision)
     model = restore_ticket(options.TICKET.value) if folder is None else restore_run(folder, options.CHECKPOINT.value)
     engines.export(_kept_layers(model), format, output, precision)
@@ -52,9 +49,7 @@ def _for_engine(format: str) -> None:
 
 def _kept_layers(model: TrainedModel) -> TrainedModel:
     """`model` without the layers that `--config.model.encoder_layers` and `.decoder_layers` leave out. Other keys are for training."""
-    if options.CONFIG.value is None:
-        return model
-    overrides = config_flags.get_override_values(flags.FLAGS["config"])
+    overrides = given.overrides()
     if others := sorted(overrides.keys() - {"model.encoder_layers", "model.decoder_layers"}):
         raise UserError(
             f"--mode=export has no use for --config.{others[0]}; it takes all settings from the run, but for layers that "

@@ -1,33 +1,10 @@
-"""The flags of the command, and which of them each mode uses."""
+"""The flags of the modes."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from absl import flags
 from ml_collections import config_flags
 
-from one_layer.system.errors import UserError
-
-if TYPE_CHECKING:
-    from one_layer.runs.folder import RunFolder
-
-_TOGETHER = ("distributed", "processes", "process")
-# The flags that each mode uses.
-_MODES = {
-    "train": ("config", "workdir", *_TOGETHER),
-    "evaluate": ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "engine", "split", *_TOGETHER),
-    "export": ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output"),
-    "page": ("workdir", "ticket", "output"),
-    "inspect": ("workdir", "ticket"),
-    "report": ("workdir", "runs", "watch"),
-    "collect": ("runs", "output"),
-    "keys": ("config",),
-}
-# Those of the modes for raw lines, which the tasks add: translate, classify, generate and fill.
-_OF_LINES = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "engine", "input", "output")
-NAMES = sorted({*_OF_LINES, *(name for names in _MODES.values() for name in names)})
 CONFIG = config_flags.DEFINE_config_file("config", None, "The config, for instance configs/toy.py:one_layer.")
 WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder; with --mode=report, the folder of the report.")
 MODE = flags.DEFINE_string(
@@ -90,51 +67,3 @@ OUTPUT = flags.DEFINE_string(
     "The file for the lines that translate, classify, generate or fill write; stdout by default. For collect: a file NAME.jsonl.zst. For "
     "export with --format: a new folder. For page: the file of HTML.",
 )
-
-
-def given() -> list[str]:
-    """The names of the flags that the command line gives."""
-    return [name for name in NAMES if flags.FLAGS[name].present]
-
-
-def run_folder() -> RunFolder:
-    """The folder that --workdir names. Raises: UserError if it is not given."""
-    from one_layer.runs.folder import RunFolder
-
-    if not WORKDIR.value:
-        takes_ticket = "ticket" in _MODES.get(MODE.value, _OF_LINES) and not (
-            MODE.value == "export" and FORMAT.value == "ticket"
-        )
-        ticket = ", or a ticket as --ticket=FILE" if takes_ticket else ""
-        raise UserError(f"--workdir is missing; give the folder of the run{ticket}")
-    return RunFolder(WORKDIR.value)
-
-
-def check(mode: str, given: Sequence[str]) -> None:
-    """Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others."""
-    if mode not in _MODES:
-        _check_verb(mode)
-    for name in given:
-        if name not in _MODES.get(mode, _OF_LINES):
-            raise UserError(f"--mode={mode} has no use for --{name}; leave it out")
-    if ENGINE.value != "jax" and DISTRIBUTED.value:
-        raise UserError(
-            f"--engine={ENGINE.value} searches on the cores of one machine, and not in several processes; leave --distributed out"
-        )
-    if "ticket" not in given:
-        if "ticket_mode" in given:
-            raise UserError("--ticket_mode needs --ticket; of a run's folder, masks are always materialized")
-        return
-    for name in ("checkpoint",) if mode == "evaluate" else ("checkpoint", "workdir"):  # evaluate writes into --workdir
-        if name in given:
-            raise UserError(f"--{name} has no effect beside --ticket, which is the whole model; leave one of them out")
-
-
-def _check_verb(mode: str) -> None:
-    from one_layer.tasks import TASKS, VERBS
-
-    if mode in VERBS:
-        return
-    verbs = [task.model.verb for task in TASKS.values()]
-    if mode not in verbs:
-        raise UserError(f"--mode={mode} is unknown; known are {', '.join((*_MODES, *verbs))}")

@@ -5,7 +5,8 @@
 It prints, and with --output writes as JSON: whether the program fits, its memory on each device, its products by type, the bytes between
 devices, kernels and loops, and a predicted time. Nothing is run, so the time is a prediction, from makers' data. --target takes several
 targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --sweep tries every mesh of
-the devices, takes the one over which the least is sent, and there doubles data.max_tokens as long as the program fits.
+the devices, takes the one over which the least is sent, and there doubles data.max_tokens as long as the program fits. --top=40 lists the
+40 operations whose kernels read and write the most.
 --config.a.b=VALUE changes a key.
 """
 
@@ -66,6 +67,9 @@ def main(argv: list[str]) -> None:
     parser.add_argument(
         "--sweep", action="store_true", help="find the best mesh, and there the largest update that fits"
     )
+    parser.add_argument(
+        "--top", type=positive, default=None, help="list so many operations, those that read and write the most"
+    )
     parser.add_argument("--output", help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
     if arguments.output:
@@ -80,7 +84,7 @@ def main(argv: list[str]) -> None:
     found = []
     for target in targets:
         for name in names:
-            program = partial(_compiled, name, config=config, target=target, length=length)
+            program = partial(_compiled, name, config=config, target=target, length=length, top=arguments.top or 0)
             found += (
                 _swept(program, run, meshes(target, config)) if arguments.sweep else [program(run, _mesh(run, target))]
             )
@@ -88,6 +92,8 @@ def main(argv: list[str]) -> None:
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
     _print(found)
+    for each in found:
+        _print_largest(each)
     for each in found:
         if not each["fits"]:
             print(_too_much(each))
@@ -142,7 +148,7 @@ def _swept(
 
 
 def _compiled(
-    name: str, run: RunConfig, mesh: Mesh, *, config: ModelConfig, target: Target, length: int
+    name: str, run: RunConfig, mesh: Mesh, *, config: ModelConfig, target: Target, length: int, top: int
 ) -> dict[str, Any]:
     """What is known of one program, as plain values."""
     program = compiled(name, run, config, target, length, mesh)
@@ -164,6 +170,7 @@ def _compiled(
         "sent_bytes": round(sum(each.sent for each in inside.transfers)),
         "moved_bytes": inside.moved,
         **inside.as_json(),
+        "largest": [vars(each) for each in inside.largest(top)],
         "host_loops": host_loops,
         "compile_seconds": program.seconds,
     }
@@ -205,6 +212,20 @@ def _print(found: list[dict[str, Any]]) -> None:
     for term in dict.fromkeys(term for each in found for term in each.get("predicted_seconds", {})):
         cells = (each.get("predicted_seconds", {}).get(term) for each in found)
         table.add_row(f"predicted ms: {term}", *("" if cell is None else f"{1e3 * cell:,.2f}" for cell in cells))
+    Console(width=200).print(table)
+
+
+def _print_largest(found: dict[str, Any]) -> None:
+    """A line for each operation that was asked for, the largest first."""
+    if not found["largest"]:
+        return
+    table = Table(
+        box=None, header_style="", pad_edge=False, title=f"\n{found['target']} {found['program']}", title_justify="left"
+    )
+    for heading, justify in (("MB", "right"), ("kernels", "right"), ("kind", "left"), ("made by", "left")):
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for each in found["largest"]:
+        table.add_row(f"{each['bytes'] / 1e6:,.0f}", f"{each['number']:,}", each["kind"], each["made_by"])
     Console(width=200).print(table)
 
 

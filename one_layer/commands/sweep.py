@@ -48,13 +48,14 @@ def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
         done = sum(state == FINISHED for state in queue.states.values())
         log.info("%d runs in %s, %d of them finished", len(plan.runs), plan.workdir, done)
 
-        with Display(queue, console) as display:
+        display = Display(queue, console)
 
-            def changed(runs: list[plans.Run]) -> None:
-                if runs:
-                    table.write(plan, queue.states)
-                    display.changed(runs)
+        def changed(runs: list[plans.Run]) -> None:
+            if runs:
+                table.write(plan, queue.states)
+                display.changed(runs)
 
+        with display.shown:
             signal = queue.work(changed, display.look)
         failed = {name: problem for name, problem in queue.problems.items() if queue.states[name] == FAILED}
         for name, problem in failed.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import flax.linen as nn
@@ -11,7 +12,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.layers.matrix import Drop, Projection
+from one_layer.layers.dropout import Drop
+from one_layer.layers.matrix import Projection, project_together
 from one_layer.layers.products import product, read_by_several
 from one_layer.layers.settings import BLOCK, ROTARY_BASE
 from one_layer.supermask import Supermask
@@ -70,19 +72,24 @@ class Attention(nn.Module):
             x = source = read_by_several(x)
         elif source is not None:
             source = read_by_several(source)
-        query = self._project("query", x) * (x.shape[-1] // self.heads) ** -0.5
         keys: Array
         values: Array
+        if x is source:  # in a step of decoding, matrices stay apart: they would be joined again at each step
+            query, *of_source = self._project(("query", "key", "value"), x, together=position is None)
+        else:
+            (query,) = self._project(("query",), x)
+            of_source = [] if source is None else self._project(("key", "value"), source)
+        query = query * (x.shape[-1] // self.heads) ** -0.5
         if source is None:
             keys, values = self.get_variable("memory", "keys"), self.get_variable("memory", "values")
             mixed = _attend(jnp.swapaxes(query, 1, 2), keys, values, visible).normalised(self.dtype)
         elif position is None:
-            key, value = self._project("key", source), self._project("value", source)
+            key, value = of_source
             if self.rotary_base and x is source:
                 query, key = (rotated(each, jnp.arange(x.shape[1]), self.rotary_base) for each in (query, key))
             mixed = self._whole(query, key, value, visible, x is source)
         else:
-            key, value = self._project("key", x), self._project("value", x)
+            key, value = of_source
             if self.rotary_base:  # all beams are at one position
                 query, key = (rotated(each, position[None], self.rotary_base) for each in (query, key))
             keys, values = self._cached(key, value, position)
@@ -90,9 +97,14 @@ class Attention(nn.Module):
         mixed = mixed.reshape(x.shape)
         return Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name="output")(mixed)
 
-    def _project(self, name: str, x: Float[Array, "batch length d"]) -> Float[Array, "batch length heads head"]:
-        projection = Projection(x.shape[-1], self.kind, self.mask, self.bias, self.dtype, name=name)
-        return projection(x).reshape(*x.shape[:2], self.heads, x.shape[-1] // self.heads)
+    def _project(
+        self, names: Sequence[str], x: Float[Array, "batch length d"], together: bool = True
+    ) -> list[Float[Array, "batch length heads head"]]:
+        width = x.shape[-1]
+        projections = [Projection(width, self.kind, self.mask, self.bias, self.dtype, name=name) for name in names]
+        heads = *x.shape[:2], self.heads, width // self.heads
+        made = project_together(projections, x) if together else [projection(x) for projection in projections]
+        return [each.reshape(heads) for each in made]
 
     def _whole(self, query: Array, keys: Array, values: Array, visible: Array, to_itself: bool) -> Array:
         """Attention over whole sequences. In cross-attention, the keys and values are also written into a mutable `memory`."""
@@ -102,7 +114,7 @@ class Attention(nn.Module):
         scores = product("bqhd,bkhd->bhqk", query, keys, self.dtype)
         weights = jax.nn.softmax(jnp.where(visible, scores, _NEVER)).astype(self.dtype)
         weights = Drop(self.dropout)(weights)
-        return product("bhqk,bkhd->bqhd", weights, values, self.dtype).astype(self.dtype)
+        return product("bhqk,bkhd->bqhd", weights, values, self.dtype, self.dtype)
 
     def _cached(
         self,

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from one_layer.layers.attention import Attention
-from one_layer.layers.matrix import Drop, Norm, Projection
+from one_layer.layers.dropout import Drop
+from one_layer.layers.matrix import Norm, Projection
 from one_layer.layers.products import read_by_several
 from one_layer.layers.reservoirs import Convolution, Recurrence
 from one_layer.layers.settings import ACTIVATIONS, LayerSettings

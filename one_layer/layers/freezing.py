@@ -37,11 +37,6 @@ def names(key: str) -> list[str]:
     return [name.strip() for name in key.split(",") if name.strip()]
 
 
-def frozen(freeze: str, freeze_scores: bool) -> str:
-    """The names that `optim.freeze` and `optim.freeze_scores` give together: frozen scores are frozen masks."""
-    return f"{freeze},masks" if freeze_scores else freeze
-
-
 def means(name: str, words: Iterable[str]) -> bool:
     """Whether a name means the array with these words."""
     return set(name.split(".")) <= set(words)

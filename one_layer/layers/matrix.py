@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.materializing import trained_leaf
-from one_layer.layers.products import product
+from one_layer.layers.products import on_gpu, product, several_share_a_layer
 from one_layer.selection.bits import unpack_mask
 from one_layer.supermask import Supermask
 
@@ -55,13 +57,38 @@ class Projection(nn.Module):
     bias: bool
     dtype: str
 
-    @nn.compact
     def __call__(self, x: Float[Array, "*batch fan_in"]) -> Float[Array, "*batch fan_out"]:
-        kernel = matrix(self, (x.shape[-1], self.features), self.kind, self.mask, axis=-1)
-        y = product("...i,io->...o", x, kernel, self.dtype)
-        if self.bias:
-            y = y + self.param("bias", nn.initializers.zeros, (self.features,))
-        return y.astype(self.dtype)
+        return _projected(x, *self.parts(x.shape[-1]), self.dtype)
+
+    @nn.compact
+    def parts(self, fan_in: int) -> tuple[Float[Array, "fan_in fan_out"], Float[Array | np.ndarray, "fan_out"] | None]:
+        """W, and b or None."""
+        kernel = matrix(self, (fan_in, self.features), self.kind, self.mask, axis=-1)
+        return kernel, self.param("bias", nn.initializers.zeros, (self.features,)) if self.bias else None
+
+
+def _projected(x: Array, kernel: Array, bias: Array | np.ndarray | None, dtype: str) -> Array:
+    if bias is None:
+        return product("...i,io->...o", x, kernel, dtype, dtype)
+    if on_gpu():  # cuBLAS adds b to the sums before it rounds them
+        return product("...i,io->...o", x, kernel, dtype, dtype) + jnp.asarray(bias, dtype)
+    return (product("...i,io->...o", x, kernel, dtype) + bias).astype(dtype)
+
+
+def project_together(
+    projections: Sequence[Projection], x: Float[Array, "*batch fan_in"]
+) -> list[Float[Array, "*batch fan_out"]]:
+    """What each of several projections, of one width, makes of `x`.
+
+    A GPU computes one product of all matrices side by side: it reads `x`, and writes its gradient, once. Where devices share out the
+    columns of each matrix, the columns of all of them lie on other devices, and each product stays by itself.
+    """
+    if not on_gpu() or several_share_a_layer():
+        return [projection(x) for projection in projections]
+    kernels, biases = zip(*(projection.parts(x.shape[-1]) for projection in projections), strict=True)
+    bias = None if biases[0] is None else jnp.concatenate(biases)
+    y = _projected(x, jnp.concatenate(kernels, axis=1), bias, projections[0].dtype)
+    return jnp.split(y, len(projections), axis=-1)
 
 
 class Embedding(nn.Module):
@@ -136,13 +163,3 @@ class _FixedAffine(nn.Module):
         scale = self.variable("frozen", "scale", jnp.ones, x.shape[-1]).value
         shift = self.variable("frozen", "bias", jnp.zeros, x.shape[-1]).value
         return (x * scale + shift).astype(x.dtype)
-
-
-class Drop(nn.Module):
-    """Dropout, active only if the network is called with a random stream `dropout`, which training alone does."""
-
-    rate: float
-
-    @nn.compact
-    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        return nn.Dropout(self.rate)(x, deterministic=not self.has_rng("dropout"))

@@ -2,6 +2,9 @@
 
 JAX gives the gradient of a product with float32 sums in float32. Its own rules would multiply this gradient with the other factor in
 mixed types, which an accelerator computes in float32, several times slower.
+
+A result that is wanted in bfloat16 is its float32 sums, rounded once. An accelerator rounds before it writes them, and so writes, and reads
+again, half of the bytes.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-_Letters = tuple[str, str, str]  # of the first factor, of the second one, and of the result
-_Types = tuple[str, str]
+# Of the first factor, of the second one, and of the result:
+_Letters = tuple[str, str, str]
+_Types = tuple[str, str, str]
 _Place = Callable[[Array], Array]
 _PLATFORM: ContextVar[str] = ContextVar("platform", default="")
 _SHARED: ContextVar[_Place | None] = ContextVar("shared", default=None)
@@ -65,13 +69,15 @@ def by_class(logits: Float[Array, "*places classes"]) -> Float[Array, "*places c
     return logits if place is None else place(logits)
 
 
-def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
-    """The einsum of two arrays, cast to `dtype` first. Returns float32.
+def product(
+    subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dtype: DTypeLike, result: DTypeLike = jnp.float32
+) -> Float[Array, "..."]:
+    """The einsum of two arrays, cast to `dtype` first. Returns its float32 sums in the type `result`.
 
     The gradient of each array has the array's own type. Every letter of one array must be in the other or in the result. If `y` has dots,
     `x` must have them too, for the same number of axes: nothing is broadcast.
     """
-    factors, result = subscripts.split("->")
+    factors, made = subscripts.split("->")
     first, second = factors.split(",")
     dotted = x.ndim - len(first) + len("...")  # axes that the dots stand for
     if "..." in second:
@@ -79,10 +85,12 @@ def product(subscripts: str, x: Float[Array, "..."], y: Float[Array, "..."], dty
             f"{subscripts}: {x.shape} and {y.shape} differ in their first axes"
         )
     if jnp.dtype(dtype) != jnp.bfloat16:
-        return jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32)
+        return jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32).astype(
+            result
+        )
     axes = string.ascii_uppercase[:dotted]
-    first, second, result = (each.replace("...", axes) for each in (first, second, result))
-    return _rounded((first, second, result), (x.dtype.name, y.dtype.name), x, y)
+    first, second, made = (each.replace("...", axes) for each in (first, second, made))
+    return _rounded((first, second, made), (x.dtype.name, y.dtype.name, jnp.dtype(result).name), x, y)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -92,23 +100,25 @@ def _rounded(letters: _Letters, types: _Types, x: Array, y: Array) -> Array:
 
 def _forward(letters: _Letters, types: _Types, x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
     x, y = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
-    return _summed(*letters, x, y), (x, y)
+    return _summed(*letters, x, y, types[2]), (x, y)
 
 
 def _backward(letters: _Letters, types: _Types, kept: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
     (first, second, result), (x, y) = letters, kept
     gradient = gradient.astype(jnp.bfloat16)
-    of_x, of_y = _summed(result, second, first, gradient, y), _summed(first, result, second, x, gradient)
-    return of_x.astype(types[0]), of_y.astype(types[1])
+    of_x = _summed(result, second, first, gradient, y, types[0])
+    return of_x, _summed(first, result, second, x, gradient, types[1])
 
 
 _rounded.defvjp(_forward, _backward)
 
 
-def _summed(first: str, second: str, result: str, x: Array, y: Array) -> Array:
-    if set(first) & set(second) & set(result) and on_cpu():
-        return _stack(first, second, result, x, y)
-    return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.float32)
+def _summed(first: str, second: str, result: str, x: Array, y: Array, dtype: str) -> Array:
+    if not on_cpu():
+        return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.dtype(dtype))
+    if set(first) & set(second) & set(result):
+        return _stack(first, second, result, x, y).astype(dtype)
+    return jnp.einsum(f"{first},{second}->{result}", x, y, preferred_element_type=jnp.float32).astype(dtype)
 
 
 def _stack(first: str, second: str, result: str, x: Array, y: Array) -> Array:
@@ -130,4 +140,18 @@ def _stack(first: str, second: str, result: str, x: Array, y: Array) -> Array:
 
 def on_cpu() -> bool:
     """Whether a program is for XLA's CPU backend."""
-    return (_PLATFORM.get() or jax.default_backend()) == "cpu"
+    return _platform() == "cpu"
+
+
+def on_gpu() -> bool:
+    """Whether a program is for a GPU."""
+    return _platform() in ("gpu", "cuda", "rocm")
+
+
+def several_share_a_layer() -> bool:
+    """Whether devices share out what a layer computes (`mesh.model`)."""
+    return _SHARED.get() is not None
+
+
+def _platform() -> str:
+    return _PLATFORM.get() or jax.default_backend()

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import DecoderLayer
-from one_layer.layers.matrix import Drop, Embedding
+from one_layer.layers.dropout import Drop
+from one_layer.layers.matrix import Embedding
 from one_layer.layers.products import by_class, product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig

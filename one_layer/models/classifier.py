@@ -10,7 +10,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from one_layer.layers.matrix import Drop, Projection
+from one_layer.layers.dropout import Drop
+from one_layer.layers.matrix import Projection
 from one_layer.models.encoder import TextEncoder
 from one_layer.models.families import label_count
 from one_layer.models.inputs import AnyArray

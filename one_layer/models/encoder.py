@@ -6,7 +6,8 @@ import flax.linen as nn
 from jaxtyping import Array, Float, Int
 
 from one_layer.layers.blocks import EncoderLayer
-from one_layer.layers.matrix import Drop, Embedding, Norm
+from one_layer.layers.dropout import Drop
+from one_layer.layers.matrix import Embedding, Norm
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions

@@ -1,4 +1,4 @@
-"""The Flax module of each family. A process that keeps its compiled programs does not import this module."""
+"""The Flax module of each family."""
 
 from __future__ import annotations
 

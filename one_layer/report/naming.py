@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from one_layer.layers.freezing import STACKS, Freezing, frozen, words
+from one_layer.layers.freezing import STACKS, Freezing, words
 from one_layer.layers.pattern import expand
 from one_layer.runs.sources import WORDS
 
@@ -52,7 +52,9 @@ def _untrained_masks(config: Config) -> str:
     if config.get("model.weights") == "dense":
         return ""
     only, names = (str(config.get(f"optim.{key}") or "") for key in ("train_only", "freeze"))
-    freezing = Freezing(only, frozen(names, bool(config.get("optim.freeze_scores"))))
+    # With the rate 0 nothing is trained. Runs of version 0.2 say it for masks alone.
+    untrained = config.get("optim.lr") == 0 or config.get("optim.freeze_scores")
+    freezing = Freezing(only, f"{names},masks" if untrained else names)
     trained = [freezing.trains(mask) for mask in _masks(config)]
     kind = "frozen masks" if config.get("train.init_from") else "random masks"
     return "" if all(trained) else f"some {kind}" if any(trained) else kind

@@ -41,5 +41,5 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
         return True
     if section == "evaluation":
         return key not in run.task.validated_by
-    free = ("patience", "log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
+    free = ("patience", "log_every", "checkpoint_minutes", "check_memory")
     return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))

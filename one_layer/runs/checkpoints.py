@@ -1,4 +1,4 @@
-"""Checkpoints, with Orbax: the last ones, the best ones and every N-th. They are written in the background, and atomically.
+"""Checkpoints, with Orbax: the last ones and the best ones. They are written in the background, and atomically.
 
 A checkpoint holds `params`, the optimiser's state and the run's progress. It does not hold the random layer, which can be drawn
 again from the seed. Beside the progress it stores digests of everything, because not every flipped byte makes Orbax fail.
@@ -40,10 +40,8 @@ class Checkpoints:
     old one stays as `unscored-STEP`.
     """
 
-    def __init__(
-        self, folder: Path, keep_last: int = 1, keep_every: int = 0, keep_best: int = 1, read_only: bool = False
-    ) -> None:
-        """Keeps the `keep_last` newest, the `keep_best` with the highest scores, and those whose update is a multiple of `keep_every`."""
+    def __init__(self, folder: Path, keep_last: int = 1, keep_best: int = 1, read_only: bool = False) -> None:
+        """Keeps the `keep_last` newest and the `keep_best` with the highest scores."""
         self.folder = folder.resolve()
         try:
             str(self.folder).encode()
@@ -52,7 +50,7 @@ class Checkpoints:
         if not read_only:
             _by_one_process(self._finish_replacing)
             _by_one_process(self._set_aside_damaged_scores)
-        self._kept = Kept(keep_last, keep_every, keep_best)
+        self._kept = Kept(keep_last, keep_best)
         try:
             with _silent(_OF_READING):
                 options = ocp.CheckpointManagerOptions(
@@ -113,7 +111,7 @@ class Checkpoints:
         return next(reversed(self.ranked()), None)
 
     def ranked(self) -> list[int]:
-        """The steps of the checkpoints with a score, from the lowest score to the highest. Of equal scores, the later one ranks higher.
+        """The steps of the checkpoints with a score, from the lowest score to the highest. Of equal scores, the first one ranks higher.
 
         `keep_best` uses the same order, so for every N up to `keep_best`, the last N steps are the N best of the whole run.
         """
@@ -180,14 +178,13 @@ class Checkpoints:
         return self._progress(step)[0]
 
     def _progress(self, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The progress, and what was stored beside it; earlier versions stored nothing. The progress and the score are checked."""
+        """The progress, and the digests that were stored beside it. The progress and the score are checked."""
         progress = self._restore(step, ocp.args.Composite(progress=ocp.args.JsonRestore())).progress
         if not isinstance(progress, dict):
             raise self._damaged(step, "its progress is not a JSON object")
         saved = progress.pop(_SAVED, {})
-        if saved:
-            self._compare(step, "progress", saved, digest_of_text(progress))
-            self._compare(step, "score", saved, self.score(step))
+        self._compare(step, "progress", saved, digest_of_text(progress))
+        self._compare(step, "score", saved, self.score(step))
         return progress, saved
 
     def restore(self, step: int, **like: Any) -> dict[str, Any]:
@@ -198,7 +195,7 @@ class Checkpoints:
         items = {name: ocp.args.StandardRestore(_abstract(tree)) for name, tree in like.items()}
         found = dict(self._restore(step, ocp.args.Composite(**items)).items())
         saved = self._progress(step)[1]
-        for name in found if saved else ():
+        for name in found:
             self._compare(step, name, saved, digest(found[name]))
         return found
 

@@ -10,7 +10,6 @@ from typing import Any
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
-from one_layer.layers import freezing
 from one_layer.models import ModelConfig
 from one_layer.models.accounting import Account, account, describe
 from one_layer.models.pruning import kept_layers
@@ -39,7 +38,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
         corpus = task_named(model.task).scored_corpus(model.data, model.assets, split_name)
     except MissingPart as error:  # a model that is trained already cannot hold lines out
         raise UserError(
-            f"{error.missing}. To score text in another folder, give the run's --config, and --config.data.directory=FOLDER"
+            f"{error.missing}. To score another text, give the run's --config, --config.data.directory=FOLDER, and the names of test sets "
+            "there as --config.data.tests=NAME,NAME"
         ) from None
     if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
         log.info("parameters and bytes:\n%s", describe({model.config.weights: _account(model)}))
@@ -72,8 +72,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
 def _account(model: TrainedModel) -> Account:
     """The count of parameters and bytes. A ticket's model does not know what was frozen; its settings of training may."""
     optim = model.trained_with.get("optim", {})
-    frozen = freezing.frozen(optim.get("freeze", ""), optim.get("freeze_scores", False))
-    return account(model.config.replace(train_only=optim.get("train_only", ""), freeze=frozen), model.variables)
+    frozen = {key: optim.get(key, "") for key in ("train_only", "freeze")}
+    return account(model.config.replace(**frozen), model.variables)
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
@@ -108,10 +108,7 @@ def _check_same_model(ticket: TrainedModel, folder: RunFolder) -> None:
 
 
 def _identity(trained_with: dict[str, Any], config: ModelConfig, assets: TextAssets) -> dict[str, Any]:
-    """What is the same in a run and all its tickets, whatever their checkpoints, their precisions and the layers that they leave out.
-
-    Tickets of earlier versions lack the sections `optim` and `train`.
-    """
+    """What is the same in a run and all its tickets, whatever their checkpoints, their precisions and the layers that they leave out."""
     layers = {f"{stack}_layers": string.upper() for stack, string in config.strings.items()}
     prints = (vocabulary.fingerprint for vocabulary in assets.vocabularies)
     data = {name: value for name, value in trained_with["data"].items() if name not in ("valid", "tests")}

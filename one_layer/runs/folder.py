@@ -73,7 +73,6 @@ class RunFolder(RunPaths):
             if self.checkpoints_folder.exists():
                 raise UserError(f"{self} holds checkpoints but no config.json; give a new --workdir")
             return False
-        # Both are resolved: a key that an earlier version did not write has its default value.
         before = flatten(json.loads(json.dumps(self.read_config().raw)))
         fatal = {name: each for name, each in changes(before, run).items() if not may_change(name, each, run)}
         if fatal:
@@ -115,8 +114,6 @@ class RunFolder(RunPaths):
 
     def began(self) -> dict[str, Any]:
         """What the run began with: `vocabularies`, `frozen`, `text`, `epoch_updates` and `sources` (`one_layer.runs.sources`).
-
-        The last two are missing where version 0.2 began it, and all of them where an earlier one did.
 
         Raises: UserError for a damaged file.
         """
@@ -193,14 +190,13 @@ class RunFolder(RunPaths):
                 "the model is another: restore the run's own files, or train or import the model again"
             )
 
-    def checkpoints(self, kept: TrainConfig | None = None, evaluate_every: int = 0) -> Checkpoints:
+    def checkpoints(self, kept: TrainConfig | None = None) -> Checkpoints:
         """The run's checkpoints. `kept` says how many to keep; if it is None, they are only read."""
         from one_layer.runs.checkpoints import Checkpoints  # late: Orbax takes memory that a ticket does not need
 
         if kept is None:
             return Checkpoints(self.checkpoints_folder, read_only=True)
-        keep_every = kept.keep_every * evaluate_every
-        return Checkpoints(self.checkpoints_folder, kept.keep_last, keep_every, kept.keep_best)
+        return Checkpoints(self.checkpoints_folder, kept.keep_last, kept.keep_best)
 
     @_if_it_writes
     def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:

@@ -11,10 +11,9 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 @dataclass
 class Kept(policies.PreservationPolicy):
-    """Keeps the newest checkpoint; and of those with a score, the last ones, the best ones and those of every N-th update."""
+    """Keeps the newest checkpoint; and of those with a score, the last ones and the best ones."""
 
     last: int
-    every: int
     best: int
 
     def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
@@ -24,8 +23,7 @@ class Kept(policies.PreservationPolicy):
     def steps(self, metrics: dict[int, dict[str, float] | None]) -> set[int]:
         """Those that are kept of the steps in ascending order, each with its `metrics`, if it has any."""
         scored = [step for step, found in metrics.items() if found]
-        kept = {*scored[-self.last :], *ranked(metrics)[-self.best :], *list(metrics)[-1:]}
-        return kept | {step for step in scored if self.every and step % self.every == 0}
+        return {*scored[-self.last :], *ranked(metrics)[-self.best :], *list(metrics)[-1:]}
 
 
 def score_of(metrics: dict[str, float]) -> float:
@@ -34,5 +32,5 @@ def score_of(metrics: dict[str, float]) -> float:
 
 
 def ranked(metrics: dict[int, Any]) -> list[int]:
-    """The steps that have metrics, from the lowest score to the highest; a stable sort: of equal scores, the later one ranks higher."""
-    return sorted((step for step, found in metrics.items() if found), key=lambda step: score_of(metrics[step]))
+    """The steps that have metrics, from the lowest score to the highest; of equal scores, the first one ranks higher."""
+    return sorted((step for step, found in metrics.items() if found), key=lambda step: (score_of(metrics[step]), -step))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,6 @@ from one_layer.system.errors import UserError
 
 FINISHED, UNDER_WAY, STOPPED, WAITING = "finished", "under way", "not finished", "waiting"
 _ERROR = "error: "  # how a process says what ended it
-
-_TOTAL = re.compile(r"\bupdate \d+/(\d+)  loss ")  # as one_layer.training.progress_line writes it
 
 
 @dataclass(frozen=True)
@@ -85,10 +82,7 @@ def last_line(log: Path, begin: int = 0) -> str:
 
 
 def _updates(paths: RunPaths, train: Mapping[str, Any]) -> int | None:
-    """The number of updates, if `train.patience` ends the run no earlier. A run of epochs has noted how many updates an epoch has.
-
-    One of an earlier version has not; it writes the number into its log.
-    """
+    """The number of updates, if `train.patience` ends the run no earlier. A run of epochs has noted how many updates an epoch has."""
     updates, epochs = train.get("updates") or 0, train.get("epochs") or 0
     if not epochs:
         return updates or None
@@ -96,11 +90,7 @@ def _updates(paths: RunPaths, train: Mapping[str, Any]) -> int | None:
         an_epoch = read_object(paths.identity_file).get("epoch_updates")
     except UserError:
         an_epoch = None
-    if isinstance(an_epoch, int):
-        return min(epochs * an_epoch, updates or epochs * an_epoch)
-    log = log_file(paths.path)
-    said = _TOTAL.findall(log.read_text("utf-8", "replace")) if log.is_file() else []
-    return int(said[-1]) if said else None
+    return min(epochs * an_epoch, updates or epochs * an_epoch) if isinstance(an_epoch, int) else None
 
 
 def _metric(lines: list[dict[str, Any]]) -> str:

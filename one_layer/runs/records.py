@@ -23,11 +23,7 @@ PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.t
 # What is logged, stored and given up, and when.
 _WITHOUT_EFFECT = (
     "data.store",
-    *(
-        f"train.{name}"
-        for name in ("log_every", "checkpoint_minutes", "stall_minutes", "max_nonfinite", "check_memory")
-    ),
-    *(f"train.keep_{name}" for name in ("last", "best", "every")),
+    *(f"train.{name}" for name in ("log_every", "checkpoint_minutes", "check_memory", "keep_last", "keep_best")),
 )
 # Keys that a later version added or took away, with the value for what the program does without them. Keys that were off
 # (False, 0 or empty) are not here.
@@ -73,11 +69,14 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _meant(value: Any, hint: Any) -> Any:
     """A value with `~/` at its start replaced (see `at_home`). In a list of texts, a whole number is the text of its digits: a test set
-    may be called 2014, which the command line takes for a number. A key that is one text takes no number.
+    may be called 2014, which the command line takes for a number. There, a comma stands between two texts. A key that is one text takes
+    no number.
     """
+    if isinstance(value, tuple) and str in get_args(hint):
+        several = (each.split(",") if isinstance(each, str) else [each] for each in value)
+        value = tuple(str(each) if type(each) is int else each for texts in several for each in texts)
     if isinstance(value, tuple):
-        texts = str in get_args(hint)
-        return tuple(_meant(str(each) if texts and type(each) is int else each, None) for each in value)
+        return tuple(_meant(each, None) for each in value)
     return at_home(value) if isinstance(value, str) else value
 
 

@@ -42,7 +42,7 @@ def restore_run(
         if checkpoint == "best" and checkpoints.steps() and checkpoints.best() is None:
             log.info("no checkpoint has a validation score yet, so this is the last one, update %d", checkpoints.last())
             checkpoint = "last"
-        steps = _steps(checkpoints, checkpoint, run.train.keep_last, run.train.keep_best)
+        steps = _steps(checkpoints, checkpoint, run.train.keep_best)
         folder.check_identity(checkpoints.progress(steps[-1]), assets)
         params = _average(checkpoints, steps, variables["params"])
     return run.task.model(
@@ -71,7 +71,7 @@ def _devices(run: RunConfig, mesh: dict[str, int] | None) -> Devices:
         return Devices.arranged()
 
 
-def _steps(checkpoints: Checkpoints, name: str, keep_last: int, keep_best: int) -> list[int]:
+def _steps(checkpoints: Checkpoints, name: str, keep_best: int) -> list[int]:
     """The updates of the checkpoints that `name` means, in ascending order."""
     steps = checkpoints.steps()
     if not steps:
@@ -87,7 +87,7 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int, keep_best: int) 
         return [int(number)]
     if kind == "average":
         choice, which, key = (
-            _last_evaluations(checkpoints, keep_last),
+            _last_evaluations(checkpoints),
             "of the latest consecutive evaluations",
             "keep_last",
         )
@@ -104,17 +104,15 @@ def _steps(checkpoints: Checkpoints, name: str, keep_last: int, keep_best: int) 
     return sorted(choice[-int(number) :])
 
 
-def _last_evaluations(checkpoints: Checkpoints, keep_last: int) -> list[int]:
+def _last_evaluations(checkpoints: Checkpoints) -> list[int]:
     """The updates of the latest consecutive evaluations whose checkpoints all exist, in ascending order.
 
-    Older checkpoints may also exist, because of their score or as every N-th. Between those and these, checkpoints are missing.
+    Older checkpoints may also exist, because of their score. Between those and these, checkpoints are missing.
     """
     scored = sorted(checkpoints.ranked())
     if not scored:
         return []
-    evaluated = checkpoints.progress(scored[-1]).get("evaluated")
-    if evaluated is None:  # an earlier version did not record this; the last `keep_last` are certain to be consecutive
-        return scored[-keep_last:]
+    evaluated = checkpoints.progress(scored[-1])["evaluated"]
     missing = [place for place, step in enumerate(evaluated) if step not in scored]
     return evaluated[missing[-1] + 1 if missing else 0 :]
 
@@ -122,11 +120,10 @@ def _last_evaluations(checkpoints: Checkpoints, keep_last: int) -> list[int]:
 def _best(checkpoints: Checkpoints, keep_best: int) -> list[int]:
     """The updates of the checkpoints that are the best of the whole run, from the lowest score to the highest.
 
-    Others have scores too: those that are kept as the last ones or as every N-th. Between them and the best, checkpoints may be missing.
+    Others have scores too: those that are kept as the last ones. Between them and the best, checkpoints may be missing.
     """
     ranked = checkpoints.ranked()
-    evaluated = checkpoints.progress(max(ranked)).get("evaluated") if ranked else None
-    complete = evaluated is not None and set(evaluated) <= set(ranked)
+    complete = bool(ranked) and set(checkpoints.progress(max(ranked))["evaluated"]) <= set(ranked)
     return ranked if complete else ranked[-keep_best:]
 
 

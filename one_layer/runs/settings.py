@@ -18,12 +18,10 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 
 SCHEDULES = ("inverse_sqrt", "cosine", "linear")
-STARTS = ("drawn", "nearest")  # of scores
-MOMENTS = ("float32", "bfloat16", "factored")
 MOST_UPDATES = 2**31 - 1  # programs count updates in 32 bits
 _LEAST_FLOAT = 2.0**-126  # the least positive float32 with all its digits
 OPEN = ("optim.lr", "optim.warmup", "train.evaluate_every")  # keys that may be None until the text is known
-_SECTIONS = ("model", "data", "optim", "train", "evaluation")
+_SECTIONS = ("model", "data", "optim", "train", "evaluation", "mesh")
 
 
 @dataclass(frozen=True)
@@ -40,20 +38,16 @@ class OptimConfig:
     b1: float = 0.9
     b2: float = 0.98
     eps: float = 1e-8
-    moments: str = "float32"
     weight_decay: float = 0.0
     clip: float = 0.0
     label_smoothing: float = 0.1
     accumulate: int = 1
-    freeze_scores: bool = False
     train_only: str = ""
     freeze: str = ""
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise UserError(f"optim.schedule is {self.schedule!r:.200}; known are {', '.join(SCHEDULES)}")
-        if self.moments not in MOMENTS:
-            raise UserError(f"optim.moments is {self.moments!r:.200}; known are {', '.join(MOMENTS)}")
         for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
             if getattr(self, name) is not None and not getattr(self, name) >= 0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
@@ -84,30 +78,20 @@ class TrainConfig:
     select: str = "bleu"
     log_every: int = 50
     checkpoint_minutes: float = 10.0
-    stall_minutes: int = 10
     keep_last: int = 1
     keep_best: int = 1
-    keep_every: int = 0
     backskip: str = "off"
-    max_nonfinite: int = 10
     check_memory: bool = True
     init_from: str = ""
-    init_scores: str = "drawn"
     distil: float = 0.0
     distil_temperature: float = 1.0
     distil_top_k: int = 16
 
     def __post_init__(self) -> None:
         Distil.of(self)
-        if self.init_scores not in STARTS:
-            raise UserError(f"train.init_scores is {self.init_scores!r:.200}; give one of {', '.join(STARTS)}")
-        if self.init_scores != "drawn" and not self.init_from:
-            raise UserError(
-                f"train.init_scores is {self.init_scores}, but train.init_from names no run; give the folder of a dense run"
-            )
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
-        least = {"log_every": 1, "keep_last": 1, "keep_best": 1, "max_nonfinite": 1}
+        least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.type != "str"):
             value = getattr(self, name)
             if value is not None and not value >= least.get(name, 0):
@@ -177,12 +161,11 @@ def resolve(config: dict[str, Any]) -> RunConfig:
 
     Raises: UserError for an unknown key (it suggests the nearest known one), a missing section, and a value out of range.
     """
-    refuse_unknown("", config, {*_SECTIONS, "mesh", "task", "seed"})
-    config = {"mesh": {}, **config}  # an earlier version had no such section
+    refuse_unknown("", config, {*_SECTIONS, "task", "seed"})
     if missing := sorted(set(_SECTIONS) - config.keys()):
         raise UserError(f"the config lacks the section {missing[0]!r}; start from configs/common.py")
     task = task_named(config.get("task", "translation"))
-    for name in (*_SECTIONS, "mesh"):
+    for name in _SECTIONS:
         if not isinstance(config[name], dict):
             raise UserError(f"{name} is {config[name]!r:.200} in the config; it must be a section with keys")
     seed = config.get("seed", 1)
@@ -242,10 +225,6 @@ def _check_together(run: RunConfig) -> None:
             "there are no masks and nothing to train: no layer is masked with a keep below 1, or trained (L), and no table is; give a "
             "model.keep below 1, layers that are trained, or model.embedding=trained"
         )
-    if run.optim.freeze_scores and not any(path[-1] == "scores" for path in shapes(model)):
-        raise UserError(
-            "optim.freeze_scores is True, but this model has no masks whose scores could be frozen; leave it out"
-        )
     TrainedParts.of(model)
     if "valid" in run.data.tests and run.data.valid != "valid":
         raise UserError(
@@ -268,7 +247,4 @@ def _check_together(run: RunConfig) -> None:
 def of_training(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What a ticket says of the training of a run with this resolved `config`, as far as the config has it."""
     sections = {name: config[name] for name in OF_TRAINING if config.get(name)}
-    known = {name: {key: each[key] for key in each if key in OF_TRAINING[name]} for name, each in sections.items()}
-    if known.get("optim", {}).get("moments") == OptimConfig.moments:
-        del known["optim"]["moments"]  # as earlier versions had it, whose tickets stay as they are
-    return known
+    return {name: {key: each[key] for key in each if key in OF_TRAINING[name]} for name, each in sections.items()}

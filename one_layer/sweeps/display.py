@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from types import TracebackType
+from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console
 from rich.live import Live
@@ -24,25 +24,17 @@ _STATES = (RUNNING, FAILED, "interrupted", FINISHED, WAITING)  # from the top of
 
 
 class Display:
-    """Shows the states of a queue's runs on a console while it is entered."""
+    """Shows the states of a queue's runs on a console, within the context `shown`."""
 
     def __init__(self, queue: Queue, console: Console) -> None:
         self._queue, self._console = queue, console
         # Without a thread of its own: the queue starts processes, and a fork among threads may lock up.
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-        self._shown = 0.0
-
-    def __enter__(self) -> Display:
-        if self._live:
-            self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._live:
-            self._live.update(self.table(), refresh=True)
-            self._live.__exit__(kind, error, traceback)
+        terminal = console.is_terminal
+        self._live = Live(console=console, auto_refresh=False, get_renderable=self.table) if terminal else None
+        self.shown: AbstractContextManager[object] = (
+            self._live or nullcontext()
+        )  # at its end, the table is shown once more
+        self._looked = 0.0
 
     def changed(self, runs: list[Run]) -> None:
         """Writes a line for each of these runs, whose states have changed. On a terminal the table shows them."""
@@ -51,9 +43,9 @@ class Display:
 
     def look(self) -> None:
         """Shows the table again if the last one is old enough."""
-        if self._live and time.monotonic() - self._shown > _SECONDS:
-            self._live.update(self.table(), refresh=True)
-            self._shown = time.monotonic()
+        if self._live and time.monotonic() - self._looked > _SECONDS:
+            self._live.refresh()
+            self._looked = time.monotonic()
 
     def table(self) -> Table:
         """One row for each run. If they do not fit, finished and waiting ones are left out and only counted."""

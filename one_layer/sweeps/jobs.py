@@ -53,43 +53,46 @@ class LocalLauncher:
 
     def start(self, runs: list[Run]) -> list[Job]:
         """Starts the runs."""
-        return [_Process(run, self._program) for run in runs]
+        return [_Training(run, self._program) for run in runs]
 
 
-class _Process:
-    """A run in a process of its own. Its group is its own too, so that Ctrl-C reaches it once, through `stop`."""
+class Process:
+    """A command as a process. Its group is its own, so that Ctrl-C reaches it once, through `stop`. What it prints goes to `log`."""
 
-    def __init__(self, run: Run, program: list[str]) -> None:
-        self._run, self._log = run, log_file(run.folder)
-        self._process, self._begin = started([*program, *run.words], self._log)
+    def __init__(self, words: list[str], log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._log, self._begin = log, log.stat().st_size if log.exists() else 0
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=END_WITH_PARENT,
+            )
 
     def ended(self) -> str | None:
+        """None while the process works; then why it ended."""
         code = self._process.poll()
-        if code is None:
-            return None
-        if self._run.paths.result_file.exists():  # whatever the exit code: the next command will find this result too
-            return ""
-        return problem(code, self._log, self._begin)
+        return None if code is None else problem(code, self._log, self._begin)
 
     def stop(self, number: int) -> None:
+        """Sends the signal `number`."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
 
 
-def started(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Starts a command as a process with a group of its own. What it prints goes to `log`, after the byte that is returned too."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    begin = log.stat().st_size if log.exists() else 0
-    with log.open("ab") as file:
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=END_WITH_PARENT,
-        )
-    return process, begin
+class _Training(Process):
+    """A run in a process of its own. Whatever the exit code, a result counts: the next command will find it too."""
+
+    def __init__(self, run: Run, program: list[str]) -> None:
+        super().__init__([*program, *run.words], log_file(run.folder))
+        self._result = run.paths.result_file
+
+    def ended(self) -> str | None:
+        why = super().ended()
+        return "" if why is not None and self._result.exists() else why
 
 
 def problem(code: int, log: Path, begin: int = 0) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from typing import Any
 
 from one_layer.runs.progress import last_line, log_file
-from one_layer.sweeps.jobs import Job, LocalLauncher, problem, started
+from one_layer.sweeps.jobs import Job, LocalLauncher, Process
 from one_layer.sweeps.plan import Run
 from one_layer.training.programs import INPUTS, apart, mark
 
@@ -63,29 +61,20 @@ def describe(runs: list[Run], members: int) -> list[str]:
     return lines
 
 
-class _Process:
+class _Process(Process):
     """The process of a population. What it prints goes to population-NUMBER.log, and what its members say to NAME.log of each."""
 
     def __init__(self, program: list[str], runs: list[Run], number: int) -> None:
         workdir = runs[0].folder.parent
-        self._log = workdir / f"population-{number}.log"
         words = [*program, "population", f"--workdir={workdir}", *(run.name for run in runs)]
-        self._process, self._begin = started(words, self._log)
+        super().__init__(words, workdir / f"population-{number}.log")
         self._sent = 0
 
-    def ended(self) -> str | None:
-        """None while the process works; then why its members have no results."""
-        code = self._process.poll()
-        if code is None:
-            return None
-        return problem(code, self._log, self._begin)
-
-    def stop(self, number: int, times: int) -> None:
+    def stop_once(self, number: int, times: int) -> None:
         """Sends a signal, unless it was sent `times` times already: each member asks for it."""
         if times > self._sent:
             self._sent = times
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, number)
+            self.stop(number)
 
 
 class _Member:
@@ -112,4 +101,4 @@ class _Member:
 
     def stop(self, number: int) -> None:
         self._stops += 1
-        self._process.stop(number, self._stops)
+        self._process.stop_once(number, self._stops)

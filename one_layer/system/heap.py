@@ -8,8 +8,6 @@ import ctypes
 import gc
 import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 # mallopt's names for its settings, from glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
@@ -42,14 +40,3 @@ def collect_seldom() -> None:
     A program that starts makes objects and hardly any garbage: looking for it took a seventh of the time to a first translated line.
     """
     gc.set_threshold(20_000)
-
-
-@contextmanager
-def collecting_nothing() -> Iterator[None]:
-    """Switches Python's search for garbage off while a program starts. What was made meanwhile is never searched afterwards."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 _LIMIT = 2**30  # bytes; what a run compiles takes a few million
-_kept = False  # whether this process keeps programs
 
 
 def keep_programs() -> None:
@@ -15,10 +14,8 @@ def keep_programs() -> None:
 
     Must be called before JAX is imported. A folder that the user named in JAX_COMPILATION_CACHE_DIR is left as it is: other programs may
     use it, and it has no limit unless the user sets JAX_COMPILATION_CACHE_MAX_SIZE. With a limit, JAX locks the folder (by the package
-    filelock) while it reads or writes an entry, so processes may share it. `programs` is a folder inside, with a limit of its own.
+    filelock) while it reads or writes an entry, so processes may share it.
     """
-    global _kept
-    _kept = True
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
@@ -26,12 +23,6 @@ def keep_programs() -> None:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(_LIMIT))
     _date_entries(folder)
-
-
-def programs() -> Path | None:
-    """The folder of whole programs, inside that of JAX's own; None if `keep_programs` was not called, or the user wants none."""
-    folder = os.environ.get("JAX_COMPILATION_CACHE_DIR", "")
-    return Path(folder) / "one_layer_programs" if _kept and folder and "://" not in folder else None
 
 
 def _date_entries(folder: Path) -> None:

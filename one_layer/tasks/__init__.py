@@ -5,55 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from one_layer.system.errors import UserError
+from one_layer.tasks.known import KNOWN
 
 if TYPE_CHECKING:
     from one_layer.tasks.protocol import Task
 
-# The class of each task in its folder, and what its models do with raw lines.
-_KNOWN = {
-    "translation": ("Translation", "translate"),
-    "classification": ("Classification", "classify"),
-    "causal_lm": ("CausalLM", "generate"),
-    "masked_lm": ("MaskedLM", "fill"),
-}
-VERBS = tuple(verb for _, verb in _KNOWN.values())
 
-
-class _Tasks(MutableMapping[str, "Task"]):
+class _Tasks(UserDict[str, "Task"]):
     """The tasks by name. A task is imported when it is asked for: a command with a ticket needs one of them."""
 
-    def __init__(self) -> None:
-        self._tasks: dict[str, Task | None] = dict.fromkeys(_KNOWN)
-
     def __getitem__(self, name: str) -> Task:
-        task = self._tasks[name]
-        if task is None:
-            task = getattr(import_module(f"one_layer.tasks.{name}"), _KNOWN[name][0])()
-            self._tasks[name] = task
-        return task
-
-    def __setitem__(self, name: str, task: Task) -> None:
-        self._tasks[name] = task
-
-    def __delitem__(self, name: str) -> None:
-        del self._tasks[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tasks
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tasks)
-
-    def __len__(self) -> int:
-        return len(self._tasks)
+        if self.data[name] is None:
+            self.data[name] = getattr(import_module(f"one_layer.tasks.{name}"), KNOWN[name][0])()
+        return self.data[name]
 
 
-TASKS = _Tasks()
+TASKS = _Tasks(dict.fromkeys(KNOWN))  # type: ignore[arg-type]  # None until it is imported
 
 
 def task_named(name: object) -> Task:

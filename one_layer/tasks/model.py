@@ -7,9 +7,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
@@ -19,15 +19,25 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.beside import BESIDE
-from one_layer.layers.quantization import Precisions
+from one_layer.layers.materializing import computing, materialize
+from one_layer.layers.quantization import Precisions, quantized
 from one_layer.models import ModelConfig, by_role
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
-from one_layer.tasks.kept_programs import KeptProgram
+from one_layer.tasks.known import VERBS
 
 Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
+
+
+def not_finite(does: str) -> UserError:
+    """The mistake of a checkpoint that diverged. `does`: what was asked of it."""
+    return UserError(f"the model's logits are not finite: this checkpoint cannot {does}; use another")
+
+
+class _OtherVerb(UserError, AttributeError):
+    """A mistake of the user that Python's `hasattr` understands too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +109,11 @@ class TrainedModel(ABC):
         It shares the compiled programs of this model. Masks may keep any number of weights. Raises: UserError for an unknown role, a wrong
         shape, and values that masks of `model.selection` do not have.
         """
+        if not isinstance(masks, Mapping):
+            raise UserError(
+                f"{masks!r:.60} gives no masks by role; give them as a dict, for instance with_masks({{role: 1 - mask for role, mask in "
+                "model.masks.items()})"
+            )
         changed = by_role.with_masks(self.config, self.variables, masks)
         copy = dataclasses.replace(self, variables=changed, source=f"{self.source} with other masks", file_bytes=None)
         programs = {name: value for name, value in vars(self).items() if name.startswith("_")}
@@ -134,7 +149,7 @@ class TrainedModel(ABC):
         Also logs the scores under `title`. Raises: UserError if the model's outputs are not finite.
         """
 
-    def given(self, lines: Iterable[str]) -> list[str]:
+    def given(self, lines: Iterable[Any]) -> list[str]:
         """The texts that the model was given, as a list.
 
         Raises: UserError for anything but texts, and for one text by itself, each letter of which would pass for a line.
@@ -151,6 +166,14 @@ class TrainedModel(ABC):
                     f"text {number} of the list has half of a surrogate pair, {half.group()!r}, which is no character; leave it out"
                 )
         return texts
+
+    if not TYPE_CHECKING:  # a type checker shall go on to find misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises: _OtherVerb for what models of other tasks do, and AttributeError for any other name."""
+            if name in VERBS:
+                raise _OtherVerb(f"this is a {self.task} model, which does not {name}; call {self.verb}([...])")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def check_verb(self, verb: str) -> None:
         """Raises: UserError if `verb` is not what this model does."""
@@ -177,11 +200,10 @@ def prepared(config: ModelConfig, variables: Variables) -> Variables:
     return _program(config.supermask, config.dtype, config.precisions, devices)(variables)
 
 
-@lru_cache(maxsize=8)
-def _program(mask: Supermask, dtype: str, precisions: Precisions, devices: Devices) -> KeptProgram:
-    def make() -> Callable[[Variables], Variables]:
-        from one_layer.tasks.materialized import materialized
+@lru_cache(maxsize=8)  # a run prepares variables of the same shapes at every evaluation
+def _program(mask: Supermask, dtype: str, precisions: Precisions, devices: Devices) -> Callable[[Variables], Variables]:
+    def materialized(variables: Variables) -> Variables:
+        made = materialize(quantized(variables, precisions), mask, devices.selecting(mask), packed=True)
+        return devices.for_computing(computing(made, dtype))
 
-        return partial(materialized, mask=mask, dtype=dtype, precisions=precisions, devices=devices)
-
-    return KeptProgram(make, about=f"materialized {mask} {dtype} {precisions}")
+    return jax.jit(materialized)

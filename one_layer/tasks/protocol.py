@@ -15,7 +15,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.losses import Distil, Smoothing
+from one_layer.tasks.losses import Distil, Smoothing, label_smoothed_nll
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.paired import Paired
 from one_layer.tasks.work import Work, encoder_work
@@ -27,6 +27,14 @@ Between = Callable[[], None]
 Validator = Callable[[Variables, dict[str, Variables], Between], dict[str, float]]
 
 
+def check_positions(model: ModelConfig, key: str, longest: int) -> None:
+    """Raises: UserError if the model has fewer positions than the config's `key` lets a text have."""
+    if model.position_rows and longest > model.max_positions:
+        raise UserError(
+            f"{key} is {longest}, but model.max_positions is {model.max_positions}; give a table with more positions, or a smaller {key}"
+        )
+
+
 class Task(ABC):
     """One task. Training, evaluation, run folders, results and tickets use a task only through this class.
 
@@ -34,6 +42,7 @@ class Task(ABC):
     - `settings`: the frozen record of the config's section `evaluation`; keys of other tasks in that section have no effect.
     - `limits`: the largest values of these settings that a ticket may have.
     - `validated_by`: the settings that decide what `validator` measures, and so must not change during a run.
+    - `inputs`: the arrays of a batch that its networks take.
     - `model`: the class of its trained models.
     """
 
@@ -41,6 +50,7 @@ class Task(ABC):
     settings: ClassVar[type]
     limits: ClassVar[dict[str, int]] = {}
     validated_by: ClassVar[tuple[str, ...]] = ()
+    inputs: ClassVar[tuple[str, ...]] = ("source",)
     model: ClassVar[type[TrainedModel]]
 
     @property
@@ -88,15 +98,19 @@ class Task(ABC):
             seed=seed,
         )
 
-    @abstractmethod
     def logits(
         self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]
     ) -> Float[Array, "rows *places classes"]:
         """The logits of a micro-batch, for each position of its `target`, or one for each row. Without `rngs`, nothing is dropped."""
+        return network.apply(variables, *(batch[name] for name in self.inputs), rngs=rngs)
 
-    @abstractmethod
     def sums(self, logits: Float[Array, "rows *places classes"], batch: Batch, smoothing: Smoothing) -> Sums:
-        """Sums over a micro-batch: `loss` and `nll` in nats, `targets` (the divisor of gradients), and `tokens` (to measure the speed)."""
+        """Sums over a micro-batch: `loss` and `nll` in nats, `targets` (the divisor of gradients), and `tokens` (to measure the speed).
+
+        Here, label-smoothed cross entropy of target tokens.
+        """
+        loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
+        return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
 
     def loss(
         self,

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float64
 
 from one_layer.data.special_tokens import PAD
+from one_layer.models import ModelConfig, build
 from one_layer.models.sharding import Devices
+from one_layer.tasks.losses import label_smoothed_nll
 
 Sums = tuple[Array, ...]
+
+
+@lru_cache(maxsize=8)  # all that a process scores with one model share what is traced and compiled
+def nll_program(model: ModelConfig, inputs: tuple[str, ...], right: bool = False) -> Any:
+    """The program (variables, batch) -> (nll in nats, targets), for `summed`.
+
+    `inputs` are the arrays of the batch that the network takes. `right`: also the targets whose most probable token is right.
+    """
+    network = build(model)
+
+    def sums(variables: dict[str, Any], batch: dict[str, Array]) -> Sums:
+        logits: Any = network.apply(variables, *(batch[name] for name in inputs))
+        _, nll, targets = label_smoothed_nll(logits, batch["target"], 0.0)
+        if not right:
+            return nll, targets
+        hits = jnp.sum((jnp.argmax(logits, -1) == batch["target"]) & (batch["target"] != PAD))
+        return nll, targets, hits.astype(jnp.float32)
+
+    return jax.jit(sums)
 
 
 def summed(

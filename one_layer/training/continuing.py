@@ -20,7 +20,7 @@ def check(began: Mapping[str, Any], folder: RunFolder, corpus: Corpus, data: Dat
     """Checks that the folder and the text are those that the run began with. Raises: UserError if not."""
     folder.check_identity(dict(began), corpus)
     for part, now in corpus.fingerprints().items():
-        if began["text"].get(part, now) != now:  # an earlier version stored no fingerprint
+        if began["text"].get(part) != now:
             raise UserError(
                 f"the {data.describe(part)} is not the text that this run began with; restore the run's own text, or train in a new "
                 "--workdir"

@@ -24,8 +24,7 @@ from one_layer.training.interruption import Interruption
 from one_layer.training.meter import Meter
 from one_layer.training.metrics import MetricsLog, log_of, read_metrics
 from one_layer.training.progress_line import ProgressLine
-from one_layer.training.skipping import MEND, diverged, report
-from one_layer.training.stall import StallWatch
+from one_layer.training.skipping import MEND, MOST_IN_A_ROW, diverged, report
 from one_layer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -95,18 +94,15 @@ class _Course:
     def interval(self) -> Iterator[Request]:
         """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved."""
         trainer = self._trainer
-        with (
-            closing(training_iterator(trainer.batches, trainer.progress.step)) as batches,
-            StallWatch(trainer.run.train.stall_minutes, trainer.progress.step) as watch,
-        ):
-            yield from self._updates(batches, watch)
+        with closing(training_iterator(trainer.batches, trainer.progress.step)) as batches:
+            yield from self._updates(batches)
 
-    def _updates(self, batches: Iterator[Batch], watch: StallWatch) -> Iterator[Request]:
+    def _updates(self, batches: Iterator[Batch]) -> Iterator[Request]:
         """Metrics are fetched one step late, so that the device never waits. Only an update that may be the last of too many skipped ones
         is waited for: none may follow it.
         """
         trainer = self._trainer
-        run, progress, most = trainer.run, trainer.progress, trainer.run.train.max_nonfinite
+        run, progress = trainer.run, trainer.progress
         next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
         end = progress.step if trainer.unevaluated else min(next_evaluation, trainer.updates)
         if end > progress.step:
@@ -124,10 +120,8 @@ class _Course:
             progress.flops += batch_flops(counted, placed)
             self._flops_after[step + 1] = progress.flops
             pending.append((step + 1, trainer.sums))
-            while len(pending) > (1 if meter.in_a_row + 1 < most else 0):
-                finished, its_sums = pending.pop(0)
-                self._read(meter, finished, its_sums)
-                watch.finished(finished)
+            while len(pending) > (1 if meter.in_a_row + 1 < MOST_IN_A_ROW else 0):
+                self._read(meter, *pending.pop(0))
             reached = step + 1
             if self._pause.now(bool(self._interruption.signal) or self._due()):
                 break
@@ -154,7 +148,7 @@ class _Course:
         if meter.skipped == skipped:
             return
         report(self._log, step, meter.seconds(), trainer.epoch_updates, read, trainer.params, meter.in_a_row)
-        if meter.in_a_row < trainer.run.train.max_nonfinite:
+        if meter.in_a_row < MOST_IN_A_ROW:
             return
         progress = trainer.progress
         # Otherwise the row began before this interval, at whose start a checkpoint was saved.
@@ -195,17 +189,12 @@ class _Course:
         log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
 
     def _selected_by(self, values: dict[str, float]) -> str:
-        """The score of these `values` that selects the best checkpoint. Raises: UserError if another one selected the earlier ones."""
+        """The score of these `values` that selects the best checkpoint."""
         trainer = self._trainer
         wanted = trainer.run.train.select
         select = selected_by([values], wanted)
         if select == wanted:
             return wanted
-        if any(f"valid/{wanted}" in line for line in read_metrics(trainer.folder.metrics_file)):
-            raise UserError(
-                f"{wanted} cannot measure the validation text, and an earlier version selected the checkpoints of this run by it; "
-                "train in a new --workdir, where nll selects them"
-            )
         if not trainer.progress.evaluated:
             log.warning("%s cannot measure the validation text: nll selects the best checkpoint", wanted)
         return select

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 from one_layer.data.corpus import Corpus
 from one_layer.layers.freezing import STACKS, words
 from one_layer.layers.trees import flatten_dict, unflatten_dict
-from one_layer.models import ModelConfig, initialize, recipes, shapes
+from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.sharding import fetch
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
@@ -29,7 +29,6 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.nearest import nearest_scores
 
 Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
@@ -95,17 +94,15 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         for path, shape in own.items()
         if path in theirs and theirs[path].shape == shape and (same_labels or "head" not in words(path))
     }
-    near = _near(run, model, own, theirs)
-    if not (taken or near):
+    if not taken:
         raise UserError(
             f"nothing of {run.train.init_from} fits: it is a {source.config.network_family.describe(source.config)} with "
             f"model.weights={source.config.weights}, and this run has a {model.network_family.describe(model)} with "
             f"model.weights={model.weights}; give a config with the same layers"
         )
     report = [f"from {run.train.init_from} (update {source.step}): {_listed(taken)}"]
-    report += [f"scores near its weights: {_listed(near)}"] if near else []
-    report += [f"new: {_listed(own.keys() - taken.keys() - near.keys())}"]
-    left = theirs.keys() - taken.keys() - {(*path[:-1], "kernel") for path in near}
+    report += [f"new: {_listed(own.keys() - taken.keys())}"]
+    left = theirs.keys() - taken.keys()
     if reshaped := sorted(path for path in left & own.keys() if theirs[path].shape != own[path]):
         first = reshaped[0]
         report.append(
@@ -124,48 +121,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
         )
-    return Start(unflatten_dict(taken | near), unflatten_dict(_stored(run, model)), report)
-
-
-def _near(
-    run: RunConfig, model: ModelConfig, own: Mapping[ArrayPath, tuple[int, ...]], theirs: Mapping[ArrayPath, np.ndarray]
-) -> dict[ArrayPath, np.ndarray]:
-    """The scores that begin near the matrices of a dense model, for `train.init_scores=nearest`. Raises: UserError if there are none."""
-    if run.train.init_scores == "drawn":
-        return {}
-    # Of such masks, the order of the benefits does not give the nearest.
-    refused = {
-        "coats": model.coats > 1,
-        "dynamic_scale": model.dynamic_scale,
-        "score_init": model.score_init == "constant",
-    }
-    for key in (key for key, given in refused.items() if given):
-        raise UserError(
-            f"train.init_scores is nearest, but model.{key} is {getattr(model, key)}, for which the nearest masks cannot be found; leave "
-            f"model.{key} out, or train.init_scores"
-        )
-    drawn = {path: np.asarray(array) for path, array in flatten_dict(initialize(model, run.seed)).items()}
-    modules = [path[:-1] for path, shape in own.items() if path[-1] == "scores" and _shape(theirs, path) == shape]
-    known = [module for module in modules if ("random", *module, "kernel") in drawn]
-    if not known:
-        raise UserError(
-            f"train.init_scores is nearest, but no trained matrix of {run.train.init_from} has the place and the shape of scores of this "
-            "run; give the run of a dense model with the same shape and number of layers as train.init_from, or train.init_scores=drawn"
-        )
-    return {
-        (*module, "scores"): nearest_scores(
-            np.asarray(theirs[*module, "kernel"]),
-            drawn["random", *module, "kernel"],
-            drawn["params", *module, "scores"],
-            model.selection,
-        )
-        for module in known
-    }
-
-
-def _shape(theirs: Mapping[ArrayPath, np.ndarray], scores: ArrayPath) -> tuple[int, ...] | None:
-    """The shape of the trained matrix where this run has `scores`; None if there is none."""
-    return theirs[*scores[:-1], "kernel"].shape if (*scores[:-1], "kernel") in theirs else None
+    return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
 
 
 def _check_keys(run: RunConfig, source: TrainedModel) -> None:

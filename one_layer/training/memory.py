@@ -3,7 +3,7 @@
 The estimate is low for training, because it leaves out what compilers and text take, and roughly right for the search.
 `train.check_memory=False` trains what it refuses nevertheless. In float32, which all of it is kept in:
 
-- state: parameters, the two moments of Adam of those that are trained, as `optim.moments` stores them, and fixed arrays;
+- state: parameters, the two moments of Adam of those that are trained, and fixed arrays;
 - gradients: one for each trained parameter, and for masked matrices also the product W ⊙ M and its gradient;
 - activations of a micro-batch: for a token, 8·d_model + 2·ffn in every encoder layer, 14·d_model + 2·ffn in every decoder layer
   (d_model alone where `model.remat` computes them again); and the logits of each position that the task predicts, twice, or, if this is
@@ -32,7 +32,7 @@ from one_layer.system.errors import UserError
 log = logging.getLogger(__name__)
 
 _FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
-_MOMENTS = {"float32": 2.0, "bfloat16": 1.0, "factored": 0.5}  # numbers of 4 bytes for each weight, by `optim.moments`
+_MOMENTS = 2  # numbers of Adam for each weight
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEND = {
     "state": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
@@ -82,7 +82,7 @@ def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -
     )
     optimised = sum(math.prod(shape) for shape in TrainedParts.of(model).shapes.values())
     frozen = trained - optimised
-    state = (1 + _MOMENTS[run.optim.moments]) * optimised + frozen + fixed
+    state = (1 + _MOMENTS) * optimised + frozen + fixed
     floats = {"state": state, "gradients": optimised + masked + min(masked, optimised)}
     floats |= {"activations": 0, "batches": 0}
     search = 0

@@ -11,7 +11,6 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from one_layer.runs.settings import OptimConfig
-from one_layer.training import moments
 
 Rate = float | Float[Array, ""]  # a number of the config, or traced where one program trains several runs
 
@@ -46,16 +45,13 @@ def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
 def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation:
     """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before.
 
-    Frozen scores stay as they are. Numbers of `config` may be traced; a traced one stands for numbers that are not 0.
+    Numbers of `config` may be traced; a traced one stands for numbers that are not 0.
     """
-    # Without freeze_scores there is no part for it: the checkpoints of earlier versions have none.
-    frozen = [_without_scores()] if config.freeze_scores else []
     return optax.chain(
-        _clip(config.clip, config.freeze_scores) if _is_on(config.clip) else optax.identity(),
-        _adam(config.b1, config.b2, config.eps, config.moments),
+        _clip(config.clip) if _is_on(config.clip) else optax.identity(),
+        _adam(config.b1, config.b2, config.eps),
         optax.add_decayed_weights(config.weight_decay) if _is_on(config.weight_decay) else optax.identity(),
         optax.scale_by_learning_rate(learning_rate(config, updates)),
-        *frozen,
     )
 
 
@@ -63,59 +59,38 @@ def _is_on(rate: Rate) -> bool:
     return isinstance(rate, jax.core.Tracer) or bool(rate)
 
 
-def _clip(limit: Rate, frozen_scores: bool) -> optax.GradientTransformation:
-    """Scales by min(1, limit / (norm + 1e-6)), as torch does, and therefore the reference; optax has no 1e-6.
-
-    Gradients of frozen scores are no part of the norm.
-    """
+def _clip(limit: Rate) -> optax.GradientTransformation:
+    """Scales by min(1, limit / (norm + 1e-6)), as torch does, and therefore the reference; optax has no 1e-6."""
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        counted = _no_scores(updates) if frozen_scores else updates
-        scale = jnp.minimum(1.0, limit / (optax.tree.norm(counted) + 1e-6))
+        scale = jnp.minimum(1.0, limit / (optax.tree.norm(updates) + 1e-6))
         return jax.tree.map(lambda g: g * scale, updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _without_scores() -> optax.GradientTransformation:
-    """Leaves all scores as they were drawn, so that masks stay random."""
-
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        return _no_scores(updates), state
-
-    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
-
-
-def _no_scores(updates: Any) -> Any:
-    """`updates` with zeros for all scores."""
-
-    def kept(path: Any, change: Array) -> Array:
-        return jnp.zeros_like(change) if path[-1].key == "scores" else change
-
-    return jax.tree_util.tree_map_with_path(kept, updates)
-
-
 class AdamState(NamedTuple):
-    """Number of updates so far, and the running means of the gradient and of its square as `one_layer.training.moments` stores them."""
+    """Number of updates so far, and the running means of the gradient and of its square."""
 
     updates: Int[Array, ""]
     mean: Any
     square: Any
 
 
-def _adam(b1: Rate, b2: Rate, eps: Rate, kind: str) -> optax.GradientTransformation:
+def _adam(b1: Rate, b2: Rate, eps: Rate) -> optax.GradientTransformation:
     """Adam, with eps added to √v before bias correction, as in the reference; optax.adam adds it after the correction."""
 
     def init(params: Any) -> AdamState:
-        return AdamState(jnp.zeros((), jnp.int32), *moments.initial(kind, params))
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        return AdamState(jnp.zeros((), jnp.int32), zeros, jax.tree.map(jnp.zeros_like, params))
 
     def update(updates: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
         count = state.updates + 1
-        mean = jax.tree.map(lambda g, m: b1 * m.astype(jnp.float32) + (1.0 - b1) * g, updates, state.mean)
-        square = jax.tree.map(lambda g, v: moments.averaged(b2, v, g), updates, state.square)
+        mean = jax.tree.map(lambda g, m: b1 * m + (1.0 - b1) * g, updates, state.mean)
+        square = jax.tree.map(lambda g, v: b2 * v + (1.0 - b2) * g * g, updates, state.square)
         step = jnp.sqrt(_correction(b2, count)) / _correction(b1, count)
-        steps = jax.tree.map(lambda m, v: step * m / (moments.root(v) + eps), mean, square)
-        return steps, AdamState(count, *moments.stored(kind, count, mean, square))
+        steps = jax.tree.map(lambda m, v: step * m / (jnp.sqrt(v) + eps), mean, square)
+        return steps, AdamState(count, mean, square)
 
     return optax.GradientTransformation(init, update)
 

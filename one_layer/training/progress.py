@@ -44,21 +44,15 @@ class Progress:
         return before if before and before[-1][1] == value else [*before, [self.step, value]]
 
     @property
-    def shared(self) -> int | str | None:
-        """How many runs shared the device; in words if their number changed, so that seconds are only compared with those of such a run.
-
-        None if an earlier version trained, which did not store it.
-        """
+    def shared(self) -> int | str:
+        """How many runs shared the device; in words if their number changed, so that seconds are only compared with those of such a run."""
         if len(self.members) == 1:
             return self.members[0][1]
-        return ", ".join(f"{number} from update {step}" for step, number in self.members) or None
+        return ", ".join(f"{number} from update {step}" for step, number in self.members)
 
     @property
-    def device(self) -> str | None:
-        """The kind of the devices that trained; in words if they changed, or if an earlier version began, which did not store them.
-
-        None if that version trained alone.
-        """
-        if len(self.devices) == 1 and self.devices[0][0] == 0:
+    def device(self) -> str:
+        """The kind of the devices that trained; in words if they changed."""
+        if len(self.devices) == 1:
             return str(self.devices[0][1][0])
-        return ", ".join(f"{number} x {kind} from update {step}" for step, (kind, number) in self.devices) or None
+        return ", ".join(f"{number} x {kind} from update {step}" for step, (kind, number) in self.devices)

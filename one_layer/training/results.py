@@ -13,7 +13,6 @@ import jax
 
 from one_layer import tickets
 from one_layer.data.corpus import Corpus, Split
-from one_layer.layers import freezing
 from one_layer.layers.quantization import Precisions
 from one_layer.models import shapes
 from one_layer.models.accounting import account
@@ -43,12 +42,10 @@ def write(
     progress: Progress,
     epoch_updates: int,
     overrides: list[str],
-    members: int | str,
 ) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`.
 
-    `members`: how many runs were trained together, and so shared the device in the seconds that the result has; in words if their number
-    changed. Raises: UserError for damaged metrics, before anything is scored.
+    Raises: UserError for damaged metrics, before anything is scored.
     """
     curve = read_metrics(folder.metrics_file)  # before anything is scored: a damaged line ends this
     best = restore_run(folder, "best", vars(run.mesh))
@@ -65,8 +62,7 @@ def write(
         return {}
     if not processes.alone():
         best = dataclasses.replace(best, variables=fetch(best.variables))
-    frozen = freezing.frozen(run.optim.freeze, run.optim.freeze_scores)
-    counted = account(best.config.replace(freeze=frozen), best.variables)
+    counted = account(best.config, best.variables)
     size, masks = _ticket(best, folder)
     counted["bytes"] |= size
     select = selected_by(curve, run.train.select)
@@ -96,9 +92,9 @@ def write(
         **counted,
         "masks": masks,
         "peak_memory_bytes": peak_memory_bytes(),
-        "device": progress.device or jax.devices()[0].device_kind,
-        "devices": progress.devices[-1][1][1] if progress.devices else jax.device_count(),
-        "members": members,
+        "device": progress.device,
+        "devices": progress.devices[-1][1][1],
+        "members": progress.shared,
         "jax": jax.__version__,
         "commit": progress.commit or commit(),
         "started": progress.started,

@@ -12,6 +12,7 @@ from one_layer.training.metrics import MetricsLog
 
 log = logging.getLogger(__name__)
 
+MOST_IN_A_ROW = 10  # updates that are skipped; after so many, the run ends
 MEND = "training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip, in a new --workdir"
 
 

@@ -67,7 +67,7 @@ class Trainer:
         self.step = train_step(
             run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, Distil.of(run.train)
         )
-        self.checkpoints = folder.checkpoints(run.train, self.evaluate_every)
+        self.checkpoints = folder.checkpoints(run.train)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()
         self.clock, self.members = Clock(), 1  # members: how many runs share the device
@@ -87,8 +87,6 @@ class Trainer:
         found = continuing.newest(self.checkpoints, self.params, self.moments, self._check_progress)
         if found is not None:
             self.progress, self.params, self.moments = found
-            if not self.progress.evaluated:  # an earlier version did not store them, and kept these in a row
-                self.progress.evaluated = sorted(self.checkpoints.ranked())[-self.run.train.keep_last :]
         self.fixed = with_frozen_masks(self.model, self.params, self.fixed, self.devices)
 
     def _check_progress(self, progress: Progress) -> None:
@@ -139,5 +137,4 @@ class Trainer:
 
     def write_results(self, overrides: list[str]) -> dict[str, Any]:
         """Scores the best checkpoint on the test sets and writes `result.json`. Returns: its content."""
-        members = self.progress.shared or self.members
-        return results.write(self.run, self.corpus, self.folder, self.progress, self.epoch_updates, overrides, members)
+        return results.write(self.run, self.corpus, self.folder, self.progress, self.epoch_updates, overrides)

@@ -1,11 +1,19 @@
-"""`--mode=export` for another engine, from the command line."""
+"""`--mode=export` for another engine, and `--mode=page`: what cannot be written is refused, and nothing is left."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+import shutil
 
 from one_layer.data.text.assets import load_text_assets
+from one_layer.page import document
 from tests import ROOT
+from tests.page.embedded import held
+from tests.tiny_tickets import TINY, ticket_of
+
+TICKET = ROOT / "tickets" / "sst2.safetensors"
 
 
 def test_a_ticket_becomes_a_folder(cli, tmp_path):
@@ -18,8 +26,58 @@ def test_a_ticket_becomes_a_folder(cli, tmp_path):
 
 
 def test_what_cannot_be_written_leaves_nothing(refused, tmp_path):
-    ticket = ROOT / "tickets" / "sst2.safetensors"
-    sentence = refused("--mode=export", f"--ticket={ticket}", "--format=huggingface", f"--output={tmp_path / 'out'}")
+    sentence = refused("--mode=export", f"--ticket={TICKET}", "--format=huggingface", f"--output={tmp_path / 'out'}")
     assert "reads text in another way than RoBERTa" in sentence
-    sentence = refused("--mode=export", f"--ticket={ticket}", "--format=huggingface", f"--output={tmp_path}")
+    sentence = refused("--mode=export", f"--ticket={TICKET}", "--format=huggingface", f"--output={tmp_path}")
     assert f"--output={tmp_path} is there already; give the name of a new folder" in sentence
+
+
+def test_a_page_is_the_ticket_and_at_most_150_kilobytes(cli, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, _ = cli("--mode=page", f"--ticket={TICKET}", f"--output={page}")
+    assert not code and out == ""
+    content = page.read_bytes()
+    assert held(content, "ticket") == TICKET.read_bytes()
+    assert len(content) - TICKET.stat().st_size < 150_000
+    assert not re.search(rb"""(src|href|action)=(?!["']?data:)""", content), "a page asks for no file"
+
+    shutil.copy(TICKET, tmp_path / "ticket.safetensors")
+    again = tmp_path / "again.html"
+    assert cli("--mode=page", f"--workdir={tmp_path}", f"--output={again}")[0] in (None, 0)
+    assert again.read_bytes() == content, "the same page, of a run's folder"
+
+
+def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
+    from one_layer.tickets import save
+
+    save(tmp_path / "gru", ticket_of(TINY.replace(encoder_layers="SRS", reservoir="gru")))
+    output = f"--output={tmp_path / 'page.html'}"
+    assert "model.reservoir=gru, which a page cannot compute" in refused(
+        "--mode=page", f"--ticket={tmp_path / 'gru'}", output
+    )
+    (tmp_path / "damaged").write_bytes(TICKET.read_bytes()[:-9])
+    assert "damaged cannot be used: it ends within" in refused(
+        "--mode=page", f"--ticket={tmp_path / 'damaged'}", output
+    )
+    assert "ticket.safetensors cannot be used: there is no such file" in refused(
+        "--mode=page", f"--workdir={tmp_path}", output
+    )
+    assert "is a folder; give a file" in refused("--mode=page", f"--ticket={TICKET}", f"--output={tmp_path}")
+    assert "there is no folder" in refused(
+        "--mode=page", f"--ticket={TICKET}", f"--output={tmp_path / 'no' / 'page.html'}"
+    )
+    monkeypatch.setattr(document, "LARGEST", 1000)
+    sentence = refused("--mode=page", f"--ticket={TICKET}", output)
+    size = f"{TICKET.stat().st_size:,}"
+    assert f"has {size} bytes, but a page holds at most 1,000, because a browser keeps all of it in memory" in sentence
+
+
+def test_the_page_that_comes_with_the_project_is_what_the_command_makes_today():
+    """Scripts are compared as they are unpacked, because versions of zlib pack differently."""
+    page = ROOT / "tickets" / "multi30k-en-de.html"
+    ours, today = page.read_bytes(), document.of_ticket(page.with_suffix(".safetensors"))
+    scripts = re.compile(rb'<script type="text/plain" id="scripts"[^<]*</script>')
+    assert scripts.sub(b"", ours) == scripts.sub(b"", today)
+    unpacked = [json.loads(gzip.decompress(held(each, "scripts"))) for each in (ours, today)]
+    assert unpacked[0] == unpacked[1], "make it again: tickets/README.md has the command"
+    assert len(ours) < 2_000_000

@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
+import one_layer.__main__
 from one_layer.commands import main_of
+from one_layer.system.errors import UserError
 from tests import ROOT
 
 ASCII = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -50,15 +52,35 @@ def test_an_error_that_the_user_can_mend_is_one_sentence(error, code, said):
     assert done.returncode == code and done.stderr.startswith(said) and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("lines", [1, 100_000])
-def test_output_that_nobody_reads_ends_a_command_silently(lines):
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["-c", "from one_layer.cli import command\ncommand.run(lambda: print('a line'))"], 128 + signal.SIGPIPE),
+        (
+            ["-c", "from one_layer.cli import command\ncommand.run(lambda: print(100_000 * 'a\\n'))"],
+            128 + signal.SIGPIPE,
+        ),
+        (["main.py"], 128 + signal.SIGPIPE),
+        (["main.py", "--help"], 128 + signal.SIGPIPE),
+        (["main.py", "--mode=keys"], 128 + signal.SIGPIPE),
+        (["main.py", "sweep", "--help"], 0),  # argparse itself passes over it
+    ],
+)
+def test_output_that_nobody_reads_ends_a_command_silently(words, code):
     """As in `| head`: whether the pipe is found closed while the command prints, or when the rest is written at its end."""
-    source = f"from one_layer.cli import command\ncommand.run(lambda: print({lines} * 'a line\\n'))"
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([sys.executable, "-c", source], cwd=ROOT, env=UTF8, stdout=writer, stderr=subprocess.PIPE)
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=UTF8, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
-    assert done.returncode == 128 + signal.SIGPIPE and done.stderr == b""
+    assert done.returncode == code and done.stderr == b""
+
+
+def test_without_words_the_command_says_what_it_does(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["main.py"])
+    with pytest.raises(SystemExit) as ended:
+        one_layer.__main__.run()
+    said = capsys.readouterr().out
+    assert not ended.value.code and said.startswith("one_layer trains Transformers") and said.count("\n    ") == 2
 
 
 def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():
@@ -71,10 +93,8 @@ def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():
     "words",
     ["compare a b --he", "convergence --base=a --runs=b", "prepare_iwslt14 --out=a --arch=b", "prepare_wmt14 --ou=a"],
 )
-def test_a_part_of_an_option_s_name_is_no_option(capsys, words):
+def test_a_part_of_an_option_s_name_is_no_option(words):
     """A later version may have an option whose name begins like another one."""
     name, *rest = words.split()
-    with pytest.raises(SystemExit):
+    with pytest.raises(UserError, match=r"unrecognized arguments|are required"):
         main_of(name)(rest)
-    said = capsys.readouterr()
-    assert "unrecognized arguments" in said.err or "are required" in said.err, said.out

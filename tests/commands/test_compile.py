@@ -45,6 +45,16 @@ def test_the_table_and_the_file_say_the_same(alone):
     )
 
 
+def test_the_largest_operations_are_listed_on_request(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Target, "of", lambda name: HERE)
+    command.main([CONFIG, "--target=here", *SMALL, f"--output={tmp_path / 'found.json'}", "--top=3"])
+    (found,) = json.loads((tmp_path / "found.json").read_text())
+    sizes = [each["bytes"] for each in found["largest"]]
+    assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True) and sum(sizes) < found["bytes"]
+    shown = capsys.readouterr().out
+    assert all(f"{size / 1e6:,.0f}" in shown for size in sizes) and "made by" in shown
+
+
 @pytest.mark.slow
 def test_a_sweep_ends_at_the_first_update_that_does_not_fit(alone, tmp_path, monkeypatch, capsys):
     one, _ = alone

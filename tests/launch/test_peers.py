@@ -9,13 +9,9 @@ import sys
 import pytest
 
 from configs.common import SIZES
-from launch import benchmark
-from launch.benchmarks import beside, train, workloads
+from launch.benchmarks import train
 from launch.benchmarks.peers import Peer
-from one_layer.importers import ctranslate2, engines
 from one_layer.system.errors import UserError
-from one_layer.tasks.translation.engine import Engine
-from one_layer.tasks.translation.generate import EMPTY
 
 _STAND_IN = """
 import json, os, sys
@@ -75,60 +71,3 @@ def test_the_benchmark_asks_in_turn_and_records_what_the_peer_is(stand_in, monke
     assert measured["peers"]["other"]["task"]["sizes"] == [16, 32, 2, 1]
     assert measured["other_masked_seconds"] > 0 and measured["other_dense_seconds"] > 0
     assert [json.loads(line) for line in asked.read_text().splitlines()] == ["masked", "dense"] * 3
-
-
-_TRANSLATOR = """
-import json, sys
-task = json.loads(sys.stdin.readline())
-print(json.dumps({"task": task}), flush=True)
-for line in sys.stdin:
-    with open(sys.argv[1], "a") as file:
-        file.write(line)
-    print(json.dumps({"lines": ["no word"] * len(task["tokens"]), "processor_seconds": 0.5}), flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_decoding_is_measured_in_turn_with_a_translator(tmp_path, monkeypatch):
-    """The peer gets the same sentences and the same limit of tokens. Its kinds of numbers and the engine have rows beside ours."""
-    (tmp_path / "peer.py").write_text(_TRANSLATOR)
-    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 1))
-    monkeypatch.setattr(workloads, "IWSLT14_VOCABULARIES", (90, 80))
-    monkeypatch.setattr(ctranslate2, "import_package", lambda option: None)
-    monkeypatch.setattr(engines, "export", lambda model, format, folder: None)
-    monkeypatch.setattr(Engine, "opened", lambda engine, model, rows: lambda ids, title: [EMPTY] * len(ids))
-    command = [sys.executable, str(tmp_path / "peer.py"), str(tmp_path / "asked")]
-    monkeypatch.setattr(beside, "peer_command", lambda: command)
-    measured = beside.measure("tiny", True, None, None)
-    task = measured["peer"]["task"]
-    assert {len(tokens) for tokens in task["tokens"]} == {workloads.LENGTH - 1} and task["longest"] == 39
-    assert len(task["tokens"]) == measured["sentences"] == workloads.PAIRS
-    asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
-    assert asked == [{"kind": kind, "beam": 5, "batch": 8} for kind in beside.KINDS] * 2
-    ours, *theirs, engine = measured["beside"]
-    assert ours["equal"] == workloads.PAIRS and [row["equal"] for row in (*theirs, engine)] == [0, 0, 0]
-    assert engine["engine"] == "--engine=ctranslate2-int8"
-    assert ours["times_ours"] == 1 and {row["times_ours"] for row in theirs} == {ours["processor_seconds"] / 0.5}
-
-
-def test_the_translator_is_asked_for_in_a_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(
-        UserError, match="--peer=ctranslate2 needs the package ctranslate2, which is not installed; run"
-    ):
-        beside.measure("small", True, None, None)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["train", "--peer=ctranslate2"], "only decode has this peer"),
-        (["decode", "--ticket=t", "--text=x"], "go together, and with --peer"),
-        (["decode", "--peer=ctranslate2", "--ticket=t"], "go together, and with --peer"),
-    ],
-)
-def test_options_of_the_translator_that_do_not_fit(monkeypatch, capsys, options, said):
-    monkeypatch.setattr(sys, "argv", ["benchmark.py", *options])
-    with pytest.raises(SystemExit):
-        benchmark.main()
-    assert said in capsys.readouterr().err

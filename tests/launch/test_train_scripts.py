@@ -62,6 +62,6 @@ def test_every_node_starts_one_process_that_meets_the_others_at_the_first(enviro
 @pytest.mark.parametrize(("code", "queued"), [(140, True), (143, True), (2, False), (0, False)])
 def test_an_interrupted_job_is_queued_again(environment, script, code, queued):
     one = {**environment, "SLURM_NTASKS": "1", "SLURM_PROCID": "0", "CODE": str(code)}
-    done = started(script, "--workdir=runs/x", environment=one)
-    assert done.returncode == code
+    done = started(script, "--workdir=a b", environment=one)
+    assert done.returncode == code and "--workdir=a b\n" in done.stdout
     assert (f"scontrol requeue {JOB}" in done.stdout) == queued

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
+from one_layer.layers.dropout import Drop
 from one_layer.layers.materializing import Selecting, materialize, select
-from one_layer.layers.matrix import Drop, Embedding, Norm, Projection, embed, sinusoids
+from one_layer.layers.matrix import Embedding, Norm, Projection, embed, sinusoids
 from one_layer.supermask import Supermask, topk_mask
 
 KEY = jax.random.key(0)

@@ -10,7 +10,7 @@ import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer, Layer
-from one_layer.layers.matrix import Drop
+from one_layer.layers.dropout import Drop
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, initialize
 from tests import mostly_slow
@@ -131,12 +131,15 @@ def test_rematerialisation_saves_memory():
     [
         ({"dtype": "bfloat16"}, "cpu", False),
         ({"dtype": "bfloat16", "remat": True}, "cpu", True),
-        ({"dtype": "bfloat16"}, "gpu", True),
         ({"dtype": "float32"}, "cpu", True),
+        ({"dtype": "bfloat16"}, "gpu", False),
+        ({"dtype": "float32"}, "gpu", False),
+        ({"dtype": "bfloat16", "remat": True}, "gpu", True),
+        ({"dtype": "bfloat16"}, "tpu", True),
     ],
 )
-def test_bfloat16_on_a_cpu_has_no_loop_over_layers(monkeypatch, pattern, changes, platform, loop):
-    """There, a loop would convert all layers' saved values to float32 and back for each layer."""
+def test_where_a_program_has_a_loop_over_layers(monkeypatch, pattern, changes, platform, loop):
+    """See `StackSettings.unrolled` for the reasons."""
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
     config = BASE.replace(weights="dense", encoder_layers=pattern, **changes)
     variables = jax.eval_shape(lambda: variables_of(config, "encoder"))

@@ -32,7 +32,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "gru": {**MIXED, "reservoir": "gru"},
     "conv": {**MIXED, "reservoir": "conv"},
 }
-FLOAT32 = jnp.dtype("float32")
+FLOAT32, BFLOAT16 = jnp.dtype("float32"), jnp.dtype("bfloat16")
 
 
 def config(**changes: Any) -> ModelConfig:
@@ -55,14 +55,14 @@ def equations(program: Any, inside: tuple[str, ...] = ()) -> Iterator[tuple[Any,
 
 
 def products_in_other_types(program: Any) -> list[str]:
-    """The products whose factors are not bfloat16 or whose sums are not float32. There is at least one product."""
+    """The products whose factors are not bfloat16, or whose results are neither that nor float32. There is at least one product."""
     found = [each for each, _ in equations(program.jaxpr) if each.primitive.name == "dot_general"]
     assert found
     return [
         f"{[factor.aval.str_short() for factor in each.invars]} -> {each.params['preferred_element_type']}"
         for each in found
         if {factor.aval.dtype for factor in each.invars} != {jnp.dtype("bfloat16")}
-        or each.params["preferred_element_type"] != FLOAT32
+        or each.params["preferred_element_type"] not in (FLOAT32, BFLOAT16)
     ]
 
 
@@ -86,8 +86,20 @@ def chosen(request):
     return config(**MODELS[request.param])
 
 
-def test_training_multiplies_in_bfloat16_and_adds_in_float32(chosen):
+def test_training_multiplies_in_bfloat16(chosen):
     assert not products_in_other_types(training(chosen)[0])
+
+
+def test_what_a_softmax_reads_is_float32(chosen):
+    """Logits, and scores of attention: rounded to bfloat16, large ones have wrong gradients.
+
+    The gradient of weights of attention has the shape of scores, and follows them in the backward pass.
+    """
+    found = [each for each, _ in equations(training(chosen)[0].jaxpr) if each.primitive.name == "dot_general"]
+    logits = {each.outvars[0].aval.dtype for each in found if each.outvars[0].aval.shape == (ROWS, LENGTH, VOCAB)}
+    scores = [each.outvars[0].aval.dtype for each in found if each.outvars[0].aval.shape[-2:] == (LENGTH, LENGTH)]
+    assert logits == {FLOAT32}
+    assert scores and set(scores[: len(scores) // 2]) == {FLOAT32}
 
 
 def test_gradients_and_optimiser_state_are_float32(chosen):
@@ -113,8 +125,9 @@ def test_on_a_cpu_no_gradient_of_a_matrix_is_rounded_to_bfloat16(monkeypatch, pl
         if each.primitive.name == "dot_general" and each.outvars[0].aval.shape in KERNELS
     }
     assert of_matrices
+    assert any(each.aval.dtype == BFLOAT16 for each in of_matrices) == rounds
     casts = [each for each in found if each.primitive.name == "convert_element_type"]
-    assert any(each.invars[0] in of_matrices for each in casts if each.params["new_dtype"] == jnp.bfloat16) == rounds
+    assert not any(each.invars[0] in of_matrices for each in casts if each.params["new_dtype"] == BFLOAT16)
 
 
 def searching(chosen: ModelConfig, variables: Any) -> Any:

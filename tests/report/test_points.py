@@ -55,8 +55,8 @@ def test_what_differs_in_more_than_the_seed_shares_no_mean(tmp_path, changes, mo
 
 def test_what_changes_no_score_does_not_part_seeds(tmp_path):
     one = {"train.log_every": 10, "data.directory": "here", "optim.accumulate": 0, "data.store": "here", "mesh.data": 2}
-    write_run(tmp_path / "a", {**one, "train.max_nonfinite": 5, "train.keep_best": 1}, 1.0)
-    two = {"data.directory": "there", "train.checkpoint_minutes": 2.0, "train.keep_best": 3, "train.keep_every": 2}
+    write_run(tmp_path / "a", {**one, "train.keep_best": 1}, 1.0)
+    two = {"data.directory": "there", "train.checkpoint_minutes": 2.0, "train.keep_best": 3}
     write_run(tmp_path / "b", {**two, "seed": 2}, 2.0)
     (point,) = found(tmp_path)
     assert point.values == (1.0, 2.0)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    save(folder, SCORES, keep_last=2, keep_every=4)
+    save(folder, SCORES, keep_last=2)
     return folder
 
 
@@ -53,20 +53,20 @@ def test_what_is_saved_comes_back_bit_for_bit(folder):
     checkpoints.close()
 
 
-def test_the_last_the_best_and_every_nth_stay(folder):
-    checkpoints = Checkpoints(folder / "checkpoints", keep_last=2, keep_every=4)
-    assert checkpoints.steps() == [4, 6, 7]
-    assert checkpoints.last() == 7 and checkpoints.best() == 6
+def test_the_last_and_the_best_stay(folder):
+    checkpoints = Checkpoints(folder / "checkpoints", keep_last=2)
+    assert checkpoints.steps() == [2, 6, 7]
+    assert checkpoints.last() == 7 and checkpoints.best() == 2, "of equal ones the first"
     checkpoints.close()
 
 
-@pytest.mark.parametrize(("keep_best", "left"), [(1, [6, 7]), (2, [2, 6, 7]), (3, [1, 2, 6, 7])])
-def test_the_n_best_stay_and_of_equal_ones_the_later(tmp_path, keep_best, left):
+@pytest.mark.parametrize(("keep_best", "left"), [(1, [2, 7]), (2, [2, 6, 7]), (3, [1, 2, 6, 7])])
+def test_the_n_best_stay_and_of_equal_ones_the_first(tmp_path, keep_best, left):
     save(tmp_path, SCORES | {1: 0.5, 5: 0.4, 7: 0.1}, keep_best=keep_best)
     checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
     assert checkpoints.steps() == left
-    assert checkpoints.ranked() == [step for step in (7, 1, 2, 6) if step in left]
-    assert checkpoints.best() == 6
+    assert checkpoints.ranked() == [step for step in (7, 1, 6, 2) if step in left]
+    assert checkpoints.best() == 2
     checkpoints.close()
 
 
@@ -121,11 +121,11 @@ def test_a_process_that_is_killed_while_it_replaces_a_checkpoint_loses_nothing(t
 
 def test_what_a_killed_process_had_still_to_remove_is_removed(tmp_path):
     save(tmp_path, SCORES | {4: None}, keep_last=7)
-    checkpoints = Checkpoints(tmp_path / "checkpoints", keep_last=2, keep_every=3)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep_last=2)
     checkpoints.remove_superfluous()
-    assert checkpoints.steps() == [3, 6, 7]
+    assert checkpoints.steps() == [2, 6, 7]
     checkpoints.close()
-    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["3", "6", "7"]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["2", "6", "7"]
 
 
 def test_a_disk_that_is_full_is_one_sentence_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):
 
 def test_a_missing_step_is_named_with_those_there_are(folder):
     checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
-    with pytest.raises(UserError, match=r"no checkpoint of step 5 in .*; available steps: 4, 6, 7"):
+    with pytest.raises(UserError, match=r"no checkpoint of step 5 in .*; available steps: 2, 6, 7"):
         checkpoints.restore(5, params=trees()[0])
     checkpoints.close()
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    save(folder, SCORES, keep_last=2, keep_every=4)
+    save(folder, SCORES, keep_last=2)
     return folder
 
 

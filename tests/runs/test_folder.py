@@ -7,7 +7,6 @@ import json
 import pytest
 
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from tests import tiny
 
@@ -124,17 +123,3 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(older))
     with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
         RunFolder(tmp_path).claim(run)
-
-
-@pytest.mark.parametrize("kept", [{}, {"moments": "float32"}])
-def test_other_moments_make_another_run_also_where_they_were_not_known(tmp_path, kept):
-    """Their arrays in a checkpoint are others. Tickets say only what is not as it was in earlier versions."""
-    before = tiny.run().raw
-    before["optim"] = {name: value for name, value in before["optim"].items() if name != "moments"} | kept
-    (tmp_path / "config.json").write_text(json.dumps(before))
-    assert RunFolder(tmp_path).claim(tiny.run())
-    factored = tiny.run({"optim.moments": "factored"})
-    with pytest.raises(UserError, match=r"optim\.moments"):
-        RunFolder(tmp_path).claim(factored)
-    assert "moments" not in of_training(tiny.run().raw)["optim"]
-    assert of_training(factored.raw)["optim"]["moments"] == "factored"

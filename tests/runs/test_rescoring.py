@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
-import one_layer
 from configs import common
 from one_layer.runs.rescoring import rescored
 from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
-from tests import ROOT, fuzz_tickets, tiny
+from one_layer.tasks.translation.model import TranslationModel
+from tests import fuzz_tickets, tiny
 from tests.tiny_tickets import TINY
 
 
+def model_of(run, kind=TranslationModel):
+    """A trained model of a run, without its arrays."""
+    settings = {"config": run.model_config(12, 12), "data": run.data, "settings": run.evaluation}
+    others = {"seed": 1, "step": 1, "assets": fuzz_tickets.assets(TINY), "variables": {}, "source": "best"}
+    return kind(**settings, **others, trained_with=run.raw)
+
+
 def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewhere():
-    model = one_layer.load(ROOT / "tests" / "old_runs" / "translation")
-    model = dataclasses.replace(model, data=dataclasses.replace(model.data, source="text", directory="here"))
+    model = model_of(tiny.run({"data.source": "text", "data.directory": "here"}))
     other = tiny.config({"evaluation.beam": 7, "optim.lr": 3.0})
     moved = rescored(model, other, {"evaluation.beam": 7, "data.directory": "there", "data.tests": ("a", "b")})
     assert moved.settings.beam == 7 and moved.data.directory == "there" and moved.data.tests == ("a", "b")
@@ -47,8 +51,7 @@ def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewher
 def test_lines_that_were_not_held_out_in_training_are_not_scored(trained, scored, fits):
     text = {"data.source": "tsv", "data.directory": "there", "data.columns": "1,2", "data.held_out": 0.1}
     run = tiny.run(text | {"data.valid": "valid", "data.tests": ("test",)} | trained)
-    model = one_layer.load(ROOT / "tests" / "old_runs" / "translation")
-    model = dataclasses.replace(model, data=run.data, trained_with=run.raw)
+    model = model_of(run)
     if fits:
         assert rescored(model, run.raw, scored).data.tests == scored["data.tests"]
     else:
@@ -60,9 +63,7 @@ def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
     """The section `evaluation` of any config may replace the run's, whose data.block decides the largest stride."""
     text = {"data.source": "plain", "data.directory": "there", "data.held_out": 0.1, "data.block": 32}
     run = tiny.run({"task": "causal_lm", "model.encoder_layers": 0, "evaluation.stride": 8, **text})
-    settings = {"config": run.model_config(12, 12), "data": run.data, "settings": run.evaluation}
-    others = {"seed": 1, "step": 1, "assets": fuzz_tickets.assets(TINY), "variables": {}, "source": "best"}
-    model = CausalLanguageModel(**settings, **others, trained_with=run.raw)
+    model = model_of(run, CausalLanguageModel)
     assert rescored(model, {"evaluation": {"stride": 32}}, {}).settings.stride == 32
     with pytest.raises(UserError, match=r"the config lacks the section 'evaluation'; start from configs/common\.py"):
         rescored(model, {"model": {}}, {})

@@ -157,12 +157,6 @@ def test_a_missing_section_is_named(section):
         resolve(config)
 
 
-def test_the_config_of_an_earlier_version_has_no_mesh():
-    config = tiny.config()
-    del config["mesh"]
-    assert resolve(config) == resolve(tiny.config())
-
-
 def test_what_json_gives_back_is_the_same_config():
     config = tiny.config(ELSEWHERE | {"data.tests": ("a", "b"), "optim.lr": 1.0})
     assert resolve(json.loads(json.dumps(config))) == resolve(config)
@@ -184,12 +178,6 @@ def test_keep_1_with_something_else_to_train():
         ({"train.epochs": 10**10}, r"train\.epochs is 10000000000; it must be at most"),
         ({"optim.warmup": 2**31}, r"optim\.warmup is 2147483648; it must be at most"),
         ({"optim.eps": 1e-300}, r"optim\.eps is 1e-300; it must be at least 1\.18e-38 \(less is 0 in float32\)"),
-        (
-            {"optim.freeze_scores": True, "model.weights": "dense"},
-            r"freeze_scores is True, but this model has no masks",
-        ),
-        ({"train.init_scores": "near"}, r"train\.init_scores is 'near'; give one of drawn, nearest"),
-        ({"train.init_scores": "nearest"}, r"train\.init_scores is nearest, but train\.init_from names no run"),
         ({"data.directory": "there"}, r"data\.directory='there' has no effect with data\.source='toy'"),
         ({"data.tests": ("train", "test")}, r"data\.tests=\('train', 'test'\) has no effect with data\.source='toy'"),
         ({"data.valid": "dev"}, r"data\.valid='dev' has no effect with data\.source='toy'"),
@@ -238,3 +226,8 @@ def test_a_test_set_may_be_called_by_a_number(given: Any) -> None:
     assert run.data.tests == tuple(map(str, given)) and run.raw["data"]["tests"] == run.data.tests
     with pytest.raises(UserError, match=r"data.tests is \(1e\+99,\); it takes"):
         tiny.run({**ELSEWHERE, "data.tests": (1e99,)})
+
+
+def test_a_comma_stands_between_two_test_sets() -> None:
+    """The command line takes --config.data.tests=a,b for one text."""
+    assert tiny.run({**ELSEWHERE, "data.tests": ("a,b", "c")}).data.tests == ("a", "b", "c")

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from one_layer.runs.lock import locked
 from one_layer.runs.progress import progress
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
-from one_layer.sweeps.jobs import LocalLauncher, problem, started
+from one_layer.sweeps.jobs import LocalLauncher, Process, problem
 from one_layer.system.errors import UserError
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
@@ -91,8 +92,10 @@ def test_a_failing_run_is_reported_and_the_others_go_on(planned, tmp_path, caplo
 )
 def test_a_killed_process_is_told_from_one_that_said_why_it_ended(tmp_path, end, why):
     log = tmp_path / "log"
-    process, begin = started([sys.executable, "-c", f"import os, sys; print('update 5', flush=True); {end}"], log)
-    assert problem(process.wait(), log, begin) == why
+    process = Process([sys.executable, "-c", f"import os, sys; print('update 5', flush=True); {end}"], log)
+    while (said := process.ended()) is None:
+        time.sleep(0.01)
+    assert said == why
     assert problem(-9, log, log.stat().st_size) == "it was killed by signal 9; perhaps memory ran out"
 
 

@@ -41,6 +41,19 @@ def test_the_table_shows_every_state(planned, tmp_path):
     assert "and 3 more" in console.file.getvalue()
 
 
+def test_a_terminal_has_one_table_which_ends_as_the_runs_do(planned):
+    queue = Queue(planned(), LocalLauncher([sys.executable, str(PROGRAM)], 1))
+    console = Console(file=io.StringIO(), width=120, height=40, force_terminal=True)
+    display = Display(queue, console)
+    with display.shown:
+        display.look()
+        assert "4 waiting" in console.file.getvalue()
+        queue.states = dict.fromkeys(queue.states, "finished")
+        display.look()
+        assert "4 finished" not in console.file.getvalue(), "the last table is not old enough"
+    assert "4 finished" in console.file.getvalue()
+
+
 def test_the_length_of_a_run_by_epochs_that_an_earlier_version_began_is_known_from_its_log(planned, caplog):
     """Its config does not know how many updates an epoch has."""
     run = planned("small", "--config.train.updates=100", "--config.train.epochs=4").runs[0]

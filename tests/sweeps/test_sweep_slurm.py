@@ -21,16 +21,6 @@ from one_layer.system.errors import UserError
 from tests import ROOT
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
-CONFIG = """
-from ml_collections import ConfigDict
-from configs.sweeps import vary
-
-def get_config():
-    return ConfigDict({"model": {"keep": 0.5}, "train": {"updates": 10, "epochs": 0}})
-
-def sweep():
-    return vary("model.keep", 0.9, 0.3)
-"""
 STAND_IN = {
     # Keeps a copy of the batch script, as the real one does, and runs it for each task of the array, in the background.
     "sbatch": """#!/usr/bin/env python3
@@ -72,11 +62,9 @@ def cluster(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def plan(tmp_path):
+def plan(planned):
     """A sweep of two runs, of which the first fails."""
-    config = tmp_path / "small.py"
-    config.write_text(CONFIG)
-    return plans.make(str(config), "", [], tmp_path / "runs")
+    return planned("failing")
 
 
 def slurm_launcher(tmp_path, monkeypatch, *options):
@@ -175,29 +163,6 @@ def test_a_job_reads_the_copy_of_a_config_where_there_is_one(tmp_path):
     for given, wanted in read.items():
         run = plans.Run("run", tmp_path / "run", {}, {}, [f"--config={given}:dense", "--config.seed=2"])
         assert slurm._words(run, root, code)[2:] == [f"--config={wanted}:dense", "--config.seed=2"]
-
-
-def test_a_job_says_that_its_run_was_killed(tmp_path):
-    from one_layer.sweeps.slurm import Command
-
-    code = "import os; print('update 5', flush=True); os.kill(os.getpid(), 9)"
-    with pytest.raises(RuntimeError, match="killed by signal 9; perhaps memory ran out; its last line: update 5"):
-        Command([sys.executable, "-c", code], tmp_path / "log")()
-
-
-@pytest.mark.parametrize(("code", "requeued"), [(0, False), (1, False), (140, True), (143, True)])
-def test_the_batch_script_queues_an_interrupted_run_again(tmp_path, cluster, code, requeued):
-    (tmp_path / "bin" / "scontrol").write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'queued'}\n")
-    (tmp_path / "bin" / "scontrol").chmod(0o755)
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\necho $@ > {tmp_path / 'words'}\nexit {code}\n")
-    program.chmod(0o755)
-    environment = os.environ | {"PYTHON": str(program), "SLURM_JOB_ID": "77"}
-    script = ROOT / "launch" / "slurm" / "train.sh"
-    assert subprocess.run(["bash", script, "--workdir=a b"], env=environment).returncode == code
-    assert (tmp_path / "words").read_text() == "main.py --workdir=a b\n"
-    assert (tmp_path / "queued").exists() == requeued
-    assert not requeued or (tmp_path / "queued").read_text() == "requeue 77\n"
 
 
 def test_a_job_whose_time_is_over_stops_its_run_and_can_go_on(tmp_path):

@@ -39,9 +39,9 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
-from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.model import TrainedModel, prepared
 from one_layer.tasks.protocol import Task
+from one_layer.tasks.summing import nll_program, summed
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny
@@ -139,25 +139,12 @@ class Reversal(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return self.corpus(data, saved)
 
-    def logits(self, network, variables, batch, rngs):
-        return network.apply(variables, batch["source"], rngs=rngs)
-
-    def sums(self, logits, batch, smoothing):
-        loss, nll, letters = label_smoothed_nll(logits, batch["target"], smoothing)
-        return {"loss": loss, "nll": nll, "targets": letters, "tokens": letters}
-
     def validator(self, model, data, settings, corpus):
-        network = build(model)
-
-        @jax.jit
-        def sums(variables, batch):
-            return label_smoothed_nll(network.apply(variables, batch["source"]), batch["target"], 0.0)[1:]
+        program, valid = nll_program(model, ("source",)), corpus.valid
 
         def values(params, fixed, between):
-            variables, valid = prepared(model, {"params": params, **fixed}), corpus.valid
             batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, 1)
-            between()
-            nll, letters = np.sum([jax.device_get(sums(variables, batch)) for batch in batches], axis=0)
+            nll, letters = summed(program, prepared(model, {"params": params, **fixed}), batches, between)
             return {"valid/nll": float(nll / letters)}
 
         return values

@@ -38,7 +38,6 @@ MODELS = {
     ),
     "dense": MODEL.replace(weights="dense", dropout=0.1),
 }
-MOMENTS = {"signs": "factored", "dense": "bfloat16"}  # by model; the others have float32
 MESHES = {"one device": None, "data": (8, 1), "mixed": (4, 2)}
 CASES = [
     (model, mesh) for model in MODELS for mesh in MESHES if model == "one_layer" or mesh in ("one device", "mixed")
@@ -64,7 +63,7 @@ def transfers(text: str) -> dict[str, int]:
 def case(name: str, mesh: str) -> dict[str, Any]:
     """Trains the model on the mesh; then selects, scores and translates with it there."""
     config, devices = MODELS[name], devices_of(MESHES[mesh])
-    adam = optimizer(OptimConfig(lr=1e-2, warmup=1, clip=1.0, moments=MOMENTS.get(name, "float32")), 100)
+    adam = optimizer(OptimConfig(lr=1e-2, warmup=1, clip=1.0), 100)
     fixed = initialize(config, 1, devices)
     params = fixed.pop("params")
     fixed = with_frozen_masks(config, params, fixed, devices)

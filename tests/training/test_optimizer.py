@@ -148,7 +148,6 @@ def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
     ("name", "value"),
     [
         ("schedule", "step"),
-        ("moments", "int8"),
         ("lr", -1e-3),
         ("lr", float("nan")),
         ("warmup", -1),
@@ -171,22 +170,3 @@ def test_values_that_no_optimiser_has_are_refused_by_name(name, value):
 
 def test_whole_numbers_are_numbers():
     assert OptimConfig(lr=1, clip=0, weight_decay=0) == OptimConfig(lr=1.0, clip=0.0, weight_decay=0.0)
-
-
-def test_gradients_of_frozen_scores_are_no_part_of_the_norm_that_is_clipped():
-    config = OptimConfig(lr=0.1, warmup=0, clip=0.5, b1=0.0, b2=0.0, eps=1.0, freeze_scores=True)
-    params = {"layer": {"scores": jnp.ones(3), "bias": jnp.ones(3)}}
-    change, moved = optimizer(config, 10), []
-    for scores in (0.0, 100.0):
-        gradient = {"layer": {"scores": jnp.full(3, scores), "bias": jnp.ones(3)}}
-        moved.append(change.update(gradient, change.init(params), params)[0]["layer"]["bias"])
-    np.testing.assert_array_equal(*moved)
-
-
-def test_frozen_scores_stay_and_all_else_moves():
-    config = OptimConfig(lr=0.1, warmup=0, weight_decay=0.1, freeze_scores=True)
-    params = {"layer": {"scores": jnp.ones(3), "bias": jnp.ones(3)}, "embedding": {"kernel": jnp.ones(3)}}
-    change = optimizer(config, 10)
-    updates, _ = change.update(jax.tree.map(lambda p: 2 * p, params), change.init(params), params)
-    assert not updates["layer"]["scores"].any()
-    assert updates["layer"]["bias"].all() and updates["embedding"]["kernel"].all()

@@ -27,7 +27,7 @@ from one_layer.training.stacked import Stack
 from one_layer.training.train import train
 from tests import ROOT, tiny, tiny_runs
 
-ALL = {"optim.moments": "factored", "train.patience": 1, "train.max_nonfinite": 2, "optim.weight_decay": 0.01}
+ALL = {"train.patience": 1, "optim.weight_decay": 0.01}
 MEMBERS = {
     "one": {"model.keep": 0.5, "seed": 1},
     "two": {"model.keep": 0.3, "seed": 2, "optim.warmup": 3, "optim.weight_decay": 0.02, "optim.label_smoothing": 0.05},

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from one_layer.system.errors import UserError
+from one_layer.training import course
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.skipping import Diverged
@@ -37,9 +38,9 @@ def test_skipped_updates_are_counted_and_written(tmp_path, monkeypatch, caplog):
             if name == "cut":
                 patched.setattr(training, "train_step", disturbed(pressed))
                 with pytest.raises(Interrupted):
-                    train(tiny.run({"train.max_nonfinite": 3}), folder, [])
+                    train(tiny.run(), folder, [])
             patched.setattr(training, "train_step", disturbed(bad.__contains__))
-            train(tiny.run({"train.max_nonfinite": 3}), folder, [])
+            train(tiny.run(), folder, [])
         assert skipped_lines(folder) == [(5, 1), (7, 1), (8, 2)]
         assert result(folder)["skipped_updates"] == 3
     line = next(line for line in metrics(folder) if line["step"] == 7 and "skipped/loss" in line)
@@ -57,15 +58,17 @@ def test_skipped_updates_are_counted_and_written(tmp_path, monkeypatch, caplog):
 def test_too_many_in_a_row_end_the_run_at_the_state_that_repeats_them(tmp_path, monkeypatch, most):
     """No update follows them, and what is saved is the state before the first of them: running again ends in the same way."""
     monkeypatch.setattr(training, "train_step", disturbed(lambda count: 5 <= count < 5 + most))
+    monkeypatch.setattr(course, "MOST_IN_A_ROW", most)
     contents = []
     for _ in range(2):
         said = rf"in {most} updates in a row \(6 to {5 + most}\).* The checkpoint of update 5 is kept"
         with pytest.raises(Diverged, match=said):
-            train(tiny.run({"train.max_nonfinite": most}), tmp_path, [])
+            train(tiny.run(), tmp_path, [])
         assert kept_steps(tmp_path) == [4, 5]
         contents.append((lines(tmp_path), tiny.contents(tmp_path / "checkpoints")))
     assert contents[0] == contents[1]
-    train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
+    monkeypatch.setattr(course, "MOST_IN_A_ROW", 4)
+    train(tiny.run(), tmp_path, [])
     assert result(tmp_path)["skipped_updates"] == most
 
 
@@ -80,27 +83,28 @@ def test_no_update_follows_too_many_in_a_row(tmp_path, monkeypatch, most):
         return 5 <= count < 5 + most
 
     monkeypatch.setattr(training, "train_step", disturbed(bad))
-    run = tiny.run({"train.max_nonfinite": most, "train.evaluate_every": tiny.UPDATES})
+    monkeypatch.setattr(course, "MOST_IN_A_ROW", most)
     with pytest.raises(Diverged, match=r"The checkpoint of update 5 is kept"):
-        train(run, tmp_path, [])
+        train(tiny.run({"train.evaluate_every": tiny.UPDATES}), tmp_path, [])
     assert done == list(range(5 + most)) and kept_steps(tmp_path) == [5]
 
 
 @pytest.mark.slow
 def test_a_row_that_began_before_an_evaluation_is_one_row(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train_step", disturbed(lambda count: count >= 6))
-    with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
-        train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
-    with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
-        train(tiny.run({"train.max_nonfinite": 4}), tmp_path, [])
+    monkeypatch.setattr(course, "MOST_IN_A_ROW", 4)
+    for _ in range(2):
+        with pytest.raises(Diverged, match=r"in 4 updates in a row \(7 to 10\).* The checkpoint of update 8 is kept"):
+            train(tiny.run(), tmp_path, [])
 
 
 @pytest.mark.slow
-def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path):
+def test_nan_ends_the_run_and_leaves_its_checkpoints(tmp_path, monkeypatch):
     run = tiny.run({"train.updates": tiny.EVERY})
     train(run, tmp_path, [])
     before = tiny.contents(tmp_path / "checkpoints")
-    trainer = new_trainer(tiny.run({"train.max_nonfinite": 2}), tmp_path)
+    monkeypatch.setattr(course, "MOST_IN_A_ROW", 2)
+    trainer = new_trainer(tiny.run(), tmp_path)
     trainer.restore()
     trainer.params = jax.tree.map(lambda leaf: leaf.at[(0,) * leaf.ndim].set(jnp.nan), trainer.params)
     with pytest.raises(

@@ -19,10 +19,11 @@ from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import Ids, Unit
 from one_layer.models.causal_decoding import CausalDecoder
-from one_layer.system.errors import UserError, counted
+from one_layer.system.errors import counted
 from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
 from one_layer.tasks.causal_lm.scoring import Scorer
-from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.model import TrainedModel, not_finite
+from one_layer.tasks.streams import check_finite
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +62,7 @@ class CausalLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""
         text = stream(split)
-        values = Scorer(self.config, self.settings)(self.prepared, text, self._unit, title)
-        if not np.isfinite(values["nll"]):
-            raise UserError("the model's logits are not finite: this checkpoint cannot score a text; use another")
+        values = check_finite(Scorer(self.config, self.settings, self._unit)(self.prepared, text, title))
         stride, measure = self.settings.stride, f"bits_per_{self._unit.measure}"
         log.info(
             "%s: %.4f %s, perplexity %.4g per token (%s tokens; windows of %s, stride %s)",
@@ -101,7 +100,7 @@ class CausalLanguageModel(TrainedModel):
             tokens[row, : len(ids)] = ids
         whole = np.asarray(self._sample(self.prepared, tokens, filled, np.int32(first)))
         if (whole == NOT_FINITE).any():
-            raise UserError("the model's logits are not finite: this checkpoint cannot continue a text; use another")
+            raise not_finite("continue a text")
         return [row[count : count + settings.sample_length] for row, count in zip(whole, filled, strict=True)]
 
     @cached_property

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jaxtyping import Array
-
 from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
-from one_layer.data.config import STREAMS, DataConfig, listed
+from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.stream import StreamBatches
-from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
-from one_layer.tasks.causal_lm.scoring import CausalValidator
+from one_layer.tasks.causal_lm.scoring import Scorer
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.losses import Smoothing, label_smoothed_nll
-from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.protocol import Validator
+from one_layer.tasks.streams import StreamTask, StreamValidator
 from one_layer.tasks.work import Work, decoder_work
 
 
-class CausalLM(Task):
+class CausalLM(StreamTask):
     """Predicts each token of a text from those before it (arXiv 2012.15045 trains such a model on enwik8)."""
 
     family = "decoder"
@@ -32,19 +27,12 @@ class CausalLM(Task):
         "max_tokens": 2**24,
         "sample_length": 2**16,
     }
+    masked = False
     validated_by = ("stride", "valid_tokens")
     model = CausalLanguageModel
 
     def check(self, data: DataConfig, model: ModelConfig, settings: LanguageModelSettings) -> None:
-        if not data.streamed:
-            raise UserError(
-                f"task=causal_lm, but data.source={data.source!r:.200}; give data.source={listed(STREAMS, str)}, one text without sides"
-            )
-        if model.position_rows and data.block > model.max_positions:
-            raise UserError(
-                f"data.block is {data.block}, but model.max_positions is {model.max_positions}; give a table with more positions, or a "
-                "smaller data.block"
-            )
+        super().check(data, model, settings)
         if settings.stride > data.block:
             raise UserError(
                 f"evaluation.stride is {settings.stride}, but data.block is {data.block}: tokens between two windows would not be scored; "
@@ -53,12 +41,6 @@ class CausalLM(Task):
 
     def selectable(self, data: DataConfig, settings: LanguageModelSettings) -> tuple[str, ...]:
         return ("nll",)
-
-    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
-        return stream_corpus.load(data, saved)
-
-    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return stream_corpus.load_scored(data, saved, wanted)
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
         """Blocks of the text, in an order that depends on the seed and the epoch alone."""
@@ -69,19 +51,12 @@ class CausalLM(Task):
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": length}
 
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], rngs=rngs)
-
-    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
-        """Label-smoothed cross entropy, summed over tokens."""
-        loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
-        return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
-
     def validator(
         self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, corpus: Corpus
     ) -> Validator:
         """Measures `valid/nll` in nats per token, `valid/perplexity` per token, and bits per byte or character."""
-        return CausalValidator(model, data, settings, corpus)
+        scorer = Scorer(model, settings, stream_corpus.unit_of(data, corpus))
+        return StreamValidator(model, corpus, scorer, settings.valid_tokens)
 
     def line_work(self, model: ModelConfig, settings: LanguageModelSettings, tokens: int) -> Work:
         """The work of reading a prompt and writing on."""

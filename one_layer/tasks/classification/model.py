@@ -18,7 +18,7 @@ from one_layer.data.tokens import cut
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
-from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.model import TrainedModel, not_finite
 
 log = logging.getLogger(__name__)
 Ids = Int32[np.ndarray, "_"]
@@ -41,10 +41,10 @@ class ClassificationModel(TrainedModel):
     def main_score(self) -> str:
         return label_set(self.data).scores[0]
 
-    def classify(self, texts: Iterable[str]) -> list[Label | None]:
+    def classify(self, texts: Iterable[str | tuple[str, str]]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 
-        Each line has as many texts as the labelled task, separated by tabs. The preprocessing of the training text is applied to them.
+        A pair of texts is a tuple, or a line with a tab between them. The preprocessing of the training text is applied to them.
         A line of more than `data.max_length` tokens is cut, and the number of such lines is logged.
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
@@ -54,7 +54,7 @@ class ClassificationModel(TrainedModel):
         full = [place for place, line in enumerate(texts) if line.strip()]
         for place in full:
             if (found := texts[place].count("\t") + 1) != wanted:
-                what = "one text" if wanted == 1 else "two texts with a tab between them"
+                what = "one text" if wanted == 1 else "two texts, as a tuple or with a tab between them"
                 raise UserError(
                     f"line {place + 1}, {texts[place][:60]!r}, has {counted(found - 1, 'tab')}, but this model labels {what}"
                 )
@@ -66,6 +66,11 @@ class ClassificationModel(TrainedModel):
             for place, name, each in zip(full, self._names(log_p), log_p, strict=True):
                 given[place] = Label(name, math.exp(each.max()))
         return given
+
+    def given(self, lines: Iterable[Any]) -> list[str]:
+        """The same, where a pair of texts may also be a tuple."""
+        several = isinstance(lines, Iterable) and not isinstance(lines, (str, bytes))
+        return super().given(map(_line, lines) if several else lines)
 
     def lines(self, lines: Iterable[str]) -> list[str]:
         """`label<TAB>probability` for every line."""
@@ -112,5 +117,11 @@ class ClassificationModel(TrainedModel):
     def _names(self, log_p: LogP) -> list[str]:
         """The most probable label of every text. Raises: UserError if the model's outputs are not finite."""
         if not np.isfinite(log_p).all():
-            raise UserError("the model's logits are not finite: this checkpoint cannot classify; use another")
+            raise not_finite("classify")
         return [self.assets.target_vocabulary.tokens[UNK + 1 + label] for label in log_p.argmax(axis=1)]
+
+
+def _line(text: Any) -> Any:
+    """A pair of texts as one line with a tab between them; anything else as it is."""
+    pair = isinstance(text, tuple) and all(isinstance(each, str) for each in text)
+    return "\t".join(each.replace("\t", " ") for each in text) if pair else text

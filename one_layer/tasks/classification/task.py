@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -26,7 +24,7 @@ from one_layer.tasks.classification.settings import LabellingSettings
 from one_layer.tasks.losses import Smoothing, label_nll
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.paired import Paired
-from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.protocol import Batch, Sums, Task, Validator, check_positions
 
 _READER = LabelledReader()
 
@@ -49,11 +47,7 @@ class Classification(Task):
         label_set(data)
         if data.joined_vocabulary:
             raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
-        if model.position_rows and data.max_length > model.max_positions:
-            raise UserError(
-                f"data.max_length is {data.max_length}, but model.max_positions is {model.max_positions}; give a table with more "
-                "positions, or a smaller data.max_length"
-            )
+        check_positions(model, "data.max_length", data.max_length)
 
     def selectable(self, data: DataConfig, settings: LabellingSettings) -> tuple[str, ...]:
         return ("nll", *label_set(data).scores)
@@ -98,9 +92,6 @@ class Classification(Task):
 
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": 2}  # the label and eos
-
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], rngs=rngs)
 
     def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over texts; an empty row of a batch has a pad as its label."""

@@ -19,7 +19,8 @@ from one_layer.data.text.units import MASK, Ids, Unit
 from one_layer.models import build
 from one_layer.system.errors import UserError
 from one_layer.tasks.masked_lm.scoring import Scorer, masking
-from one_layer.tasks.model import TrainedModel
+from one_layer.tasks.model import TrainedModel, not_finite
+from one_layer.tasks.streams import check_finite
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +78,7 @@ class MaskedLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per masked token, `perplexity`, `accuracy` of masked tokens and their number, always under the same masks."""
         chosen = masking(self.data, self.assets.target_vocabulary)
-        values = Scorer(self.config, self.settings, chosen)(self.prepared, stream(split), title)
-        if not np.isfinite(values["nll"]):
-            raise UserError("the model's logits are not finite: this checkpoint cannot score a text; use another")
+        values = check_finite(Scorer(self.config, self.settings, chosen)(self.prepared, stream(split), title))
         log.info(
             "%s: perplexity %.4g of masked tokens, accuracy %.2f %% (%s masked tokens)",
             *(title, values["perplexity"], 100 * values["accuracy"], f"{int(values['masked']):,}"),
@@ -121,7 +120,7 @@ class MaskedLanguageModel(TrainedModel):
     def _candidates(self, log_p: np.ndarray) -> list[Candidate]:
         """The most probable tokens that are text. Raises: UserError for outputs that are not finite."""
         if not np.isfinite(log_p).all():
-            raise UserError("the model's logits are not finite: this checkpoint cannot fill masks; use another")
+            raise not_finite("fill masks")
         order = [number for number in np.argsort(-log_p, kind="stable").tolist() if number > UNK]
         mask = self.assets.target_vocabulary.tokens.index(MASK)
         best = [number for number in order[: self.settings.candidates + 1] if number != mask]

@@ -2,56 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxtyping import Array
 
 from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
-from one_layer.data.config import STREAMS, DataConfig, listed
+from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.masking import MaskedBatches, Masking
 from one_layer.data.special_tokens import PAD
-from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.masked_lm.model import MaskedLanguageModel
-from one_layer.tasks.masked_lm.scoring import MaskedValidator, masking
+from one_layer.tasks.masked_lm.scoring import Scorer, masking
 from one_layer.tasks.masked_lm.settings import MaskedSettings
-from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.protocol import Batch, Sums, Validator
+from one_layer.tasks.streams import StreamTask, StreamValidator
 
 
-class MaskedLM(Task):
+class MaskedLM(StreamTask):
     """Predicts masked tokens (Devlin et al. 2019; RoBERTa, arXiv 1907.11692), as arXiv 2012.15045 pre-trains its encoders."""
 
     family = "masked_lm"
     settings = MaskedSettings
     limits = {"max_tokens": 2**24, "candidates": 2**16}  # noqa: RUF012  # a ClassVar of Task
+    masked = True
     validated_by = ("valid_tokens",)
+    inputs = ("source", "places")
     model = MaskedLanguageModel
 
     def check(self, data: DataConfig, model: ModelConfig, settings: MaskedSettings) -> None:
-        if not data.streamed:
-            raise UserError(
-                f"task=masked_lm, but data.source={data.source!r:.200}; give data.source={listed(STREAMS, str)}, one text without sides"
-            )
+        super().check(data, model, settings)
         if data.block < 3:
             raise UserError(f"data.block is {data.block}; a masked language model needs at least 3: <s> and two tokens")
-        if model.position_rows and data.block > model.max_positions:
-            raise UserError(
-                f"data.block is {data.block}, but model.max_positions is {model.max_positions}; give a table with more positions, or a "
-                "smaller data.block"
-            )
 
     def selectable(self, data: DataConfig, settings: MaskedSettings) -> tuple[str, ...]:
         return ("nll", "accuracy")
-
-    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
-        return stream_corpus.load(data, saved, masked=True)
-
-    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return stream_corpus.load_scored(data, saved, wanted, masked=True)
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
         """Blocks of the text, whose masks depend on the seed, the epoch and the block alone."""
@@ -66,9 +52,6 @@ class MaskedLM(Task):
         places = Masking(data.mask_share, 0, 0).places(length - 1)
         return {"source": length, "places": places, "target": places}
 
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], batch["places"], rngs=rngs)
-
     def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
         """Label-smoothed cross entropy, summed over the predicted tokens."""
         loss, nll, targets = label_smoothed_nll(logits, batch["target"], smoothing)
@@ -77,4 +60,5 @@ class MaskedLM(Task):
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: MaskedSettings, corpus: Corpus) -> Validator:
         """Measures `valid/nll` in nats per masked token, `valid/perplexity` and `valid/accuracy`, always under the same masks."""
-        return MaskedValidator(model, data, settings, corpus)
+        scorer = Scorer(model, settings, masking(data, corpus.target_vocabulary))
+        return StreamValidator(model, corpus, scorer, settings.valid_tokens)

@@ -16,11 +16,11 @@ from tqdm import tqdm
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.system.errors import UserError
-from one_layer.tasks.model import TrainedModel, Writer
+from one_layer.tasks.model import TrainedModel, Writer, not_finite
 from one_layer.tasks.translation.generate import EMPTY, Hypothesis
 from one_layer.tasks.translation.settings import SearchSettings
 
+_ROWS = 32  # sentences of a batch, at most
 PRECISIONS = {"ctranslate2": "float32", "ctranslate2-int8": "int8"}  # of matrices, by the names of engines
 
 
@@ -31,21 +31,21 @@ class Engine:
     name: str
     write: Writer
 
-    def opened(self, model: TrainedModel, rows: int = 32) -> Search:
-        """The search with a model, whose folder is deleted as soon as it is read. A batch has at most `rows` sentences."""
+    def opened(self, model: TrainedModel) -> Search:
+        """The search with a model, whose folder is deleted as soon as it is read."""
         precision = PRECISIONS[self.name]
         with tempfile.TemporaryDirectory() as folder:
             self.write(model, Path(folder), precision)
-            return Search(model.assets, model.settings, _translator(folder, precision), rows)
+            return Search(model.assets, model.settings, _translator(folder, precision))
 
 
 class Search:
     """Translates ids to ids. Each core has batches of its own: products of this size are too small for several cores."""
 
-    def __init__(self, assets: TextAssets, settings: SearchSettings, translator: Any, rows: int) -> None:
+    def __init__(self, assets: TextAssets, settings: SearchSettings, translator: Any) -> None:
         self._source, self._target = (vocabulary.tokens for vocabulary in assets.vocabularies)
         self._ids = {token: number for number, token in enumerate(self._target)}
-        self._settings, self._translator, self._rows = settings, translator, rows
+        self._settings, self._translator = settings, translator
 
     def __call__(self, sentences: Sequence[Int[np.ndarray, "_"]], title: str) -> list[Hypothesis]:
         """The best hypothesis of every sentence (ids that end in eos), in order; of one without tokens, the empty one.
@@ -71,7 +71,7 @@ class Search:
 
         Few sentences are shared out among the cores, so that none of them waits for the only batch.
         """
-        most = min(self._rows, -(-len(places) // _cores()))
+        most = min(_ROWS, -(-len(places) // _cores()))
         while places:
             rows = max(1, min(most, self._settings.max_tokens // len(sentences[places[0]])))
             yield places[:rows]
@@ -92,7 +92,7 @@ class Search:
     def _hypothesis(self, result: Any) -> Hypothesis:
         (tokens,), (score,) = result.hypotheses, result.scores
         if not np.isfinite(score):
-            raise UserError("the model's logits are not finite: this checkpoint cannot translate; use another")
+            raise not_finite("translate")
         return Hypothesis(np.array([*(self._ids[token] for token in tokens), EOS], np.int32), score)
 
 

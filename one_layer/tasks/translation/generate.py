@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
@@ -15,10 +16,10 @@ from one_layer.data.search_batches import batches_for_search
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices, fetch
-from one_layer.system.errors import UserError
 from one_layer.system.threads import in_threads
-from one_layer.tasks.kept_programs import KeptProgram
+from one_layer.tasks.model import not_finite
 from one_layer.tasks.translation.beam_search import Hypotheses
+from one_layer.tasks.translation.search import search
 from one_layer.tasks.translation.settings import SearchSettings
 
 Variables = dict[str, Any]
@@ -88,9 +89,7 @@ class Generator:
             lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
             limits = np.array([self.settings.longest(length) for length in lengths], np.int32)
             active = devices.rows(batch["index"] >= 0, False)
-            return Hypotheses(
-                *fetch(self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active))
-            )
+            return fetch(self._search(variables, devices.rows(batch["source"]), devices.rows(limits), active))
 
         with tqdm(total=len(sentences), desc=title, unit="sentence", disable=None, leave=False) as bar:
             results = in_threads(search, batches, _AT_ONCE_ON_CPU if on_cpu and not devices.many else 1, between)
@@ -100,9 +99,7 @@ class Generator:
                     length = int(best.lengths[row, 0])
                     score = float(best.scores[row, 0])
                     if not np.isfinite(score):
-                        raise UserError(
-                            "the model's logits are not finite: this checkpoint cannot translate; use another"
-                        )
+                        raise not_finite("translate")
                     found[int(batch["index"][row])] = Hypothesis(np.asarray(best.tokens)[row, 0, :length], score)
                 bar.update(len(rows))
         return [found[index] for index in range(len(sentences))]
@@ -110,27 +107,21 @@ class Generator:
 
 @lru_cache(maxsize=8)  # tracing takes longer than the search of a few lines, and a run scores several times
 def _program(config: ModelConfig, settings: SearchSettings, beam: int) -> Any:
-    def make() -> Callable[..., tuple[Array, ...]]:
-        from one_layer.tasks.translation.search import search
+    def search_batch(
+        variables: Variables,
+        source: Int[Array, "batch length"],
+        limit: Int[Array, "batch"],
+        active: Bool[Array, "batch"],
+    ) -> Hypotheses:
+        return search(
+            config,
+            variables,
+            source,
+            beam=beam,
+            max_length=settings.longest(source.shape[1]),
+            limit=limit,
+            length_penalty=settings.length_penalty,
+            active=active,
+        )
 
-        def search_batch(
-            variables: Variables,
-            source: Int[Array, "batch length"],
-            limit: Int[Array, "batch"],
-            active: Bool[Array, "batch"],
-        ) -> tuple[Array, ...]:
-            hypotheses = search(
-                config,
-                variables,
-                source,
-                beam=beam,
-                max_length=settings.longest(source.shape[1]),
-                limit=limit,
-                length_penalty=settings.length_penalty,
-                active=active,
-            )
-            return tuple(hypotheses)
-
-        return search_batch
-
-    return KeptProgram(make, about=f"beam search {beam} {settings} {config}")
+    return jax.jit(search_batch)

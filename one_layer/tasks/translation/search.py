@@ -1,4 +1,4 @@
-"""The search of a translation model for one padded batch, as one function. A process that keeps its program does not import this module."""
+"""The search of a translation model for one padded batch, as one function of the model's variables."""
 
 from __future__ import annotations
 

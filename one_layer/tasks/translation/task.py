@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxtyping import Array
-
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.paired import Paired
-from one_layer.tasks.protocol import Batch, Sums, Task, Validator, Variables
+from one_layer.tasks.protocol import Task, Validator, Variables
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.work import Work, search_work
@@ -34,6 +31,7 @@ class Translation(Task):
         "buckets": 1000,
     }
     validated_by = ("valid_beam", "length_penalty", "max_length_a", "max_length_b")
+    inputs = ("source", "target_in")
     model = TranslationModel
 
     def check(self, data: DataConfig, model: ModelConfig, settings: SearchSettings) -> None:
@@ -62,14 +60,6 @@ class Translation(Task):
         from one_layer.data import loading
 
         return loading.load_scored(data, saved.vocabularies, saved.codes, wanted, steps=saved.steps)
-
-    def logits(self, network: Any, variables: Variables, batch: Batch, rngs: dict[str, Array]) -> Array:
-        return network.apply(variables, batch["source"], batch["target_in"], rngs=rngs)
-
-    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
-        """Label-smoothed cross entropy, summed over target tokens."""
-        loss, nll, tokens = label_smoothed_nll(logits, batch["target"], smoothing)
-        return {"loss": loss, "nll": nll, "targets": tokens, "tokens": tokens}
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
         """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0, tokenised BLEU as `valid/bleu`."""

@@ -5,19 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
-
-import jax
-from jaxtyping import Array
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.languages import sacrebleu_tokenizer
-from one_layer.models import ModelConfig, build
-from one_layer.tasks.losses import label_smoothed_nll
+from one_layer.models import ModelConfig
 from one_layer.tasks.model import prepared
-from one_layer.tasks.summing import summed
+from one_layer.tasks.summing import nll_program, summed
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.settings import SearchSettings
@@ -32,7 +27,7 @@ class TranslationValidator:
 
     def __init__(self, model: ModelConfig, settings: SearchSettings, corpus: Corpus) -> None:
         self._model, self._corpus, self._settings = model, corpus, settings
-        self._sums = _program(model)
+        self._sums = nll_program(model, ("source", "target_in"))
         target = corpus.target_preprocessing
         self._reference = bleu.bleu_tokens(target, corpus.valid.reference)
         measured = bleu.can_measure(self._reference)
@@ -59,15 +54,3 @@ class TranslationValidator:
             lines = bleu.bleu_tokens(target, target.join(subwords))
             values["valid/bleu"] = bleu.bleu_tokenized(lines, self._reference)
         return values
-
-
-@lru_cache(maxsize=8)  # the validators of a process share what is traced and compiled
-def _program(model: ModelConfig) -> Any:
-    network = build(model)
-
-    def sums(variables: Variables, batch: dict[str, Array]) -> tuple[Array, Array]:
-        logits: Any = network.apply(variables, batch["source"], batch["target_in"])
-        _, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.0)
-        return nll, tokens
-
-    return jax.jit(sums)

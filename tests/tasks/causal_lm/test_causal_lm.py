@@ -23,69 +23,28 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import build
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
-from one_layer.runs.folder import RunFolder
 from one_layer.runs.rescoring import rescored
-from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.causal_lm.sampling import Sampler
 from one_layer.training.metrics import read_metrics
-from one_layer.training.train import train
-from tests import tiny
 
 pytestmark = pytest.mark.slow
 
 BLOCK, STRIDE, LENGTH = 16, 6, 24
 WORDS = ["un", "dos", "tres", "cat", "cinc"]
+LINES = 120
 CHANGES = {
     "task": "causal_lm",
     "model.encoder_layers": 0,
     "model.decoder_layers": 2,
-    "model.dropout": 0.0,
-    "data.source": "plain",
-    "data.train": "text.txt",
-    "data.held_out": 0.1,
     "data.block": BLOCK,
     "data.max_tokens": 128,
-    "train.updates": 40,
-    "train.evaluate_every": 20,
-    "train.log_every": 10,
     "optim.lr": 0.03,
-    "optim.label_smoothing": 0.0,
     "evaluation.stride": STRIDE,
-    "evaluation.max_tokens": 64,
     "evaluation.sample_length": LENGTH,
 }
-
-
-def text() -> str:
-    dice = np.random.default_rng(1)
-    return "".join(f"{' '.join(dice.choice(WORDS, 4))}\n" for _ in range(120))
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    (folder / "text.txt").write_text(text(), "utf-8")
-    return folder
-
-
-def run_of(written, changes=None):
-    return resolve(tiny.config(CHANGES | {"data.directory": str(written)} | (changes or {})))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, written):
-    path = tmp_path_factory.mktemp("run") / "run"
-    train(run_of(written), path, [])
-    return RunFolder(path)
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return restore_run(folder)
 
 
 def changed(model, **settings):
@@ -108,14 +67,7 @@ def test_a_text_that_is_only_scored_has_no_hypotheses(folder, model):
     assert not list(folder.path.glob("*hypotheses*"))
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
-    for updates in (20, 40):
-        train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
-    again = RunFolder(tmp_path / "run")
-    assert again.ticket_file.read_bytes() == folder.ticket_file.read_bytes()
-
-
-def test_the_score_is_that_of_each_token_after_the_context_of_its_window(folder, model, written):
+def test_the_score_is_that_of_each_token_after_the_context_of_its_window(folder, model):
     """Token by token, with a loop that knows nothing of batches."""
     corpus = TASKS[model.task].scored_corpus(model.data, model.assets, "test")
     ids = np.asarray(corpus.tests["test"].source.tokens, np.int32)
@@ -240,9 +192,9 @@ def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch)
         ({"train.select": "bleu"}, r"train\.select is 'bleu', but the validation set is measured by nll"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(written, changes, message):
+def test_settings_that_do_not_fit_are_refused(run_of, changes, message):
     with pytest.raises(UserError, match=message):
-        run_of(written, changes)
+        run_of(**changes)
 
 
 def test_a_broken_model_writes_nothing(model):
@@ -267,7 +219,7 @@ def test_another_verb_is_refused(model):
         model.check_verb("translate")
 
 
-def test_the_validation_text_can_be_a_part(written, model):
+def test_the_validation_text_can_be_a_part(model):
     """With a limit, the score is that of the text cut there."""
     corpus = TASKS[model.task].scored_corpus(model.data, model.assets, "valid")
     task, data = TASKS[model.task], model.data

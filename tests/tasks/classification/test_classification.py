@@ -107,15 +107,6 @@ def test_checkpoint_and_ticket_give_the_same_labels_and_scores(workdir, tmp_path
         assert all(0.5 <= label.probability <= 1.0 for label in given)
 
 
-@pytest.mark.slow
-def test_a_resumed_run_ends_as_an_uninterrupted_one(workdir, folder, tmp_path):
-    train(resolve(values(folder, **{"train.updates": 20})), tmp_path / "run", [])
-    train(resolve(values(folder)), tmp_path / "run", [])
-    ours, theirs = (restore_ticket(run / "ticket.safetensors").variables for run in (tmp_path / "run", workdir))
-    np.testing.assert_array_equal(ours["params"]["head_dense"]["kernel"], theirs["params"]["head_dense"]["kernel"])
-    assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == (workdir / "ticket.safetensors").read_bytes()
-
-
 def test_lines_in_labels_out(workdir):
     model = restore_run(workdir, "best")
     first, empty, third = model.lines(["a FINE river", "", "a poor garden"])
@@ -147,7 +138,7 @@ def test_texts_that_are_cut_are_counted(workdir, caplog):
     ]
     pairs = replace(model, data=replace(model.data, labels="qqp"))
     caplog.clear()
-    pairs.classify([f"{long}\tpoor", f"poor\t{long}", "poor\tfine"])
+    pairs.classify([(long, "poor"), f"poor\t{long}", ("poor", "fi\tne")])
     assert [record.message for record in caplog.records] == [
         "2 of 3 lines have more than 12 tokens (data.max_length); only these are read",
         "1 line lost the whole second text; train with a larger data.max_length to have it read",
@@ -281,9 +272,8 @@ def test_cut_texts_are_counted_in_every_part(sets):
     assert said(scored) == [lost.format(3)]
     longer = said(corpus_of(data(sets, source="labelled", max_length=9)))
     assert longer[1:] == ["3 texts have 9 tokens, the most that data.max_length allows; longer texts were cut"] * 2
-    assert (
-        len(said(corpus_of(data(sets, source="labelled")))) == 1
-    )  # where nothing was cut, only the training part says so
+    whole = corpus_of(data(sets, source="labelled"))
+    assert len(said(whole)) == 1, "where nothing was cut, only the training part says so"
 
 
 def test_second_texts_that_a_cut_removes_whole():
@@ -300,12 +290,9 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
     changes |= {"optim.warmup": 1}
     result = train(resolve(values(sets, **changes)), tmp_path / "run", [])
     scores = result["test"]["validation"]
-    assert set(scores) == {
-        *("nll", "accuracy", "f1", "majority_accuracy", "texts", "texts/duplicate", "texts/not_duplicate")
-    }
-    assert (
-        scores["majority_accuracy"] == max(scores["texts/duplicate"], scores["texts/not_duplicate"]) / scores["texts"]
-    )
+    counts = ("texts/duplicate", "texts/not_duplicate")
+    assert set(scores) == {"nll", "accuracy", "f1", "majority_accuracy", "texts", *counts}
+    assert scores["majority_accuracy"] == max(scores[name] for name in counts) / scores["texts"]
     assert (tmp_path / "run" / "ticket.safetensors").exists()
 
 
@@ -316,15 +303,10 @@ def test_a_data_set_of_tfds_trains(sets, tmp_path):
         ({"task": "translation", "model.decoder_layers": 1}, "task=translation, but data.source='labelled'"),
         ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has only an encoder: give 0"),
         (
-            {"train.select": "bleu"},
-            "train.select is 'bleu', but the validation set is measured by nll and accuracy",
-        ),
-        (
             {"train.select": "f1"},
             "train.select is 'f1', but the validation set is measured by nll and accuracy",
         ),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
-        ({"data.labels": "wnli"}, "data.labels='wnli' is neither one of the tasks qqp, mnli"),
         ({"data.source": "text"}, "data.source='text' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),

@@ -17,61 +17,25 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
-from one_layer.runs.folder import RunFolder
-from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.training.metrics import read_metrics
-from one_layer.training.train import train
-from tests import tiny
 
 pytestmark = pytest.mark.slow
 
 WORDS = ["uno", "due", "tre", "gatto", "cinque"]
+LINES = 150
 CHANGES = {
     "task": "masked_lm",
     "model.encoder_layers": 2,
     "model.decoder_layers": 0,
-    "model.dropout": 0.0,
-    "data.source": "plain",
-    "data.train": "text.txt",
-    "data.held_out": 0.1,
     "data.unit": "bpe",
     "data.bpe_kind": "byte-level",
     "data.bpe_merges": 20,
     "data.block": 16,
     "data.max_tokens": 256,
-    "train.updates": 40,
-    "train.evaluate_every": 20,
-    "train.log_every": 10,
     "train.select": "accuracy",
     "optim.lr": 0.003,
-    "optim.label_smoothing": 0.0,
-    "evaluation.max_tokens": 64,
 }
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    folder, dice = tmp_path_factory.mktemp("text"), np.random.default_rng(1)
-    (folder / "text.txt").write_text("".join(f"{' '.join(dice.choice(WORDS, 4))}\n" for _ in range(150)), "utf-8")
-    return folder
-
-
-def run_of(written, changes=None):
-    return resolve(tiny.config(CHANGES | {"data.directory": str(written)} | (changes or {})))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, written):
-    path = tmp_path_factory.mktemp("run") / "run"
-    train(run_of(written), path, [])
-    return RunFolder(path)
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return restore_run(folder)
 
 
 def test_it_learns_and_says_what_it_measures(folder, model):
@@ -94,13 +58,6 @@ def test_a_text_of_which_no_token_is_masked_is_refused(folder, model):
     few = dataclasses.replace(model, data=dataclasses.replace(model.data, mask_share=1e-9))
     with pytest.raises(UserError, match="no token of valid is masked"):
         evaluate(few, "valid", None)
-
-
-def test_a_resumed_run_equals_an_uninterrupted_one(folder, written, tmp_path):
-    for updates in (20, 40):
-        train(run_of(written, {"train.updates": updates}), tmp_path / "run", [])
-    again = RunFolder(tmp_path / "run")
-    assert again.ticket_file.read_bytes() == folder.ticket_file.read_bytes()
 
 
 def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_path):
@@ -161,9 +118,9 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
         ({"train.select": "bleu"}, r"is 'bleu', but the validation set is measured by nll and accuracy"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(written, changes, message):
+def test_settings_that_do_not_fit_are_refused(run_of, changes, message):
     with pytest.raises(UserError, match=message):
-        run_of(written, changes)
+        run_of(**changes)
 
 
 @pytest.mark.parametrize("languages", [("en",), ("de", "en")])

@@ -61,7 +61,7 @@ class Reversing:
 
 def search(translator, **settings):
     text, vocabulary = Preprocessing("en"), Vocabulary(TOKENS)
-    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(**settings), translator, rows=32)
+    return Search(TextAssets(vocabulary, vocabulary, text, text), SearchSettings(**settings), translator)
 
 
 def test_every_sentence_keeps_its_place():

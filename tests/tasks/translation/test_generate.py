@@ -117,10 +117,9 @@ def test_a_translation_does_not_depend_on_its_neighbours(prepared):
 
 
 def in_place_of_the_search(monkeypatch, function):
-    """The Generator calls `function`, of which no program is kept for other tests or processes."""
-    monkeypatch.setattr("one_layer.tasks.translation.search.search", function)
+    """The Generator calls `function`, of which no program is kept for other tests."""
+    monkeypatch.setattr(generate, "search", function)
     monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
-    monkeypatch.setattr(generate, "KeptProgram", lambda make, about: jax.jit(make()))
 
 
 def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, monkeypatch):

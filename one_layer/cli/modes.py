@@ -1,0 +1,176 @@
+"""The modes of the command: what each does, with the flags that it uses. A mode imports what it needs: some start without JAX."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from absl import flags
+from ml_collections import config_flags
+
+from one_layer.cli import config_files, given, options
+from one_layer.system.errors import UserError, counted
+
+log = logging.getLogger(__name__)
+
+
+class Mode(NamedTuple):
+    """A mode's function, which takes the values of the flags, and the names of the flags that it uses."""
+
+    call: Callable[[], None]
+    flags: tuple[str, ...]
+
+
+def _train() -> None:
+    from one_layer.runs.settings import resolve
+    from one_layer.training.skipping import Diverged
+    from one_layer.training.train import train
+
+    folder = given.run_folder(or_ticket=False)
+    if options.CONFIG.value is None:
+        raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
+    words = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
+    words += [f"config.{name}={value}" for name, value in given.overrides().items()]
+    try:
+        train(resolve(options.CONFIG.value.to_dict()), folder.path, words)
+    except Diverged as error:
+        program = ["-m", "one_layer"] if Path(sys.argv[0]).name == "__main__.py" else sys.argv[:1]
+        raise UserError(f"{error}: {shlex.join([sys.executable, *program, *sys.argv[1:]])}") from None
+
+
+def _evaluate() -> None:
+    from one_layer.runs.evaluate import evaluate
+
+    folder = given.run_folder() if options.WORKDIR.value else None
+    if folder is not None:
+        folder.writes = options.PROCESS.value == 0
+    evaluate(given.model(), options.SPLIT.value, folder)
+
+
+def _lines() -> None:
+    """Translates, classifies, continues or fills lines: what the model does must be the mode's name."""
+    from one_layer.data.text.streams import check_output, read_input, write_output
+
+    check_output(options.OUTPUT.value)  # before anything is computed
+    model = given.model()
+    model.check_verb(options.MODE.value)  # before stdin is waited for
+    write_output(options.OUTPUT.value, model.lines(read_input(options.INPUT.value)))
+
+
+def _export() -> None:
+    from one_layer.cli.exporting import export
+
+    export()
+
+
+def _page() -> None:
+    """Writes a ticket as one file of HTML that computes in the browser."""
+    from one_layer.data.text.streams import check_output, write_content
+    from one_layer.page.document import of_ticket
+
+    ticket = Path(options.TICKET.value or given.run_folder().ticket_file)
+    output = given.needed("output", "give the file of the page, for instance --output=page.html")
+    check_output(output)
+    written = of_ticket(ticket)
+    write_content(output, written)
+    sizes = f"{len(written):,}", f"{ticket.stat().st_size:,}"
+    log.info("%s: %s bytes with the ticket of %s; open it in a browser", output, *sizes)
+
+
+def _inspect() -> None:
+    """Prints what a ticket contains."""
+    from one_layer.tickets.inspection import describe, inspect
+
+    print_text(describe(inspect(options.TICKET.value or given.run_folder().ticket_file)))
+
+
+def _report() -> None:
+    """Writes tables and figures from the folders of runs. Imports no JAX."""
+    from one_layer.report.watching import watch
+    from one_layer.report.writing import report
+
+    runs = given.needed("runs", "give the folders of runs, as a pattern")
+    write = watch if options.WATCH.value else report
+    write(runs, Path(given.needed("workdir", "give a new folder")))
+
+
+def _collect() -> None:
+    """Writes the results of runs into one file. Imports no JAX."""
+    from one_layer.runs.collection import collect
+
+    pattern, output = (
+        given.needed(name, "--mode=collect needs --runs=PATTERN and --output=NAME.jsonl.zst")
+        for name in ("runs", "output")
+    )
+    log.info("%s: %s", output, counted(collect(pattern, Path(output)), "run"))
+
+
+def _keys() -> None:
+    """Prints every key of the config, its value and its meaning."""
+    print_text(config_files.keys(None if options.CONFIG.value is None else options.CONFIG.value.to_dict()))
+
+
+_TOGETHER = ("distributed", "processes", "process")
+_OF_MODEL = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "engine")
+MODES = {
+    "train": Mode(_train, ("config", "workdir", *_TOGETHER)),
+    "evaluate": Mode(_evaluate, (*_OF_MODEL, "split", *_TOGETHER)),
+    "export": Mode(_export, ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output")),
+    "page": Mode(_page, ("workdir", "ticket", "output")),
+    "inspect": Mode(_inspect, ("workdir", "ticket")),
+    "report": Mode(_report, ("workdir", "runs", "watch")),
+    "collect": Mode(_collect, ("runs", "output")),
+    "keys": Mode(_keys, ("config",)),
+}
+LINES = Mode(_lines, (*_OF_MODEL, "input", "output"))  # of the verbs of the tasks: translate, classify, generate, fill
+NAMES = sorted({name for mode in (*MODES.values(), LINES) for name in mode.flags})
+
+
+def chosen() -> Mode:
+    """The mode of the command line.
+
+    Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others.
+    """
+    return check(options.MODE.value, [name for name in NAMES if flags.FLAGS[name].present])
+
+
+def check(name: str, present: Sequence[str]) -> Mode:
+    """The mode with this name. Raises: UserError as `chosen` does; `present` are the flags of the command line."""
+    mode = MODES[name] if name in MODES else _of_verb(name)
+    for each in present:
+        if each not in mode.flags:
+            raise UserError(f"--mode={name} has no use for --{each}; leave it out")
+    if options.ENGINE.value != "jax" and options.DISTRIBUTED.value:
+        raise UserError(
+            f"--engine={options.ENGINE.value} searches on the cores of one machine, and not in several processes; leave --distributed out"
+        )
+    if "ticket" not in present:
+        if "ticket_mode" in present:
+            raise UserError("--ticket_mode needs --ticket; of a run's folder, masks are always materialized")
+        return mode
+    for each in ("checkpoint",) if name == "evaluate" else ("checkpoint", "workdir"):  # evaluate writes into --workdir
+        if each in present:
+            raise UserError(f"--{each} has no effect beside --ticket, which is the whole model; leave one of them out")
+    return mode
+
+
+def _of_verb(name: str) -> Mode:
+    from one_layer.tasks import TASKS
+    from one_layer.tasks.known import VERBS
+
+    if name not in VERBS and name not in (verbs := [task.model.verb for task in TASKS.values()]):
+        raise UserError(f"--mode={name} is unknown; known are {', '.join((*MODES, *verbs))}")
+    return LINES
+
+
+def print_text(text: str) -> None:
+    """Prints a text in UTF-8: the terminal's encoding may lack the × and the √."""
+    from one_layer.data.text.streams import check_output
+
+    check_output("")
+    sys.stdout.buffer.write(f"{text}\n".encode())
+    sys.stdout.buffer.flush()
