@@ -82,9 +82,8 @@ def _model() -> ConfigDict:
     model.norm = placeholder(str)
     model.norm_epsilon = 1e-5  # added to the variance (the mean square in RMSNorm) under the root of all norms
     model.bias = placeholder(bool)  # none: no biases, or biases if dense
-    model.share_norm_scale = placeholder(
-        bool
-    )  # all layers of a stack share the scales of LayerNorm; none: the preset decides
+    # all layers of a stack share the scales of LayerNorm; none: the preset decides
+    model.share_norm_scale = placeholder(bool)
     model.dropout = 0.1  # after embeddings, attention blocks and feed-forward blocks
     model.attention_dropout = 0.0
     model.activation_dropout = 0.0

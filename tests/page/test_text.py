@@ -130,17 +130,13 @@ def test_lossless_pieces():
     assert_equal(cases)
 
 
-def test_codes_in_an_odd_order_and_codes_twice_count_as_in_the_libraries():
-    lines = ["abab abc bcab abababc", "aabb"]
+def test_codes_in_an_odd_order_codes_twice_and_codes_of_the_first_version_count_as_in_the_libraries():
+    lines, cases = ["abab abc bcab abababc", "aabb"], []
     for kind, codes in product(("metaspace", "byte-level", "subword-nmt"), ("b c\na b\nb c\n", "ab a\na b\n")):
         steps = Preprocessing("en", bpe_kind=kind, codes=f"#version: 0.2\n{codes}")
-        assert_equal([translation(steps, vocabulary_of(steps, [*lines, ""], BYTES), lines)])
-
-
-def test_codes_of_the_first_version():
-    steps = Preprocessing("en", codes="a b\nab </w>\nb </w>\n")
-    lines = ["ab abb b", "aab ba", "a"]
-    assert_equal([translation(steps, Vocabulary.build(steps.apply(lines)), lines)])
+        cases.append(translation(steps, vocabulary_of(steps, [*lines, ""], BYTES), lines))
+    first, lines = Preprocessing("en", codes="a b\nab </w>\nb </w>\n"), ["ab abb b", "aab ba", "a"]
+    assert_equal([*cases, translation(first, Vocabulary.build(first.apply(lines)), lines)])
 
 
 def test_text_without_spaces_and_text_that_was_prepared_elsewhere():
