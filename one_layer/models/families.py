@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from one_layer.data.special_tokens import UNK
 from one_layer.models.keys import ModelKeys
+from one_layer.models.keys.choices import refuse_if
 from one_layer.system.errors import UserError
 
 
@@ -80,23 +81,32 @@ def _no_heads(config: ModelKeys) -> Iterator[Head]:
 
 def _check_translation(config: ModelKeys) -> None:
     _check_encoder(config)
-    if not config.depth("decoder"):
-        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1")
-    if config.positions != "sinusoidal" or config.embedding_norm:
-        raise UserError(
-            f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
-            f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings"
-        )
-    if config.shared_embedding and config.source_vocab != config.target_vocab:
-        raise UserError(
-            f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
-            f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off"
-        )
+    refuse_if(
+        not config.depth("decoder"),
+        f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1",
+    )
+    refuse_if(
+        config.positions != "sinusoidal" or config.embedding_norm,
+        f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
+        f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings",
+    )
+    refuse_if(
+        config.shared_embedding and config.source_vocab != config.target_vocab,
+        f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
+        f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off",
+    )
 
 
 def _check_encoder(config: ModelKeys) -> None:
-    if not config.depth("encoder"):
-        raise UserError(f"model.encoder_layers is {config.encoder_layers}; it must be at least 1")
+    refuse_if(not config.depth("encoder"), f"model.encoder_layers is {config.encoder_layers}; it must be at least 1")
+
+
+def _check_encoder_alone(config: ModelKeys, what: str) -> None:
+    _check_encoder(config)
+    refuse_if(
+        config.depth("decoder"), f"model.decoder_layers is {config.decoder_layers}; {what} has only an encoder: give 0"
+    )
+    refuse_if(config.shared_embedding, f"model.shared_embedding is True, but {what} has only one table: leave it out")
 
 
 def label_count(config: ModelKeys) -> int:
@@ -114,16 +124,12 @@ def _classifier_heads(config: ModelKeys) -> Iterator[Head]:
 
 
 def _check_classifier(config: ModelKeys) -> None:
-    _check_encoder(config)
-    if config.depth("decoder"):
-        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a classifier has only an encoder: give 0")
-    if label_count(config) < 2:
-        raise UserError(
-            f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
-            "there must be at least 2 labels"
-        )
-    if config.shared_embedding:
-        raise UserError("model.shared_embedding is True, but a classifier (model.decoder_layers=0) has only one table")
+    _check_encoder_alone(config, "a classifier")
+    refuse_if(
+        label_count(config) < 2,
+        f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
+        "there must be at least 2 labels",
+    )
 
 
 def _decoder_tables(config: ModelKeys) -> Iterator[Table]:
@@ -131,16 +137,20 @@ def _decoder_tables(config: ModelKeys) -> Iterator[Table]:
 
 
 def _check_decoder(config: ModelKeys) -> None:
-    if config.depth("encoder"):
-        raise UserError(f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0")
-    if not config.depth("decoder"):
-        raise UserError(f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1")
-    if config.positions == "frozen" or config.embedding_norm or config.shared_embedding:
-        raise UserError(
-            f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
-            f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal or learned positions, no norm of "
-            "embeddings, and one table"
-        )
+    refuse_if(
+        config.depth("encoder"),
+        f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0",
+    )
+    refuse_if(
+        not config.depth("decoder"),
+        f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1",
+    )
+    refuse_if(
+        config.positions == "frozen" or config.embedding_norm or config.shared_embedding,
+        f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
+        f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal or learned positions, no norm of "
+        "embeddings, and one table",
+    )
 
 
 def _masked_lm_tables(config: ModelKeys) -> Iterator[Table]:
@@ -153,15 +163,7 @@ def _masked_lm_heads(config: ModelKeys) -> Iterator[Head]:
 
 
 def _check_masked_lm(config: ModelKeys) -> None:
-    _check_encoder(config)
-    if config.depth("decoder"):
-        raise UserError(
-            f"model.decoder_layers is {config.decoder_layers}; a masked language model has only an encoder: give 0"
-        )
-    if config.shared_embedding:
-        raise UserError(
-            "model.shared_embedding is True, but a masked language model always has one table: leave it out"
-        )
+    _check_encoder_alone(config, "a masked language model")
 
 
 FAMILIES: dict[str, Family] = {

@@ -159,7 +159,9 @@ def test_no_run_of_a_sweep_is_refused_for_its_length(config, sweep):
     different = {}
     for overrides in CONFIGS[config].sweep(sweep):
         argument = overrides.get("config", "")
-        length = {key: value for key, value in overrides.items() if key.startswith(("optim.", "train."))}
+        length = {
+            key: value for key, value in overrides.items() if key.startswith(("optim.", "train.", "model.embedding"))
+        }
         different[argument, json.dumps(length, sort_keys=True)] = length
     for (argument, _), length in different.items():
         values = CONFIGS[config].get_config(*[argument] * bool(argument))

@@ -11,7 +11,7 @@ from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tickets import variables as of_ticket
-from tests import mostly_slow, numpy_transformer
+from tests import mostly_slow
 from tests.tiny_tickets import CASES, QUICK, TINY, ticket_of, trained
 
 RESERVOIRS = {
@@ -53,8 +53,7 @@ def test_masks_times_random_weights_are_what_the_network_computes_with(name):
                 np.testing.assert_array_equal(masks[role] * random[role], product)
     for role, mask in masks.items() if config.supermask.exact else ():
         size = mask.shape[-2] * mask.shape[-1]
-        keep = numpy_transformer.keep_of(config, role.split("/"))
-        assert ((mask > 0).sum(axis=(-2, -1)) == kept_count(size, keep)).all(), role
+        assert ((mask > 0).sum(axis=(-2, -1)) == kept_count(size, config.keep)).all(), role
     if config.sharing == "masks":
         assert {mask.ndim for mask in masks.values()} == {2}
 

@@ -249,7 +249,7 @@ def test_of_many_models_only_the_frontier_has_names(tmp_path):
         weights = {"model.weights": "multi_layer"} if place % 2 else {}
         write_run(
             tmp_path / f"{place}",
-            {"optim.lr": float(place), **weights},
+            {"optim.lr": 1.0 + place, **weights},
             score,
             bytes={"ticket_file": 1000 + 20 * place},
         )

@@ -34,8 +34,8 @@ export const KEYS = {
     translations: text(""),
   },
   optim: {
-    lr: ["float or none", 0.0005], schedule: text("inverse_sqrt"), warmup: ["int or none", 4000], warmup_init_lr: real(0), moments: text("float32"), b1: real(0.9), b2: real(0.98),
-    eps: real(1e-8), weight_decay: real(0), clip: real(0), label_smoothing: real(0.1), accumulate: whole(1), freeze_scores: flag(false),
+    lr: ["float or none", 0.0005], schedule: text("inverse_sqrt"), warmup: ["int or none", 4000], warmup_init_lr: real(0), b1: real(0.9), b2: real(0.98),
+    eps: real(1e-8), weight_decay: real(0), clip: real(0), label_smoothing: real(0.1), accumulate: whole(1),
     train_only: text(""), freeze: text(""),
   },
   train: {
