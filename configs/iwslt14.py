@@ -28,7 +28,7 @@ These keys are for single runs. The sweeps figure3 and table1 also have dense mo
 refused, and the checkpoint must lie in pretrained/. The sweeps of configs/multi30k.py show how runs take the embeddings of a dense
 run of the same sweep.
 
-To read text files (`python launch/dump_embeddings.py` writes them), give --config.model.embedding_source=text in the same way. The
+To read text files, give --config.model.embedding_source=text in the same way. The
 tables are fixed, and masked like every other matrix, as in the paper's code and in the counts of Table 1. `frozen` removes the masks
 from the embeddings: with `pretrained`, the tables of the dense model stay unchanged, which is the other reading of "fixed
 pre-trained".

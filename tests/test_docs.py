@@ -198,7 +198,6 @@ def test_the_version_is_the_same_everywhere() -> None:
         "python launch/prepare_wmt14.py --quick",
         "python launch/benchmark.py tarin",
         "python launch/import_fairseq.py --config.data.nothing=1",
-        "python launch/dump_embeddings.py --config.data.store=1",
         ".venv/bin/pip install -r requirements-none.txt",
         "git push",
     ],

@@ -90,12 +90,10 @@ def _inspect() -> None:
 
 def _report() -> None:
     """Writes tables and figures from the folders of runs. Imports no JAX."""
-    from one_layer.report.watching import watch
     from one_layer.report.writing import report
 
     runs = given.needed("runs", "give the folders of runs, as a pattern")
-    write = watch if options.WATCH.value else report
-    write(runs, Path(given.needed("workdir", "give a new folder")))
+    report(runs, Path(given.needed("workdir", "give a new folder")))
 
 
 def _collect() -> None:
@@ -122,7 +120,7 @@ MODES = {
     "export": Mode(_export, ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output")),
     "page": Mode(_page, ("workdir", "ticket", "output")),
     "inspect": Mode(_inspect, ("workdir", "ticket")),
-    "report": Mode(_report, ("workdir", "runs", "watch")),
+    "report": Mode(_report, ("workdir", "runs")),
     "collect": Mode(_collect, ("runs", "output")),
     "keys": Mode(_keys, ("config",)),
 }

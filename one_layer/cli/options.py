@@ -58,9 +58,6 @@ RUNS = flags.DEFINE_string(
     "",
     "The folders of runs to report on or to collect, as a pattern, for instance 'runs/figure2/*'; or a collection.",
 )
-WATCH = flags.DEFINE_boolean(
-    "watch", False, "For report: write it again whenever its runs have changed, until nobody works on them."
-)
 OUTPUT = flags.DEFINE_string(
     "output",
     "",

@@ -14,7 +14,6 @@ COMMANDS = (
     "import_fairseq",
     "import_roberta",
     "import_llama",
-    "dump_embeddings",
     "prepare_iwslt14",
     "prepare_wmt14",
 )

@@ -26,7 +26,15 @@ from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
 
-_OPTIONS = ("source", "train", "unit", "bpe_merges", "min_count", "held_out")  # what decides the ids of a training text
+_OPTIONS = (
+    "source",
+    "train",
+    "unit",
+    "bpe_merges",
+    "min_count",
+    "held_out",
+    "columns",
+)  # what decides the ids of a training text
 _KIND = "byte-level"  # of the BPE, whatever data.bpe_kind is
 
 
@@ -95,8 +103,6 @@ def _options(config: DataConfig, text: PlainText, masked: bool) -> dict[str, Any
     """Everything but the text itself that decides the ids of the training text."""
     options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
     options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None, _KIND)}
-    if config.columns:  # only where it is given, so that stores of earlier versions are found
-        options["columns"] = config.columns
     if text.altered:
         options["joined"] = "by lines, without marks"
     if config.vocabulary:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.config import HELD_OUT, DataConfig, another_file
+from one_layer.data.config import DataConfig, another_file
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.preparation.streaming import Shown, Steps
@@ -23,6 +23,7 @@ from one_layer.data.text.vocabulary_json import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
 
+_FORMAT = 2  # of two texts the longer one is cut first
 _TOOLS = ("sacremoses", "subword-nmt", "tokenizers")
 
 
@@ -53,33 +54,25 @@ def prepare(
 def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> dict[str, Any]:
     """Everything but the bytes of the `files` that decides the ids of the training text."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
-    names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels"]
+    names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels", "columns", "delimiter", "held_out"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     steps = config.tokenize or config.lowercase or codes or config.bpe_kind == METASPACE
     options["prepared"] |= bool(config.undo and steps)
-    if config.source in ("tsv", "labelled"):
-        options["rows"] = "of one width, and of two texts the longer one is cut first"  # version 0.2 read and cut others
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
-    for name in ("columns", "held_out"):  # only where they are given, so that stores of earlier versions are found
-        if getattr(config, name):
-            options[name] = getattr(config, name)
     if config.columns:  # the name of a table says how it is read
         options["tables"] = [table_kind(path) for path in files]
-        options["delimiter"] = config.delimiter
-    if config.held_out and config.parts_held_out != list(HELD_OUT):  # earlier versions had no such key
+    if config.held_out:
         options["parts_held_out"] = config.parts_held_out
     if config.translations:
         options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     languages = reader.languages(config)
-    rules = [*map(code, languages)]
-    if config.tokenize and rules != [*languages]:  # earlier versions had no rules for other spellings of a code
-        options["rules"] = rules
+    rules = [*map(code, languages)] if config.tokenize else []
     tools = [version(tool) for tool in _TOOLS]
-    return {**options, "languages": languages, "codes": codes, "tools": tools}
+    return {"format": _FORMAT, **options, "languages": languages, "rules": rules, "codes": codes, "tools": tools}
 
 
 def _from_text(

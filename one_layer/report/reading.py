@@ -210,9 +210,8 @@ def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     texts = result.get("data", began.get("text", {}))
-    metrics = [
-        line for line in metrics if line["step"] <= result.get("steps", math.inf)
-    ]  # the run may have gone on since
+    # The run may have gone on since.
+    metrics = [line for line in metrics if line["step"] <= result.get("steps", math.inf)]
     now = doing(paths, config.get("train", {}))
     return Record(name, flat, result, metrics, evaluations, command, texts, began, now, place.address(folder))
 
@@ -271,10 +270,11 @@ def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: st
 def _updates_of(checkpoint: str, metrics: list[dict[str, Any]], select: str) -> set[int]:
     """The updates that the name of a checkpoint may mean now; of an average the last of them. Empty where the metrics do not say.
 
-    `select` is the score by which the best is chosen; of equal ones, the later is better. A ticket may hold the best or the last.
+    `select` is the score by which the best is chosen; of equal ones, the first is better. A ticket may hold the best or the last.
     """
     key, sign = f"valid/{select}", -1 if select in LESS_IS_BETTER else 1
-    ranked = [step for _, step in sorted((sign * float(line[key]), line["step"]) for line in metrics if key in line)]
+    scored = [(sign * float(line[key]), -line["step"]) for line in metrics if key in line]
+    ranked = [-step for _, step in sorted(scored)]
     if not ranked or checkpoint.isdecimal():
         return set()
     best, last = {ranked[-1]}, {max(ranked), metrics[-1]["step"]}

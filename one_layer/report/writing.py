@@ -30,10 +30,9 @@ log = logging.getLogger(__name__)
 _PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")
 
 
-def report(pattern: str, out: Path, refresh: float | None = None) -> None:
+def report(pattern: str, out: Path) -> None:
     """Reads the runs that `pattern` matches and writes `out`/index.html, pictures (SVG, PNG) and CSV files.
 
-    The page loads itself anew every `refresh` seconds, if that is given.
     Raises: UserError if there are no runs, a file is damaged, or `out` is a file or the folder of a run.
     """
     records = read_runs(pattern)
@@ -54,7 +53,7 @@ def report(pattern: str, out: Path, refresh: float | None = None) -> None:
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
     write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records), found)))
     shows = Report(pattern, records, benches, compared, pictures, _tables(benches, compared, records, letters))
-    write_atomically(out / "index.html", page(shows, refresh))
+    write_atomically(out / "index.html", page(shows))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
     log.info(

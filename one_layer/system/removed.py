@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from one_layer.system.errors import UserError
 
-LAST_VERSION = "0.2.0"  # the last one that reads these keys
+LAST_VERSION = "0.3.0"  # the last one that reads these keys
 REMOVED = frozenset(
     {
         *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),

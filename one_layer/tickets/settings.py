@@ -84,7 +84,9 @@ def trained_with(settings: Settings) -> dict[str, Any]:
 
 
 def _as_run(task: Task, seed: int, sections: dict[str, Any]) -> RunConfig:
-    return resolve({**sections, "task": task.name, "seed": seed, "optim": {}, "mesh": {}, "train": {"epochs": 1, "select": "nll"}})
+    return resolve(
+        {**sections, "task": task.name, "seed": seed, "optim": {}, "mesh": {}, "train": {"epochs": 1, "select": "nll"}}
+    )
 
 
 def read_settings(metadata: dict[str, str]) -> Settings:

@@ -56,7 +56,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ),
         ([MULTI30K], "data.directory is empty: give the folder with the parallel text files"),
         ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
-        ([TOY, "--config.model.pruned=0.3"], "the key model.pruned is gone; version 0.2.0 is the last that reads it"),
+        ([TOY, "--config.model.pruned=0.3"], "the key model.pruned is gone; version 0.3.0 is the last that reads it"),
         ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
         ([TOY, "--config.train.zzqx=1"], "unknown config key 'zzqx'; configs/common.py declares all keys"),
         ([TOY, "--config.train.updates=many"], "--config.train.updates=many: it takes a whole number"),

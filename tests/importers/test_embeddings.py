@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 
-import jax
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
@@ -16,7 +15,7 @@ from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers import embeddings
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables, table_sides
-from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
+from one_layer.importers.text_embeddings import write_embeddings
 from one_layer.layers.materializing import materialize
 from one_layer.models import pretrained_tables
 from one_layer.runs.restore import restore_run
@@ -230,33 +229,3 @@ def test_a_source_that_cannot_be_used_leaves_no_run_behind(tmp_path):
 def test_config_keys_that_exclude_each_other_are_refused(changes, message):
     with pytest.raises(UserError, match=message):
         resolve(tiny.config({f"model.{name}": value for name, value in changes.items()}))
-
-
-# --- dumped as text and read back
-
-
-def test_dumped_tables_read_back_bit_for_bit(tmp_path, dense):
-    from one_layer.commands import dump_embeddings
-
-    dump_embeddings.main([f"--workdir={dense}", f"--out={tmp_path}"])
-    restored = restore_run(dense, "best")
-    for language, vocabulary, rows in zip(
-        restored.assets.languages, restored.assets.vocabularies, run_tables(restored), strict=True
-    ):
-        read, found = read_embeddings(tmp_path / f"embeddings.{language}.txt", vocabulary, 16)
-        assert found == len(vocabulary)
-        same_bits(read, rows)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["embeddings.de.txt", "embeddings.en.txt"]
-    as_text = rows_from("text", tmp_path / "embeddings.{language}.txt", text=restored.assets, d_model=16)
-    of_run = rows_from("run", dense, text=restored.assets, d_model=16)
-    jax.tree.map(same_bits, as_text, of_run)
-
-
-def test_tables_that_cannot_be_dumped_are_refused(tmp_path, dense):
-    from one_layer.commands import dump_embeddings
-
-    with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
-        dump_embeddings.main([f"--workdir={tmp_path}", f"--out={tmp_path}"])
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot be written: .*; give another --out"):
-        dump_embeddings.main([f"--workdir={dense}", f"--out={tmp_path / 'file'}"])

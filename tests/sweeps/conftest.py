@@ -21,6 +21,7 @@ def get_config(arg="one_layer"):
         "train": {"updates": 10, "epochs": 0, "log_every": 5},
         "optim": {"warmup": config_dict.placeholder(int)},
         "evaluation": {"beam": 5},
+        "mesh": {},
     })
 
 def sweep(name="small"):

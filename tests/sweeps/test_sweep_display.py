@@ -7,11 +7,10 @@ import sys
 
 from rich.console import Console
 
-from one_layer.runs.progress import Progress, log_file, progress
+from one_layer.runs.progress import Progress, progress
 from one_layer.sweeps.display import Display
 from one_layer.sweeps.jobs import LocalLauncher
 from one_layer.sweeps.queue import Queue
-from one_layer.training.progress_line import ProgressLine
 from tests.sweeps.test_sweep import PROGRAM
 
 
@@ -52,18 +51,6 @@ def test_a_terminal_has_one_table_which_ends_as_the_runs_do(planned):
         display.look()
         assert "4 finished" not in console.file.getvalue(), "the last table is not old enough"
     assert "4 finished" in console.file.getvalue()
-
-
-def test_the_length_of_a_run_by_epochs_that_an_earlier_version_began_is_known_from_its_log(planned, caplog):
-    """Its config does not know how many updates an epoch has."""
-    run = planned("small", "--config.train.updates=100", "--config.train.epochs=4").runs[0]
-    run.folder.mkdir(parents=True)
-    run.paths.metrics_file.write_text('{"step": 10, "seconds": 20.0, "train/loss": 3.0}\n')
-    assert progress(run.paths, run.config["train"]) == Progress(10, None, "train/loss 3", None)
-    caplog.set_level("INFO")
-    ProgressLine(80, 20, terminal=False).show(10, 3.0, 0.002, 500.0)
-    log_file(run.folder).write_text(f"epoch 0.5\n12:00:00  {caplog.messages[0]}\nupdate 11/")
-    assert progress(run.paths, run.config["train"]) == Progress(10, 80, "train/loss 3", 140.0)
 
 
 def test_metrics_without_seconds_and_scores_that_are_not_finite_stop_no_display(planned):

@@ -82,14 +82,14 @@ def open_prepared(folder: Path) -> Prepared:
     path = folder / "manifest.json"
     try:
         manifest = json_object(path)
-        fingerprints, report = manifest["vocabularies"], manifest["report"]
+        fingerprints, report, files = manifest["vocabularies"], manifest["report"], manifest["files"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path} cannot be read ({error}); delete the folder, then run again to recreate it") from None
     if fingerprints != _fingerprints(assets):
         raise UserError(
             f"{folder} does not hold the vocabularies that it was made with; delete the folder, then run again to recreate it"
         )
-    for name, digest in manifest.get("files", {}).items():  # earlier versions did not write them
+    for name, digest in files.items():
         if _digest(folder / name) != digest:
             raise UserError(f"{folder / name} is damaged; delete the folder, then run again to recreate it")
     return Prepared(assets, source, target, report)

@@ -42,8 +42,8 @@ class Report(NamedTuple):
     tables: Mapping[str, Sequence[tuple[Bench | None, Table]]]
 
 
-def page(report: Report, refresh: float | None = None) -> str:
-    """The page of a report, which loads itself anew every `refresh` seconds, if that is given."""
+def page(report: Report) -> str:
+    """The page of a report."""
     settings = settings_of(report.records)
     names = labels(report.records, settings)
     runs = runs_of(report.records, report.benches)
@@ -67,7 +67,6 @@ def page(report: Report, refresh: float | None = None) -> str:
     )
     return environment.from_string(_file("page.html")).render(
         pattern=report.pattern,
-        refresh=refresh,
         finished=len(report.records) - missing,
         missing=missing,
         shared=words.shared([record.config for record in report.records]),
