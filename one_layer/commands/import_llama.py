@@ -57,6 +57,11 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     is_gpt2 = given.get("model_type") == "gpt2"
     options = gpt2.read_options(path, given) if is_gpt2 else llama_options.read_options(path, given)
     state = sharded_state(source)
+    if not (options.tied or llama_weights.OUTPUT in state):
+        raise UserError(
+            f"{source} has no {llama_weights.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
+            "as it was written"
+        )
     merges = "".join(f"{line}\n" for line in read_lines(source / "merges.txt"))
     check_codes(merges, str(source / "merges.txt"), "byte-level")
     tokens = (*SPECIALS, *byte_level.pieces(merges))
@@ -105,9 +110,9 @@ def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, c
         raise UserError(
             f"{source}: merges.txt makes {wrong[0]!r}, which vocab.json lacks; give the files of one tokenizer"
         )
-    if high := [row for row in found.values() if row is not None and row >= count]:
+    if outside := [row for row in found.values() if row is not None and not 0 <= row < count]:
         raise UserError(
-            f"{source}: a token has the id {high[0]:,}, but {table} has {count:,} rows; give the tokenizer and the weights of one model"
+            f"{source}: a token has the id {outside[0]:,}, but {table} has {count:,} rows; give the tokenizer and the weights of one model"
         )
     return [found[token] for token in tokens]
 

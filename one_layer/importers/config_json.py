@@ -32,6 +32,17 @@ def whole(path: Path, name: str, value: Any) -> int:
     return value
 
 
+def end_of_text(path: Path, options: dict[str, Any], default: int | None = None) -> int:
+    """The id of the token that ends a text; of several, the first. Raises: UserError for anything but ids that a table can have."""
+    value = options.get("eos_token_id", default)
+    ids: list[Any] = value if isinstance(value, list) and value else [value]
+    if not all(type(each) is int and each >= 0 for each in ids):
+        raise UserError(
+            f"{path}: eos_token_id is {value!r:.60}; it must be the id of the token that ends a text, from 0 on, or a list of such"
+        )
+    return int(ids[0])
+
+
 def positive(path: Path, name: str, value: Any) -> float:
     """Raises: UserError for anything but a number above 0."""
     if type(value) not in (int, float) or not value > 0:

@@ -14,7 +14,7 @@ import numpy as np
 
 from one_layer.data.special_tokens import PAD
 from one_layer.importers.by_layer import Variables, check_all_read, parameter, placed
-from one_layer.importers.config_json import activation, positive, refuse_others, whole
+from one_layer.importers.config_json import activation, end_of_text, positive, refuse_others, whole
 from one_layer.importers.llama_options import Options
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -38,14 +38,12 @@ def read_options(path: Path, options: dict[str, Any]) -> Options:
     model: dict[str, Any] = {key: whole(path, name, options.get(name)) for key, name in _SIZES.items()}
     model["ffn"] = whole(path, "n_inner", options.get("n_inner") or 4 * model["d_model"])
     refuse_others(path, "a GPT-2", {name: (options.get(name, value), value) for name, value in _FIXED.items()})
-    eos = options.get("eos_token_id", 50256)
-    if type(eos) is not int:
-        raise UserError(f"{path}: eos_token_id is {eos!r:.60}; it must be the id of the token that ends a text")
+    eos = end_of_text(path, options, default=50256)
     model |= {"block": "paper", "norm": "affine", "bias": True, "positions": "learned"}
     function, epsilon = options.get("activation_function", "gelu_new"), options.get("layer_norm_epsilon", 1e-5)
     model |= {"activation": activation(path, "activation_function", function)}
     model |= {"norm_epsilon": positive(path, "layer_norm_epsilon", epsilon)}
-    return Options(model, model["heads"], model["max_positions"], eos)
+    return Options(model, model["heads"], model["max_positions"], eos, tied=True)
 
 
 def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None]) -> Variables:

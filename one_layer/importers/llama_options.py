@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.importers.config_json import positive, refuse_others, whole
+from one_layer.importers.config_json import end_of_text, positive, refuse_others, whole
 from one_layer.layers.settings import ROTARY_BASE
 from one_layer.models import ModelConfig
 
@@ -19,12 +19,16 @@ _SIZES = {
 
 
 class Options(NamedTuple):
-    """Of a Llama or a GPT-2: keys of `model`, the heads of keys and values, the longest text in tokens, and the id that ends a text."""
+    """Of a Llama or a GPT-2: keys of `model`, the heads of keys and values, the longest text in tokens, and the id that ends a text.
+
+    `tied`: its embedding is its output projection too.
+    """
 
     model: dict[str, Any]
     key_heads: int
     context: int
     eos: int
+    tied: bool
 
 
 def read_options(path: Path, options: dict[str, Any]) -> Options:
@@ -32,7 +36,7 @@ def read_options(path: Path, options: dict[str, Any]) -> Options:
     rotary = options.get("rope_parameters") or options.get("rope_scaling") or {}
     rotary = rotary if isinstance(rotary, dict) else {"rope_type": rotary}
     model: dict[str, Any] = {key: whole(path, name, options.get(name)) for key, name in _SIZES.items()}
-    heads, eos = model["heads"], options.get("eos_token_id")
+    heads, eos = model["heads"], end_of_text(path, options)
     key_heads = whole(path, "num_key_value_heads", options.get("num_key_value_heads") or heads)
     context = whole(path, "max_position_embeddings", options.get("max_position_embeddings", 2048))
     needed: dict[str, tuple[Any, Any]] = {
@@ -43,14 +47,14 @@ def read_options(path: Path, options: dict[str, Any]) -> Options:
         "mlp_bias": (options.get("mlp_bias", False), False),
         "head_dim": (options.get("head_dim") or model["d_model"] // heads, model["d_model"] // heads),
         "quantization_config": (options.get("quantization_config"), None),
-        "eos_token_id": (type(eos), int),
         "num_attention_heads modulo num_key_value_heads": (heads % key_heads, 0),
     }
     refuse_others(path, "a Llama", needed)
     model |= {"block": "modern", "norm": "rms"}
     model |= {"norm_epsilon": positive(path, "rms_norm_eps", options.get("rms_norm_eps", 1e-6))}
     base = rotary.get("rope_theta", options.get("rope_theta", ROTARY_BASE))
-    return Options(model | {"rotary_base": positive(path, "rope_theta", base)}, key_heads, context, int(eos))  # type: ignore[arg-type]  # checked above
+    model |= {"rotary_base": positive(path, "rope_theta", base)}
+    return Options(model, key_heads, context, eos, tied=options.get("tie_word_embeddings") is True)
 
 
 def write_options(config: ModelConfig, context: int) -> dict[str, Any]:

@@ -110,6 +110,10 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
     ("options", "state", "message"),
     [
         ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are relu, gelu"),
+        ({"eos_token_id": -1}, {}, r"eos_token_id is -1; it must be the id of the token that ends a text"),
+        ({"eos_token_id": [3, -1]}, {}, r"eos_token_id is \[3, -1\]; it must be the id"),
+        ({"eos_token_id": []}, {}, r"eos_token_id is \[\]; it must be the id"),
+        ({"eos_token_id": 10_000}, {}, r"a token has the id 10,000, but \S+ has \d+ rows"),
         (
             {"layer_norm_epsilon": None},
             {},

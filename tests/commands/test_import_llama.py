@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from one_layer.commands import import_llama
-from one_layer.data.special_tokens import PAD
+from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text import byte_level
 from one_layer.models import build
 from one_layer.runs.restore import restore_run
@@ -125,6 +125,12 @@ def test_what_is_exported_comes_back(llama, tmp_path):
     ("options", "state", "message"),
     [
         ({"rope_theta": "10000"}, {}, r"rope_theta is '10000'; it must be a number above 0"),
+        ({"eos_token_id": -1}, {}, r"eos_token_id is -1; it must be the id of the token that ends a text"),
+        ({"eos_token_id": [3, -1]}, {}, r"eos_token_id is \[3, -1\]; it must be the id"),
+        ({"eos_token_id": []}, {}, r"eos_token_id is \[\]; it must be the id"),
+        ({"eos_token_id": 10_000}, {}, r"a token has the id 10,000, but \S+ has \d+ rows"),
+        ({"tie_word_embeddings": False}, {}, r"has no lm_head\.weight, though its config\.json does not say that tie"),
+        ({"tie_word_embeddings": None}, {}, r"has no lm_head\.weight, though its config\.json does not say that tie"),
         ({"rope_scaling": {"rope_type": "llama3"}}, {}, r"rope_type is 'llama3', but"),
         ({"rms_norm_eps": 2.0}, {}, r"model\.norm_epsilon is 2\.0; it must lie in \(0, 1\)"),
         ({"model_type": "mistral"}, {}, r"model_type is 'mistral'"),
@@ -153,6 +159,15 @@ def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, opt
     with pytest.raises(UserError, match=message):
         imported(llama(options, state), tmp_path)
     assert not (tmp_path / "run").exists()
+
+
+def test_of_several_ends_of_a_text_the_first_counts(llama, tmp_path):
+    end = TOKENS.index(END)
+    folder = llama({"eos_token_id": [end, 3]})
+    wanted = "--config.model.weights=dense", "--config.model.embedding=trained"
+    table = imported(folder, tmp_path, *wanted).variables["params"]["target_embedding"]["kernel"]
+    expected = tensors()["model.embed_tokens.weight"][end]
+    np.testing.assert_allclose(table[EOS] * np.sqrt(D), expected, rtol=1e-6)
 
 
 def test_numbers_of_a_type_that_numpy_lacks_are_refused(llama, tmp_path):

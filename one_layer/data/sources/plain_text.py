@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from one_layer.data.text.lines import how_to_convert, is_compressed
+from one_layer.data.text.no_text import BLOCK, check_text
 from one_layer.system.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,17 +25,6 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
 _SHOWN = 20  # names of files
-_BLOCK = 512  # bytes that say what a file is
-# What would pass for text byte by byte, and where which bytes tell it.
-_PACKED = {
-    "gzip": (0, b"\x1f\x8b\x08"),
-    "zip": (0, b"PK\x03\x04"),
-    "bzip2": (4, b"1AY&SY"),
-    "xz": (0, b"\xfd7zXZ\0"),
-    "zstd": (0, b"\x28\xb5\x2f\xfd"),
-    "7-Zip": (0, b"7z\xbc\xaf\x27\x1c"),
-    "a tar archive": (257, b"ustar"),
-}
 
 
 @dataclass(frozen=True)
@@ -170,13 +160,13 @@ class PlainText:
 
 
 def _open(path: Path) -> Any:
-    """The bytes of a text. Raises: UserError for a file that holds no text but packed files."""
+    """The bytes of a text. Raises: UserError for a file that holds no text."""
     file = _unpacked(path)
-    begin = file.peek(_BLOCK)[:_BLOCK]
-    for kind, (place, mark) in _PACKED.items():
-        if begin[place:].startswith(mark):
-            file.close()
-            raise UserError(f"{path} holds {kind}, which is not read; give the text itself, or one .gz or .zip of it")
+    try:
+        check_text(file.peek(BLOCK)[:BLOCK], path, read=".gz or .zip")
+    except UserError:
+        file.close()
+        raise
     return file
 
 

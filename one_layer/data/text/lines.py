@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from one_layer.data.text.no_text import BLOCK, check_text
 from one_layer.system.errors import UserError
 
 _SHOWN = 4  # names of files, in the place of one that is missing
@@ -24,12 +25,13 @@ def read_lines(path: str | Path) -> list[str]:
     a byte order mark at the beginning.
 
     A file whose name ends in ".gz" is decompressed. If `path` does not exist but `path`.gz does, `path`.gz is read.
-    Raises: UserError for a missing or empty file, a damaged gzip file, and bytes that are not UTF-8.
+    Raises: UserError for a missing or empty file, a damaged gzip file, one that holds no text, and bytes that are not UTF-8.
     """
     path = existing_file(path)
     content = _content(path)
     if not content:
         raise UserError(f"{path} is empty; give a text file with at least one line")
+    check_text(content[:BLOCK], path)
     return split_lines(content, str(path))
 
 
@@ -76,6 +78,7 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     number = 0
     try:
         with gzip.open(path) if is_compressed(path) else path.open("rb") as file:
+            check_text(file.peek(BLOCK)[:BLOCK], path)
             for number, line in enumerate(file, start=1):
                 yield _decode(line, str(path), number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from one_layer.data.text.lines import read_lines, split_lines
+from one_layer.data.text.no_text import BLOCK, check_text
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
@@ -18,16 +19,21 @@ def read_input(path: str) -> list[str]:
     if path:
         kind = Path(path)
         if kind.is_fifo() or kind.is_char_device():
-            if not (lines := split_lines(kind.read_bytes(), path)):
+            if not (lines := _lines(kind.read_bytes(), path)):
                 raise UserError(f"{path} is empty; give lines to read")
             return lines
         return read_lines(path)
     if sys.stdin is None:
         raise UserError("stdin is closed; pipe lines into it, or give --input=FILE")
-    lines = split_lines(sys.stdin.buffer.read(), "stdin")
+    lines = _lines(sys.stdin.buffer.read(), "stdin")
     if not lines:
         raise UserError("stdin is empty; pipe lines into it, or give --input=FILE")
     return lines
+
+
+def _lines(content: bytes, name: str) -> list[str]:
+    check_text(content[:BLOCK], name, read="file")
+    return split_lines(content, name)
 
 
 def check_output(path: str) -> None:
