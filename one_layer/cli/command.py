@@ -190,6 +190,11 @@ def sentence(text: str) -> str:
         return f"the config cannot be loaded: {text.partition('earlier failure to load: ')[2]}; see configs/ for the existing ones"
     if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:
         return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:one_layer_mini"
+    if (device := re.match(r"Unknown command line flag '(gpus?|device|cuda|cpu|accelerator)'", text)) is not None:
+        return (
+            f"--{device[1]} is unknown, and not needed: what JAX finds is used, and the log says what that is. For NVIDIA GPUs, "
+            "pip install -r requirements-cuda.txt; JAX_PLATFORMS=cpu in the environment leaves them alone"
+        )
     for told, kind in _KINDS.items():
         flag, found, _ = text.partition(told)
         if found:

@@ -27,9 +27,9 @@ from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training import continuing, processes
 from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.fine_tuning import check_tables, source_of, start
+from one_layer.training.hardware import describe_devices, describe_precision
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
-from one_layer.training.precision import describe_precision
 from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
 
@@ -85,6 +85,7 @@ def opened(
             *corpus.report,
             batches.describe(),
             *chosen,
+            *describe_devices(devices),
             *describe_precision(model.dtype),
             *describe_ticket(model),
         ):

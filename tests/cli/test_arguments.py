@@ -56,6 +56,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
         ),
         ([MULTI30K], "data.directory is empty: give the folder with the parallel text files"),
         ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
+        ([TOY, "--gpu"], "--gpu is unknown, and not needed: what JAX finds is used"),
+        ([TOY, "--device=cuda"], "--device is unknown, and not needed: what JAX finds is used"),
         ([TOY, "--config.model.pruned=0.3"], "the key model.pruned is gone; version 0.3.0 is the last that reads it"),
         ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
         ([TOY, "--config.train.zzqx=1"], "unknown config key 'zzqx'; configs/common.py declares all keys"),

@@ -1,11 +1,14 @@
-"""Whether `model.dtype` suits the processor, said at the start of a run on a CPU."""
+"""On what a run trains, and whether `model.dtype` suits the processor: said at its start."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from one_layer.layers.products import on_cpu
+from one_layer.models.sharding import Devices
 
+_NVIDIA = Path("/proc/driver/nvidia/version")  # where NVIDIA's driver is loaded
 _PROCESSOR = Path("/proc/cpuinfo")
 # The processor's names for products of bfloat16 numbers: Zen 4, Cooper Lake or later; Sapphire Rapids; ARMv8.6.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")
@@ -19,6 +22,21 @@ def has_bfloat16() -> bool | None:
         return None
     lists = [line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))]
     return any(name in lists[0] for name in _INSTRUCTIONS) if lists else None
+
+
+def describe_devices(devices: Devices) -> list[str]:
+    """Lines for people: kind and number of the devices, and what to install where JAX leaves an NVIDIA GPU idle."""
+    number, kind = devices.mesh.size, devices.mesh.devices.flat[0].device_kind
+    if devices.platform != "cpu":
+        return [f"trains on {number} x {kind}"]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    said = [f"trains on the CPU, with {cores} cores" + (f" as {number} devices" if number > 1 else "")]
+    if _NVIDIA.exists():
+        said.append(
+            "this machine has an NVIDIA GPU, which this JAX does not use: pip install -r requirements-cuda.txt (no flag is needed then), "
+            "or leave it so"
+        )
+    return said
 
 
 def describe_precision(dtype: str) -> list[str]:
