@@ -140,21 +140,25 @@ class Point:
 
     @property
     def bytes(self) -> tuple[int, bool] | None:
-        """The bytes of the model, and whether a file was measured. Without a file, those of a model without masks are counted."""
-        for record in self.records:
-            for values in self._evaluations(record):
-                if "file_bytes" in values:
-                    return int(values["file_bytes"]), True
-            if not self.whole:
-                continue
+        """The bytes of the model, and whether a file was measured: the largest file of its runs.
+
+        Without a file, those of a model without masks are counted.
+        """
+        if files := [size for record in self.records if (size := self._file_bytes(record)) is not None]:
+            return max(files), True
+        for record in self.records if self.whole and not self.masked else ():
             counted = record.result.get("bytes", {})
-            if "ticket_file" in counted:
-                return int(counted["ticket_file"]), True
-            # Earlier versions counted no ticket without random weights. It has what a dense model of that shape has.
+            # Version 0.2 counted no ticket without random weights. It has what a dense model of that shape has.
             key = "dense_float32" if self.fully_weighted and "ticket" not in counted else "ticket"
-            if not self.masked and key in counted:
+            if key in counted:
                 return int(counted[key]), False
         return None
+
+    def _file_bytes(self, record: Record) -> int | None:
+        scored = [values["file_bytes"] for values in self._evaluations(record) if "file_bytes" in values]
+        own = record.result.get("bytes", {}).get("ticket_file") if self.whole else None
+        found = scored[0] if scored else own
+        return None if found is None else int(found)
 
     @property
     def seconds(self) -> float | None:
