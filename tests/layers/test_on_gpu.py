@@ -87,7 +87,7 @@ def test_a_result_in_bfloat16_is_the_rounded_sum():
 @pytest.mark.parametrize("options", [{}, {"weights": "dense"}, {"block": "modern", "norm_position": "pre"}], ids=str)
 def test_loss_and_gradient_of_a_whole_model_are_the_same(options):
     """With dropout, over layers in a scan there and here: one is unrolled."""
-    config = ModelConfig(11, 13, d_model=8, ffn=16, heads=2, encoder_layers=3, decoder_layers=2, dropout=0.3, **options)
+    config = ModelConfig(11, 13, d_model=8, ffn=16, heads=2, encoder_layers=2, decoder_layers=1, dropout=0.3, **options)
     source, target = np.array([[5, 6, 7, 2], [8, 2, 1, 1]]), np.array([[4, 9, 2], [12, 2, 1]])
     target_in = np.array([[2, 4, 9], [2, 12, 1]])
     variables = initialize(config, seed=1)
