@@ -1,4 +1,4 @@
-"""The token store gives the same sentences in memory, selected, padded, and saved and memory-mapped."""
+"""The token store gives the same sentences in memory, selected, padded, and saved and memory-mapped; and how texts are cut."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from one_layer.data import tokens
-from one_layer.data.special_tokens import PAD
-from one_layer.data.tokens import TokenStore, fitting_type
+from one_layer.data.special_tokens import BOS, EOS, PAD
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.tokens import LEAST_OF_PAIRS, TokenStore, cut_texts, fitting_type
 from one_layer.system.errors import UserError
 
 SENTENCES = [np.array(ids, np.int32) for ids in ([5, 6, 2], [2], [70_000, 4, 4, 2], [9, 2])]
@@ -68,3 +69,20 @@ def test_files_of_different_stores_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other.lengths.npy").rename(tmp_path / "source.lengths.npy")
     with pytest.raises(UserError, match=r"source\.tokens\.npy holds 10 tokens, but source\.lengths\.npy counts 4"):
         TokenStore.open(tmp_path / "source")
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (0, 9), (9, 0), (9, 2), (2, 9), (7, 8), (30, 30)])
+def test_of_two_texts_the_longer_one_is_cut_first(first, second):
+    """As much as fits is kept of both; a shorter one is only cut when both are equally long."""
+    vocabulary = Vocabulary((*SPECIALS, "a", "b"))
+    a, b = vocabulary.encode("a")[0], vocabulary.encode("b")[0]
+    whole = vocabulary.encode_texts(" ".join("a" * first) + "\t" + " ".join("b" * second))
+    for longest in range(LEAST_OF_PAIRS, 20):
+        found = cut_texts(whole, longest).tolist()
+        of_first, of_second = found.count(a), found.count(b)
+        assert found == [BOS, *[a] * of_first, EOS, EOS, *[b] * of_second, EOS]
+        assert len(found) == min(longest, len(whole))
+        if of_first < first:
+            assert of_second in (second, of_first - 1, of_first) and of_first >= of_second
+        if of_second < second:
+            assert of_first in (first, of_second, of_second + 1)

@@ -18,7 +18,6 @@ from one_layer.data.special_tokens import BOS, EOS
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.data.tokens import LEAST_OF_PAIRS, cut_texts
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -270,23 +269,6 @@ def test_cut_texts_are_counted_in_every_part(sets):
     assert said(scored) == [each.format(3)]
     whole = corpus_of(data(sets, source="labelled"))
     assert len(said(whole)) == 1, "where nothing was cut, only the training part says so"
-
-
-@pytest.mark.parametrize(("first", "second"), [(1, 1), (0, 9), (9, 0), (9, 2), (2, 9), (7, 8), (30, 30)])
-def test_of_two_texts_the_longer_one_is_cut_first(first, second):
-    """As much as fits is kept of both; a shorter one is only cut when both are equally long."""
-    vocabulary = Vocabulary((*SPECIALS, "a", "b"))
-    a, b = vocabulary.encode("a")[0], vocabulary.encode("b")[0]
-    whole = vocabulary.encode_texts(" ".join("a" * first) + "\t" + " ".join("b" * second))
-    for longest in range(LEAST_OF_PAIRS, 20):
-        found = cut_texts(whole, longest).tolist()
-        of_first, of_second = found.count(a), found.count(b)
-        assert found == [BOS, *[a] * of_first, EOS, EOS, *[b] * of_second, EOS]
-        assert len(found) == min(longest, len(whole))
-        if of_first < first:
-            assert of_second in (second, of_first - 1, of_first) and of_first >= of_second
-        if of_second < second:
-            assert of_first in (first, of_second, of_second + 1)
 
 
 @pytest.mark.slow
