@@ -14,6 +14,7 @@ COMMANDS = (
     "import_fairseq",
     "import_roberta",
     "import_llama",
+    "prepare_everyday",
     "prepare_iwslt14",
     "prepare_wmt14",
 )
