@@ -148,11 +148,14 @@ def _data() -> ConfigDict:
     data.source_language = "de"
     data.target_language = "en"
     data.directory = ""
+    # For text and tsv also several corpora with commas between them, which become one text: data.train=one,two
     data.train = "train"
+    data.mix = ""  # their shares, for instance 2:1; a corpus that is smaller than its share is repeated. Empty: each corpus once
     data.valid = "valid"
     data.tests = ("test",)
     # For tsv: the columns of source and target; for labelled: of one or two texts, and then of the label. Names of a header or of JSON
-    # keys (de,en), or numbers in files without a header (1,2). For tfds_text: the field with the text, by default text.
+    # keys (de,en), or numbers in files without a header (1,2). Several corpora may have their own, with ; between them (de,en;1,2); one
+    # without columns is a pair of files. For tfds_text: the field with the text, by default text.
     data.columns = ""
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from one_layer.data.columns import check_columns, grouped, shares_of
 from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, METASPACE, MOSES, Preprocessing
 from one_layer.system.errors import UserError
@@ -43,6 +44,7 @@ class DataConfig:
     target_language: str = "en"
     directory: str = ""
     train: str = "train"
+    mix: str = ""
     valid: str = "valid"
     tests: tuple[str, ...] = ("test",)
     columns: str = ""
@@ -113,7 +115,9 @@ class DataConfig:
                 f"data.train={self.train!r} is the name of a part that data.held_out takes out of the training text: "
                 "give the training text another name, or leave data.held_out out"
             )
-        self._check_columns()
+        shares_of(self.mix, self._names)
+        if len(self.corpora()) == 1:  # of several, each is checked by itself
+            check_columns(self.source, self.columns, self.delimiter, self.languages)
         self._check_unit()
         self._check_toy()
         self._check_teacher()
@@ -182,29 +186,23 @@ class DataConfig:
                     f"train on your own text with {other}"
                 )
 
-    def _check_columns(self) -> None:
-        columns = [column.strip() for column in self.columns.split(",")] if self.columns else []
-        if self.columns and self.source not in ("tsv", "labelled", "tfds_text"):
-            raise UserError(
-                f"data.columns is for tables and records only: leave it out with data.source={self.source!r:.200}"
-            )
-        if self.source == "tfds_text" and len(columns) > 1:
-            raise UserError(
-                f"data.columns={self.columns!r:.200} must be one field: give the name of the one with the text"
-            )
-        if self.source == "tsv" and len(columns) != 2:
-            raise UserError(
-                f"data.columns={self.columns!r:.200} must name two columns, the {self.source_language!r:.200} text and then the "
-                f"{self.target_language!r:.200} text: give their names in the header, or numbers if there is none, for instance 1,2"
-            )
-        numbers = [column.lstrip("0") for column in columns if column.isdecimal()]
-        twice = len(set(columns)) < len(columns) or len(set(numbers)) < len(numbers)
-        if twice or "" in numbers or 0 < len(numbers) < len(columns):
-            raise UserError(
-                f"data.columns={self.columns!r:.200} must be different names, or, for files without a header, numbers from 1"
-            )
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise UserError(f"data.delimiter={self.delimiter!r:.200} must be one character, for instance , or ;")
+    @property
+    def _names(self) -> list[str]:
+        """The names of the corpora in `train`: several only for pairs of files and tables."""
+        names = [name.strip() for name in self.train.split(",")]
+        return names if self.source in ("text", "tsv") and not self.labels else [self.train]
+
+    def corpora(self) -> list[DataConfig]:
+        """The config of each of the corpora that `train` names, with the columns that are its own; this config, if there is one."""
+        names = self._names
+        if len(names) == 1:
+            return [self]
+        groups = grouped(self.columns, len(names))
+        sources = ["tsv" if self.source == "tsv" and (each or not self.columns) else "text" for each in groups]
+        return [
+            replace(self, train=name, mix="", source=source, columns=own)
+            for name, source, own in zip(names, sources, groups, strict=True)
+        ]
 
     def _check_unit(self) -> None:
         """Checks the keys of plain text, which is never tokenised in another way than `unit` says."""

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int32
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
+from one_layer.data.sources.several import Several
 from one_layer.data.sources.taught import Taught
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
@@ -22,6 +23,12 @@ from one_layer.data.tokens import LONGEST, TokenStore, cut
 Encode = Callable[[str], Int32[np.ndarray, " length"]]
 
 
+def _opened(config: DataConfig) -> Source:
+    """One corpus. Raises: UserError for files that cannot be used."""
+    source = open_source(config)
+    return HeldOut(source, config) if config.held_out else source
+
+
 class ParallelReader:
     """Reads pairs of lines in two languages. A task with another corpus overrides the methods where it differs."""
 
@@ -30,8 +37,8 @@ class ParallelReader:
 
     def open(self, config: DataConfig) -> Source:
         """The source of the lines. Raises: UserError for files that cannot be used."""
-        source = open_source(config)
-        source = HeldOut(source, config) if config.held_out else source
+        corpora = [_opened(each) for each in config.corpora()]
+        source = corpora[0] if len(corpora) == 1 else Several(corpora, config)
         return Taught(source, config) if config.translations else source
 
     def languages(self, config: DataConfig) -> tuple[str, str]:

@@ -63,6 +63,8 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["split"] = config.train  # a slice of a split has the same files as the whole split
     if config.columns:  # the name of a table says how it is read
         options["tables"] = [table_kind(path) for path in files]
+    if config.mix:
+        options["mix"] = config.mix
     if config.held_out:
         options["parts_held_out"] = config.parts_held_out
     if config.translations:

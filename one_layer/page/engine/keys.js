@@ -26,7 +26,7 @@ export const KEYS = {
   },
   data: {
     source: text("toy"), tfds_name: text(""), labels: text(""), seed: whole(1), toy_train: whole(20000), toy_valid: whole(500), toy_test: whole(500),
-    source_language: text("de"), target_language: text("en"), directory: text(""), train: text("train"), valid: text("valid"), tests: ["texts", ["test"]],
+    source_language: text("de"), target_language: text("en"), directory: text(""), train: text("train"), mix: text(""), valid: text("valid"), tests: ["texts", ["test"]],
     columns: text(""), delimiter: text(","), held_out: real(0), store: text(""), tokenize: flag(false), normalize: flag(true), split_hyphens: flag(false),
     lowercase: flag(false), bpe_merges: whole(0), bpe_codes: text(""), bpe_kind: text("subword-nmt"), prepared: flag(false), undo: text(""),
     joined_vocabulary: flag(false), vocabulary: text(""), min_count: whole(1), max_length: whole(175), max_tokens: whole(4096), buckets: whole(6),
