@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import OPEN, RunConfig
+from one_layer.runs.settings import RunConfig, left_open
 
 
 def everywhere_alike(run: RunConfig) -> dict[str, Any]:
@@ -20,9 +20,9 @@ def changes(before: dict[str, Any], run: RunConfig) -> dict[str, tuple[Any, Any]
     Keys that `run` leaves open are left out, because a resumed run takes the old values. So are keys that only one of the two has: they
     came with another version of the program, where they have their default values.
     """
-    now = flatten(json.loads(json.dumps(run.raw)))
+    now, open_ = flatten(json.loads(json.dumps(run.raw))), left_open(run)
     differing = [name for name in sorted(before.keys() & now.keys()) if before[name] != now[name]]
-    return {name: (before[name], now[name]) for name in differing if not (name in OPEN and now[name] is None)}
+    return {name: (before[name], now[name]) for name in differing if name not in open_}
 
 
 def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:

@@ -17,7 +17,7 @@ from one_layer.runs.changes import changes, may_change
 from one_layer.runs.lock import locked
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import OPEN, RunConfig, TrainConfig, resolve, with_values
+from one_layer.runs.settings import RunConfig, TrainConfig, left_open, resolve, with_values
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object, write_atomically
 
@@ -85,8 +85,8 @@ class RunFolder(RunPaths):
 
     def filled(self, run: RunConfig) -> RunConfig:
         """`run` with the folder's values of the keys that it leaves open, so that a resumed run goes on with what it began with."""
-        before, now = flatten(self.read_config().raw), flatten(run.raw)
-        return with_values(run, {name: before[name] for name in OPEN if now[name] is None})
+        before = flatten(self.read_config().raw)
+        return with_values(run, {name: before[name] for name in left_open(run)})
 
     def locked(self) -> AbstractContextManager[None]:
         """Locks the folder, so that no other process trains in it. Raises: UserError as `one_layer.runs.lock.locked` does."""

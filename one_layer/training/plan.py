@@ -8,6 +8,8 @@ from one_layer.runs.records import flatten
 from one_layer.runs.settings import MOST_UPDATES, RunConfig, TrainConfig, with_values
 from one_layer.system.errors import UserError
 
+MOST_EVALUATIONS = 20  # where train.evaluate_every is open
+
 
 def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
     """The run with a value for every open key, and lines for people that say the length of the run and what was chosen.
@@ -29,7 +31,7 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
         ),
         "optim.warmup": (min(4000, max(1, updates // 20)), "a twentieth of the updates, at most 4,000"),
         "train.evaluate_every": (
-            max(1, -(-updates // 20), min(epoch_updates, updates // 10)),
+            max(1, -(-updates // MOST_EVALUATIONS), min(epoch_updates, updates // 10)),
             "an epoch, but 10 to 20 times in a run",
         ),
     }
