@@ -4,8 +4,9 @@ Overrides give config keys, by their dotted names, other values. The key `config
 
     product(vary("config", "one_layer", "multi_layer"), vary("model.keep", 0.3, 0.5), vary("seed", 1, 2, 3))
 
-has 2 x 2 x 3 runs. A config's function `sweep(name)` returns such a list, and the command `sweep` runs it. In a value, `{sweep}` stands
-for the folder of the sweep, so that a run can read the folder of another run of the same sweep.
+has 2 x 2 x 3 runs. The key `direction` with the values forth and back stands for a text, and for the same text with its sides exchanged.
+A config's function `sweep(name)` returns such a list, and the command `sweep` runs it. In a value, `{sweep}` stands for the folder of the
+sweep, so that a run can read the folder of another run of the same sweep.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Translation of your own text, with the settings that did best on small corpora here.
 
-    python main.py --config=configs/text.py:one_layer_mini --workdir=runs/mine --config.data.directory=DIR \
+    python main.py --config=configs/text.py --workdir=runs/mine --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
 
 DIR holds train, valid and test .en and .fr (plain or .gz), raw text with one sentence on each line. If you have no files for valid and
@@ -9,8 +9,21 @@ both languages, of tab-separated columns, CSV or JSON lines, give its name and i
 
     --config.data.source=tsv --config.data.train=pairs.tsv --config.data.columns=1,2 --config.data.held_out=0.02
 
-The argument is WEIGHTS_SIZE. WEIGHTS is dense, one_layer, multi_layer, signs or best. SIZE is one of these, or a size of
-`configs/common.py`, which needs an accelerator:
+Several corpora may be one text, each with its columns, and with shares (the last one here is a pair of files, talks.en and talks.fr):
+
+    --config.data.source=tsv --config.data.train=one.tsv,two.csv,talks --config.data.columns="1,2;en,fr;" --config.data.mix=2:1:1
+
+How long it may take and how large the file may be, you may say in minutes and bytes: --config.train.minutes=30 chooses the updates, from
+the speed of the first ones, and --config.train.bytes=1000000 the width of the model.
+
+Both directions, over the same random layer and with the same pieces, are two runs of one sweep, and one page:
+
+    python launch/sweep.py --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
+        --config.data.source_language=en --config.data.target_language=fr
+    python main.py --mode=page --ticket=runs/text/en-fr/ticket.safetensors --ticket=runs/text/fr-en/ticket.safetensors --output=page.html
+
+The argument is WEIGHTS_SIZE, by default signs_mini. WEIGHTS is signs, dense, one_layer, multi_layer or best. SIZE is one of these, or a
+size of `configs/common.py`, which needs an accelerator:
 
 | SIZE | width, feed-forward, heads, layers | updates at most, tokens in each | time |
 |---|---|---|---|
@@ -18,12 +31,10 @@ The argument is WEIGHTS_SIZE. WEIGHTS is dense, one_layer, multi_layer, signs or
 | cpu | 256, 512, 4, 3+3 | 6,000 of 1,536 | about an hour and a half on one core |
 | tiny, small, base, ... | as in `configs/common.py` | 8,000 of 4,096 | not measured |
 
-A run ends after so many updates, or after 40 epochs if they are fewer; --config.train.updates and --config.train.epochs change this. The
+A run ends after so many updates, or after 40 epochs if they are fewer; --config.train.updates, .epochs and .minutes change this. The
 learning rate, the warm-up and the interval of evaluations follow from the model and the size of the corpus (`one_layer/training/plan.py`
-has the rules); the first lines of the log say which were chosen.
+has the rules); the first lines of the log say which were chosen. All learning rates end at 0.
 
-Masked models have the random weights of configs/multi30k.py, which says why. All learning rates end at 0. `one_layer` and `multi_layer`
-have no dropout.
 The text is split into pieces that hold their spaces, by a BPE that both languages share: what a model writes is text, with every space
 and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
 Runs that an earlier version began with this config go on with --config.data.tokenize=True --config.data.bpe_kind=subword-nmt.
@@ -32,19 +43,12 @@ Runs that an earlier version began with this config go on with --config.data.tok
 signs; the random table of both languages has such bits too, and norms, biases and a gain for each column are trained beside them, in 8
 bits. It is half as wide again as SIZE. Its learning rate is 1.5e-3; only `mini` was measured.
 
-    python main.py --config=configs/text.py:signs_mini --workdir=runs/signs --config.data.directory=DIR \
-        --config.data.source_language=en --config.data.target_language=fr
+`one_layer` and `multi_layer` are masks that keep half of the weights, over one random layer and over L, without dropout. They have the
+random weights of configs/multi30k.py, which says why. `dense` is trained whole.
 
 `best` is one random layer with trained embeddings, which begin with those of the dense model of the same size. Its vocabulary and BPE
-codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers:
-
-    python main.py --config=configs/text.py:dense_mini --workdir=runs/dense --config.data.directory=DIR \
-        --config.data.source_language=en --config.data.target_language=fr
-    python main.py --config=configs/text.py:best_mini --workdir=runs/best --config.data.directory=DIR \
-        --config.data.source_language=en --config.data.target_language=fr --config.train.init_from=runs/dense
-    python main.py --mode=export --workdir=runs/best --precision=int8
-
-The sweep best_SIZE trains both in one command. It trains the table in 4 bits, so the ticket that the run writes is small:
+codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers. The sweep
+best_SIZE trains both in one command. It trains the table in 4 bits, so the ticket that the run writes is small:
 
     python launch/sweep.py --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
@@ -54,7 +58,7 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from configs import common, paper
-from configs.sweeps import Sweep, named
+from configs.sweeps import Sweep, named, vary
 
 # name: ((d_model, ffn, heads, layers of each stack), updates at most, tokens in an update, merges of BPE)
 SIZES = {
@@ -63,6 +67,8 @@ SIZES = {
     **{name: (shape, 8000, 4096, 10_000) for name, shape in common.SIZES.items()},
 }
 SWEEPS = {
+    "both_ways": vary("direction", "forth", "back"),
+} | {
     f"best_{size}": [
         {"config": f"dense_{size}"},
         {
@@ -75,8 +81,8 @@ SWEEPS = {
 }
 
 
-def get_config(arg: str = "one_layer_mini") -> ConfigDict:
-    """Returns the config. `arg` is weights and size, for instance one_layer_cpu."""
+def get_config(arg: str = "signs_mini") -> ConfigDict:
+    """Returns the config. `arg` is weights and size, for instance signs_cpu."""
     weights, _, size = arg.rpartition("_")
     if weights not in (*paper.WEIGHTS, "signs", "best") or size not in SIZES:
         raise ValueError(
@@ -122,6 +128,6 @@ def leave_open(config: ConfigDict) -> None:
     optim.schedule = "cosine"
 
 
-def sweep(name: str = "best_mini") -> Sweep:
-    """Returns the two runs of best_SIZE: a dense model, and one random layer that begins with its table."""
+def sweep(name: str = "both_ways") -> Sweep:
+    """Returns both directions, or the two runs of best_SIZE: a dense model, and one random layer that begins with its table."""
     return named(SWEEPS, name, "text")

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from configs import common, multi30k, multi30k_best, multi30k_small, text, toy
+from configs import common, everyday, multi30k, multi30k_best, multi30k_small, text, toy
 from one_layer.models import build, shapes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
@@ -193,6 +193,18 @@ def test_an_unknown_best_file_is_refused():
         ValueError, match=r"multi30k_best.py:tiny is unknown; give one of teacher, best, best_dense, best_wide, "
     ):
         multi30k_best.get_config("tiny")
+
+
+@pytest.mark.parametrize("size", ["", "_large"])
+def test_the_everyday_models_of_both_directions_share_their_random_layer(size):
+    """They differ in which side is the source, and in nothing that a random weight is drawn from."""
+    there, back = (flatten(everyday.get_config(f"{direction}{size}").to_dict()) for direction in everyday.DIRECTIONS)
+    assert {key for key in there if there[key] != back[key]} == {"data.source_language", "data.target_language"}
+    assert there["seed"] == back["seed"] and there["data.joined_vocabulary"]
+    dense = flatten(everyday.get_config(f"en_de{size}_dense").to_dict())
+    assert {key for key in there if there[key] != dense[key] and not key.startswith("model.")} == {"optim.lr"}
+    with pytest.raises(ValueError, match=r"everyday.py:fr_en is unknown; give one of en_de, "):
+        everyday.get_config("fr_en")
 
 
 def test_an_unknown_toy_argument_is_refused():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from configs import (
+    everyday,
     iwslt14,
     lm,
     mlm,
@@ -40,6 +41,7 @@ from tests import ROOT, tiny
 
 CONFIGS = {
     "toy": toy,
+    "everyday": everyday,
     "multi30k": multi30k,
     "multi30k_best": multi30k_best,
     "multi30k_small": multi30k_small,
