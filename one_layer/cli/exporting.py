@@ -39,11 +39,11 @@ def _ticket() -> None:
 
 def _for_engine(format: str) -> None:
     """Writes a model into a new folder for another engine."""
-    folder = None if options.TICKET.value else given.run_folder()
+    folder = None if given.ticket() else given.run_folder()
     output = Path(given.needed("output", f"give a new folder for --format={format}"))
     precision = options.PRECISION.value or "float32"
     engines.check(format, output, precision)
-    model = restore_ticket(options.TICKET.value) if folder is None else restore_run(folder, options.CHECKPOINT.value)
+    model = restore_ticket(given.ticket()) if folder is None else restore_run(folder, options.CHECKPOINT.value)
     engines.export(_kept_layers(model), format, output, precision)
 
 

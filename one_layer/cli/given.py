@@ -23,6 +23,11 @@ def needed(name: str, what: str) -> str:
     return value
 
 
+def ticket() -> str:
+    """The one ticket that --ticket names; empty if it is not given."""
+    return next(iter(options.TICKET.value), "")
+
+
 def run_folder(or_ticket: bool = True) -> RunFolder:
     """The folder that --workdir names. Raises: UserError if it is not given. `or_ticket`: a ticket would do too."""
     from one_layer.runs.folder import RunFolder
@@ -41,14 +46,14 @@ def model() -> TrainedModel:
     """The model of the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
     given = overrides()
     mesh = {name.removeprefix("mesh."): value for name, value in given.items() if name.startswith("mesh.")}
-    if options.TICKET.value:
+    if ticket():
         from one_layer.tickets import restore_ticket
 
         for name in mesh:
             raise UserError(
                 f"--config.mesh.{name} has no effect beside --ticket, whose model is on one device; leave it out"
             )
-        found = restore_ticket(options.TICKET.value, packed=options.TICKET_MODE.value == "packed")
+        found = restore_ticket(ticket(), packed=options.TICKET_MODE.value == "packed")
     else:
         from one_layer.runs.restore import restore_run
 

@@ -68,24 +68,30 @@ def _export() -> None:
 
 
 def _page() -> None:
-    """Writes a ticket as one file of HTML that computes in the browser."""
+    """Writes tickets as one file of HTML that computes in the browser."""
     from one_layer.data.text.streams import check_output, write_content
-    from one_layer.page.document import of_ticket
+    from one_layer.page.document import of_tickets
 
-    ticket = Path(options.TICKET.value or given.run_folder().ticket_file)
+    tickets = [Path(each) for each in options.TICKET.value] or [given.run_folder().ticket_file]
     output = given.needed("output", "give the file of the page, for instance --output=page.html")
     check_output(output)
-    written = of_ticket(ticket)
+    written = of_tickets(*tickets)
     write_content(output, written)
-    sizes = f"{len(written):,}", f"{ticket.stat().st_size:,}"
-    log.info("%s: %s bytes with the ticket of %s; open it in a browser", output, *sizes)
+    own = f"{sum(each.stat().st_size for each in tickets):,}"
+    log.info(
+        "%s: %s bytes with the %s of %s; open it in a browser",
+        output,
+        f"{len(written):,}",
+        "ticket" if len(tickets) == 1 else f"{len(tickets)} tickets",
+        own,
+    )
 
 
 def _inspect() -> None:
     """Prints what a ticket contains."""
     from one_layer.tickets.inspection import describe, inspect
 
-    print_text(describe(inspect(options.TICKET.value or given.run_folder().ticket_file)))
+    print_text(describe(inspect(given.ticket() or given.run_folder().ticket_file)))
 
 
 def _report() -> None:
@@ -142,6 +148,10 @@ def check(name: str, present: Sequence[str]) -> Mode:
     for each in present:
         if each not in mode.flags:
             raise UserError(f"--mode={name} has no use for --{each}; leave it out")
+    if name != "page" and len(options.TICKET.value) > 1:
+        raise UserError(
+            f"--ticket is given {len(options.TICKET.value)} times, but --mode={name} takes one; only a page takes several"
+        )
     if options.ENGINE.value != "jax" and options.DISTRIBUTED.value:
         raise UserError(
             f"--engine={options.ENGINE.value} searches on the cores of one machine, and not in several processes; leave --distributed out"

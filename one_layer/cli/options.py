@@ -13,10 +13,11 @@ MODE = flags.DEFINE_string(
     "What to do: train, evaluate, translate, classify, generate, fill, export, page, inspect, report, collect or keys.",
 )
 CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
-TICKET = flags.DEFINE_string(
+TICKET = flags.DEFINE_multi_string(
     "ticket",
-    "",
-    "The ticket to evaluate, translate, classify, generate or fill with, to inspect, or to make a page of, instead of a checkpoint.",
+    [],
+    "The ticket to evaluate, translate, classify, generate or fill with, to inspect, or to make a page of, instead of a checkpoint. A page "
+    "may have several: --ticket=A --ticket=B.",
 )
 TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",

@@ -66,6 +66,12 @@ def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
     assert "there is no folder" in refused(
         "--mode=page", f"--ticket={TICKET}", f"--output={tmp_path / 'no' / 'page.html'}"
     )
+    (tmp_path / "copy").write_bytes(TICKET.read_bytes())
+    twice = refused("--mode=page", f"--ticket={TICKET}", f"--ticket={tmp_path / 'copy'}", output)
+    assert "do the same (translation en de); a page has one for each task and direction" in twice
+    assert "--ticket is given 2 times, but --mode=inspect takes one" in refused(
+        "--mode=inspect", f"--ticket={TICKET}", f"--ticket={TICKET}"
+    )
     monkeypatch.setattr(document, "LARGEST", 1000)
     sentence = refused("--mode=page", f"--ticket={TICKET}", output)
     size = f"{TICKET.stat().st_size:,}"
@@ -74,8 +80,8 @@ def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
 
 def test_the_page_that_comes_with_the_project_is_what_the_command_makes_today():
     """Scripts are compared as they are unpacked, because versions of zlib pack differently."""
-    page = ROOT / "tickets" / "multi30k-en-de.html"
-    ours, today = page.read_bytes(), document.of_ticket(page.with_suffix(".safetensors"))
+    tickets = [ROOT / "tickets" / f"everyday-{direction}.safetensors" for direction in ("en-de", "de-en")]
+    ours, today = (ROOT / "tickets" / "everyday.html").read_bytes(), document.of_tickets(*tickets)
     scripts = re.compile(rb'<script type="text/plain" id="scripts"[^<]*</script>')
     assert scripts.sub(b"", ours) == scripts.sub(b"", today)
     unpacked = [json.loads(gzip.decompress(held(each, "scripts"))) for each in (ours, today)]

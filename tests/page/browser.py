@@ -48,7 +48,7 @@ class Browser:
         self._driver.terminate()
         self._driver.wait()
 
-    def open(self, path: Path, width: int = 1400, scheme: str = "light") -> None:
+    def open(self, path: Path, width: int = 1400, scheme: str = "light", fragment: str = "") -> None:
         """Opens a file in a window of this width."""
         self._devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         features = [
@@ -56,7 +56,7 @@ class Browser:
             {"name": "prefers-reduced-motion", "value": "reduce"},
         ]
         self._devtools("Emulation.setEmulatedMedia", features=features)
-        self._call("/url", {"url": path.as_uri()})
+        self._call("/url", {"url": path.as_uri() + fragment})
 
     def run(self, script: str) -> Any:
         """What the body of a function returns in the page."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig
-from one_layer.page.document import html, of_ticket
+from one_layer.page.document import html, of_tickets
 from one_layer.tasks import TASKS
 from one_layer.tickets import load
 from tests import ROOT
@@ -60,7 +61,7 @@ FOCUS = "return document.activeElement.id || document.activeElement.className ||
 
 def written(ticket: Path, folder: Path) -> Path:
     path = folder / f"{ticket.stem}.html"
-    path.write_bytes(of_ticket(ticket))
+    path.write_bytes(of_tickets(ticket))
     return path
 
 
@@ -96,6 +97,56 @@ def test_no_error_no_request_no_horizontal_scrolling_and_all_can_be_read(browser
     assert browser.console() == [] and browser.requests() == []
 
 
+@pytest.fixture(scope="module")
+def everyday(tmp_path_factory):
+    """Both directions over one random layer, and a classifier."""
+    path = tmp_path_factory.mktemp("everyday") / "page.html"
+    tickets = [ROOT / "tickets" / f"everyday-{direction}.safetensors" for direction in ("en-de", "de-en")]
+    path.write_bytes(of_tickets(*tickets, CLASSIFIES))
+    return path
+
+
+ANSWER, LINE = ('document.getElementById("answer").textContent', 'document.getElementById("line").value')
+TITLE = 'document.getElementById("title").textContent'
+
+
+def test_one_switches_between_models_and_turns_a_translation_round(browser, everyday):
+    browser.open(everyday)
+    browser.wait('document.querySelectorAll("#choices button").length === 3')
+    browser.wait(f"{ANSWER}.length > 5")
+    browser.run('document.getElementById("line").select()')
+    browser.run('document.getElementById("line").focus()')
+    browser.press("Where is the station?")
+    browser.wait(f'{ANSWER} === "Wo ist der Bahnhof?"')
+    seen(browser, "panels")
+    browser.wait('document.querySelectorAll("#panels canvas").length === 5')  # W, and the masks of both directions
+    assert "German to English has the same random matrix, drawn once for both." in browser.run(
+        'return document.getElementById("twins").textContent'
+    )
+    browser.run('document.getElementById("swap").click()')
+    browser.wait(
+        f'{TITLE}.includes("German to English") && {LINE} === "Wo ist der Bahnhof?" && {ANSWER} === "Where\'s the station?"'
+    )
+    assert browser.run(FOCUS) == "swap" and browser.run('return document.getElementById("line").lang') == "de"
+    browser.run('document.querySelectorAll("#choices button")[2].click()')
+    browser.wait(f'{TITLE}.startsWith("This page labels") && {LINE} === "Wo ist der Bahnhof?"')
+    browser.wait('document.querySelectorAll("#answer li").length === 2')
+    assert browser.run('return document.getElementById("tools").hidden') and browser.run(UNNAMED) == []
+    assert browser.console() == [] and browser.requests() == []
+
+
+def test_lines_and_sentences_are_kept_and_an_address_opens_with_a_text(browser, everyday, page):
+    text = "I lost my keys. How are you?\n\nCan you help me?"
+    browser.open(page)
+    browser.open(everyday, fragment=f"#text={urllib.parse.quote(text)}")
+    browser.wait(f'{ANSWER}.split("\\n").length === 3 && !{ANSWER}.includes("sentences)")')
+    first, empty, last = browser.run(f'return {ANSWER}.split("\\n")')
+    assert (first, empty) == ("Ich habe meine Schlüssel verloren. Wie geht es dir?", "") and last.endswith("helfen?")
+    assert browser.run(f"return {LINE}") == text
+    browser.run('location.hash = "text=How are you?"')
+    browser.wait(f'{ANSWER} === "Wie geht es dir?"')
+
+
 def test_what_a_page_requests_is_noticed(browser, tmp_path):
     path = tmp_path / "asks.html"
     path.write_text('<!doctype html><body><img src="http://127.0.0.1:9/picture.png">')
@@ -111,7 +162,7 @@ def test_one_types_and_the_translation_follows_by_keyboard_alone(browser, page):
     browser.run('document.getElementById("line").select()')
     browser.press("a dog .")
     browser.wait('document.getElementById("answer").textContent === "ein hund."')
-    order = [browser.press(TAB) or browser.run(FOCUS) for _ in range(20)]
+    order = [browser.press(TAB) or browser.run(FOCUS) for _ in range(21)]
     for name in ("word", "role", "nearer", "farther", "whole", "again", "flips", "seeds", "mend"):
         assert any(name in each for each in order), (name, order)
     # The words of the translation are one stop, and arrows move over them.
@@ -209,7 +260,7 @@ def test_a_damaged_ticket_is_refused_in_a_sentence(browser, tmp_path):
     content = bytearray(CLASSIFIES.read_bytes())
     content[-9] ^= 1
     path = tmp_path / "damaged.html"
-    path.write_bytes(html(bytes(content), load(CLASSIFIES).assets))
+    path.write_bytes(html((bytes(content), load(CLASSIFIES).assets)))
     browser.open(path)
     browser.wait('!document.getElementById("failure").hidden')
     said = browser.run('return document.getElementById("failure").textContent')

@@ -110,3 +110,21 @@ def test_words_that_are_still_the_same():
     )
     pairs = [["a b c", "a b c"], ["a a a", "a b c d"], ["", "a b"]]
     assert evaluate(script, pairs) == [1, 0.25, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("How are you? I lost my keys.", ["How are you?", "I lost my keys."]),
+        ("Mr. Smith met Dr. Who at 3. Mai. Really!", ["Mr. Smith met Dr. Who at 3. Mai.", "Really!"]),
+        ('He said: "No!" Then he left…  Why? ', ['He said: "No!"', "Then he left…", "Why? "]),
+        ("one line\n\n  another one. and more\r\n", ["one line", "", "  another one. and more", ""]),
+        ("It costs 3.50 euros at www.a.de. \n", ["It costs 3.50 euros at www.a.de. ", ""]),
+        ("", [""]),
+    ],
+)
+def test_a_text_is_translated_sentence_by_sentence_and_nothing_between_them_is_lost(text, sentences):
+    script = "const { sentencesOf } = await import(`${page}/view/sentences.js`); return sentencesOf(given);"
+    found = evaluate(script, text)
+    assert [each["text"] for each in found] == sentences
+    assert "".join(each["text"] + each["after"] for each in found) == text

@@ -19,9 +19,10 @@ const VERBS = { translation: "translate", classification: "classify", causal_lm:
 /**
  * The model of a ticket. Throws an Error of one sentence for what is no whole ticket. @param {Uint8Array} bytes
  * @param {(assets: any) => any} textOf makes what encodes and decodes text, for instance that of `text/index.js` with its tables
+ * @param {Map<string, Float32Array>} [draws] what tickets that were opened before have drawn
  */
-export function open(bytes, textOf) {
-  const ticket = openTicket(bytes);
+export function open(bytes, textOf, draws = new Map()) {
+  const ticket = openTicket(bytes, draws);
   return new Model(ticket, Network.of(ticket), textOf(ticket.assets));
 }
 
@@ -36,7 +37,7 @@ export class Model {
     const { config, seed, data, assets, arrays, bytes } = this.ticket, labels = this.task === "classification" ? this.#labels() : undefined;
     return {
       task: this.task, verb: VERBS[this.task], seed, bytes, labels, texts: labels ? textsOf(data) : 1,
-      source: assets.source.language, target: assets.target.language,
+      cased: !assets.source.lowercase, source: assets.source.language, target: assets.target.language,
       matrices: this.matrices(), keep: this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
       depths: config.family.stacks.reduce((sum, stack) => sum + config.stacks[stack].pattern.length, 0),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
@@ -170,6 +171,13 @@ export class Model {
   overlap(role) {
     const masks = Array.from({ length: this.network.matrix(role).depths }, (_, depth) => this.mask(role, depth));
     return masks.map((one) => masks.map((other) => countBits(one.map((byte, k) => byte & other[k])) / Math.max(1, countBits(one))));
+  }
+
+  /** The share of the bits of all depths in which the masks of another model are the same. @param {Model} other @param {string} role */
+  agreement(other, role) {
+    const { rows, columns, depths } = this.network.matrix(role), pairs = Array.from({ length: depths }, (_, depth) => [this.mask(role, depth), other.mask(role, depth)]);
+    const differ = pairs.reduce((sum, [ours, theirs]) => sum + countBits(ours.map((byte, k) => byte ^ theirs[k])), 0);
+    return 1 - differ / (rows * columns * depths);
   }
 
   /** The model with a share of its masks' trained bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {Model} */

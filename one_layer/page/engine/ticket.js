@@ -28,8 +28,8 @@ const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 4
  * @property {number} bytes of the file @property {Map<string, number>} sizes bytes of each tensor in it
  */
 
-/** Reads a ticket and draws its random weights. Throws `Refused`, one sentence, for what is no whole ticket. @param {Uint8Array} bytes @returns {Ticket} */
-export function openTicket(bytes) {
+/** Reads a ticket and draws its random weights. Throws `Refused`, one sentence, for what is no whole ticket. @param {Uint8Array} bytes @param {Map<string, Float32Array>} [draws] @returns {Ticket} */
+export function openTicket(bytes, draws = new Map()) {
   const file = new Container(bytes), { metadata } = file;
   const settings = readSettings(metadata), { config, seed } = settings;
   checkWork(settings.task, config, settings.data, settings.evaluation);
@@ -58,7 +58,7 @@ export function openTicket(bytes) {
   for (const name of file.tensors.keys()) demand(used.has(name), `its model has no place for the tensor ${name}`);
   for (const name of Object.keys(metadata)) demand(METADATA.includes(name), `its metadata have the unknown name ${shown(name)}`);
   const drawn = new Map();
-  for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawChecked(seed, recipe) });
+  for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawnOnce(draws, seed, recipe) });
   const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
   return { ...settings, assets, masks, drawn, arrays, bytes: file.total, sizes };
 }
@@ -132,6 +132,13 @@ function checkRecipe(entry) {
   const typed = [role, scheme].every((text) => typeof text === "string") && wholes(shape) && typeof numberOf(scale) === "number";
   demand(typed && [fanIn, row].every(wholeOrNull) && (wholes(layers) || wholeOrNull(layers)), "its metadata 'random' have a value of another type");
   demand(SCHEMES.includes(scheme), `its recipes have the scheme ${shown(scheme)}; known are ${SCHEMES.join(", ")}`);
+}
+
+/** What a seed draws by a recipe: tickets of one seed and one shape have it in common. */
+function drawnOnce(draws, seed, recipe) {
+  const key = JSON.stringify([seed, recipe]);
+  if (!draws.has(key)) draws.set(key, drawChecked(seed, recipe));
+  return draws.get(key);
 }
 
 function drawChecked(seed, recipe) {

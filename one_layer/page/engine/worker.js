@@ -2,14 +2,23 @@
 import { textOf } from "../text/index.js";
 import { open } from "./index.js";
 
+const models = []; // of the page's tickets, in their order
+const draws = new Map(); // what the tickets draw: those of one seed and one shape have it in common
 let model = null, changed = { key: "", model: null };
 const begun = new Map(); // texts that are being written, by number
 
 /** The calls by name; each returns what can be sent. */
 export const CALLS = {
   open(bytes, tables) {
-    model = open(bytes, (assets) => textOf(assets, tables));
+    models.push(open(bytes, (assets) => textOf(assets, tables), draws));
+    model = models.at(-1);
     return model.describe();
+  },
+  /** The share of the masks' bits of a role in which a ticket agrees with the one that is used, and whether both draw the same weights. */
+  beside(place, role) {
+    const other = models[place], [ours, theirs] = [model, other].map(({ ticket }) => ticket.drawn.get(role)?.weights);
+    if (!ours || ours !== theirs || model.network.matrix(role).depths !== other.network.matrix(role).depths) return null;
+    return { agree: model.agreement(other, role), masks: model.matrices().find((each) => each.role === role).depths.map((depth) => other.mask(role, depth)) };
   },
   run: (line, options) => model.run(line, options),
   /** The answer with a share of the mask bits flipped, and over the layer of another seed. */
@@ -34,12 +43,18 @@ export const CALLS = {
   },
 };
 
+/** Makes a ticket the one that is asked. */
+function choose(chosen) {
+  if (chosen !== model) [model, changed] = [chosen, { key: "", model: null }];
+}
+
 const last = (texts) => [...texts].at(-1) ?? "";
 
 /** Answers the messages of a worker's global scope, or of anything like it. */
 export function serve(scope) {
-  scope.onmessage = ({ data: { id, call, args } }) => {
+  scope.onmessage = ({ data: { id, call, args, place = 0 } }) => {
     try {
+      if (call !== "open") choose(models[place]);
       scope.postMessage({ id, result: CALLS[call](...args) });
     } catch (error) {
       const sentence = error instanceof RangeError ? "the browser has too little memory for this ticket" : error.message;

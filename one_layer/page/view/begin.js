@@ -34,11 +34,12 @@
   try {
     const unpacked = new Blob([bytesOf("scripts")]).stream().pipeThrough(new DecompressionStream("gzip"));
     const { view, worker, tables } = JSON.parse(await new Response(unpacked).text());
+    const ids = [...document.querySelectorAll("script[id^=ticket]")].map(({ id }) => id);
     const url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
     const script = document.createElement("script");
     script.textContent = `window.oneLayer = (() => {\n${view}return modules;\n})();`;
     document.body.append(script);
-    await window.oneLayer["view/main.js"].start(new Worker(url), bytesOf("ticket"), tables);
+    await window.oneLayer["view/main.js"].start(new Worker(url), ids.map(bytesOf), tables);
   } catch (error) {
     fail(`The page is damaged (${error.message}): download it again.`);
   }

@@ -1,4 +1,4 @@
-/** Calls of the worker that has the model: `{id, call, args}` to it, `{id, result}` or `{id, error}` from it. */
+/** Calls of the worker that has the models: `{id, call, args, place}` to it, `{id, result}` or `{id, error}` from it. */
 
 const PATIENCE = 250; // milliseconds after which an answer looks old
 
@@ -20,10 +20,11 @@ export class Client {
     };
   }
 
-  call(name, ...args) {
+  /** Asks the model of the ticket at `place`. */
+  call(place, name, ...args) {
     return new Promise((resolve, reject) => {
       this.#waiting.set(++this.#last, { resolve, reject });
-      this.worker.postMessage({ id: this.#last, call: name, args });
+      this.worker.postMessage({ id: this.#last, call: name, args, place });
     });
   }
 }

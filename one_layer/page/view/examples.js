@@ -12,6 +12,10 @@ const LINES = {
     fr: ["Deux chiens courent dans la neige.", "Une femme en manteau rouge lit sur un banc."],
     it: ["Due cani corrono nella neve.", "Una donna con un cappotto rosso legge su una panchina."],
   },
+  everyday: {
+    en: ["How are you?", "I lost my keys.", "Where did you learn German?", "Tom didn't want to go home. He was still hungry."],
+    de: ["Wie geht es dir?", "Ich habe meine Schlüssel verloren.", "Wo hast du Englisch gelernt?", "Tom wollte nicht nach Hause gehen. Er hatte noch Hunger."],
+  },
   classification: { en: ["a warm and funny film", "the jokes are tired and the story goes nowhere", "beautiful pictures, but far too long"] },
   pairs: { en: ["How do I learn to swim?\tHow can one learn swimming?", "A man sleeps on a bench.\tA man runs."] },
   causal_lm: { en: ["Once upon a time", "The city was founded in", ""] },
@@ -19,8 +23,8 @@ const LINES = {
 };
 
 /** The examples for a model; none where there are none in its language. A tab is between two texts. Plain text has no language of its own. */
-export function examplesFor({ task, texts, source }) {
-  const known = LINES[texts === 2 ? "pairs" : task];
+export function examplesFor({ task, texts, source, cased }) {
+  const known = LINES[texts === 2 ? "pairs" : task === "translation" && cased && Object.hasOwn(LINES.everyday, source) ? "everyday" : task];
   const language = source === "text" ? "en" : source.toLowerCase().split(/[-_]/)[0];
   return Object.hasOwn(known, language) ? known[language] : [];
 }

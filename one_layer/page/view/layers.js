@@ -7,8 +7,8 @@ const CLOSE = 24; // cells across at the beginning
 const DRAWING = 1600; // milliseconds
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Follows `role`, the chosen matrix, and `seed`, which may be another than the model's. */
-export function showLayers(model, role, seed) {
+/** Follows `role`, the chosen matrix, and `seed`, which may be another than the model's. `twins`: the other models of the page, with their names. */
+export function showLayers(model, role, seed, twins) {
   const frame = new Value({ top: 0, left: 0, size: CLOSE }), cell = new Value(null);
   const panels = byId("panels"), said = byId("weight");
   let [matrix, panes, shown] = [null, [], 0];
@@ -33,24 +33,28 @@ export function showLayers(model, role, seed) {
     const drawn = own.own ? own.depths : [0];
     const weights = await Promise.all(drawn.map((depth) => model.weights(chosen, seed.now, depth)));
     const masks = await Promise.all(own.depths.map((depth) => model.mask(chosen, depth)));
+    const beside = seed.now === model.seed ? await twinsOf(model, twins(), chosen) : [];
     if (chosen !== role.now) return;
     matrix = { shape: own.shape, signs: own.signs, largest: weights[0].reduce((most, each) => Math.max(most, Math.abs(each)), 1e-30) };
     const first = { mask: null, values: weights[0], title: `Drawn from seed ${seed.now}${own.own ? ", depth 1" : ""}` };
     const title = (place) => (own.depths.length > 1 ? `Depth ${place + 1}` : "Under its mask");
     const pictures = masks.map((mask, place) => ({ mask, values: weights[place] ?? weights[0], title: title(place) }));
-    panes = [first, ...pictures].map((each, place) => pane(each, place, own));
+    const others = beside.flatMap(({ name, masks: theirs }) => theirs.map((mask, place) => ({ mask, values: weights[place] ?? weights[0], title: `${name}, depth ${place + 1}`, twin: true })));
+    byId("twins").hidden = !beside.length;
+    byId("twins").textContent = beside.map(({ name, agree }) => `${name} has the same random matrix, drawn once for both. Its masks agree with these in ${percent(agree)} of their bits; masks by chance would in ${percent(own.chance ** 2 + (1 - own.chance) ** 2)}.`).join(" ");
+    panes = [first, ...pictures, ...others].map((each, place) => pane(each, place, own));
     panels.replaceChildren(...panes.map(({ figure }) => figure));
     const size = Math.min(frame.now.size, Math.max(...own.shape));
     cell.set(null);
     frame.set({ top: 0, left: 0, size });
     animate();
   };
-  const pane = ({ mask, values, title }, place, own) => {
+  const pane = ({ mask, values, title, twin = false }, place, own) => {
     const what = `${title}, ${roleName(role.now)}: ${own.shape[0]} rows and ${own.shape[1]} columns`;
     const canvas = el("canvas", { role: place ? "img" : "application", tabindex: place ? null : 0, "aria-label": place ? what : `${what}. Arrow keys move over the weights, plus and minus zoom.`, "aria-describedby": place ? null : "weight" });
     follow(canvas);
     const kept = mask ? `${own.signs ? "turns the signs of" : "keeps"} ${percent(share(mask, own.shape))} of it` : "never trained";
-    return { canvas, mask, values, figure: el("figure", {}, canvas, el("figcaption", {}, el("b", {}, title), kept)) };
+    return { canvas, mask, values, twin, figure: el("figure", {}, canvas, el("figcaption", {}, el("b", {}, title), kept)) };
   };
   // Of a table with many rows, at most a square and its double are seen at once: a thin line would show nothing.
   const widest = () => Math.min(Math.max(...matrix.shape), 2 * Math.min(...matrix.shape));
@@ -69,7 +73,7 @@ export function showLayers(model, role, seed) {
   const look = (chosen) => {
     cell.set(chosen);
     draw();
-    if (chosen) said.textContent = describe(chosen, matrix, panes);
+    if (chosen) said.textContent = describe(chosen, matrix, panes.filter(({ twin }) => !twin));
   };
   const step = (rows, columns) => {
     const { row, column } = cell.now ?? { row: frame.now.top, column: frame.now.left };
@@ -121,6 +125,12 @@ export function showLayers(model, role, seed) {
   }).observe(panels);
   role.watch(load);
   seed.watch(load);
+}
+
+/** Of the other models of the page, those that have the same random matrix, with their masks over it. */
+async function twinsOf(model, twins, role) {
+  const found = await Promise.all(twins.map(async ({ name, model: other }) => ({ name, ...(other.matrix(role) ? await model.beside(other, role) : null) })));
+  return found.filter(({ masks }) => masks);
 }
 
 function share(mask, [rows, columns]) {

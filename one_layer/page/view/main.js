@@ -15,13 +15,19 @@ import { showTranslations } from "./translate.js";
 
 const USES = { translation: showTranslations, classification: showLabels, causal_lm: showGeneration, masked_lm: showFills };
 
-/** Opens the ticket in the worker and shows it. Says in a sentence why, if it cannot. */
-export async function start(worker, bytes, tables) {
+const state = { models: [], template: null, model: null, line: null, role: null };
+
+/** Opens the tickets in the worker, one after the other, and shows the first one. Says in a sentence why, if it cannot. */
+export async function start(worker, tickets, tables) {
+  const client = new Client(worker), { models } = state;
+  state.template = byId("model").cloneNode(true);
   try {
-    const model = await openModel(new Client(worker), bytes, tables);
-    describe(model);
-    byId("model").hidden = false;
-    show(model);
+    for (const bytes of tickets) {
+      models.push(await openModel(client, models.length, bytes, tables));
+      if (models.length === 1) use(models[0], textInAddress());
+    }
+    addEventListener("hashchange", () => use(state.model, textInAddress() ?? state.line.now));
+    if (models.length > 1) showOthers();
   } catch (error) {
     byId("summary").hidden = true;
     byId("failure").hidden = false;
@@ -29,25 +35,83 @@ export async function start(worker, bytes, tables) {
   }
 }
 
-function show(model) {
-  const fields = model.texts === 2 ? [byId("line"), byId("second")] : [byId("line")], line = new Value("");
+/** What `#text=` in the address asks for; null without it. */
+const textInAddress = () => new URLSearchParams(location.hash.slice(1)).get("text");
+
+/** What the shown model has to do with the others of the page, once these are known. */
+function showOthers() {
+  showChoices();
+  showTools(state.model);
+  state.role?.set(state.role.now);
+}
+
+/** Shows a model in fresh elements, so that nothing of the one before listens any more. `text`: what is typed; null for an example. */
+function use(model, text) {
+  byId("model").replaceWith(state.template.cloneNode(true));
+  state.model = model;
+  describe(model);
+  showChoices();
+  byId("model").hidden = false;
+  show(model, text);
+}
+
+/** A button for each model. What is typed stays, unless it is an example in another language. */
+function showChoices() {
+  const { models, model } = state;
+  byId("choices").hidden = models.length < 2;
+  const choose = (other) => {
+    const kept = other.source === model.source || !examplesFor(model).includes(state.line.now);
+    use(other, kept ? state.line.now : null);
+    byId("choices").children[other.place].focus();
+  };
+  byId("choices").replaceChildren(...models.map((each) => el("button", { type: "button", "aria-pressed": `${each === model}`, onclick: () => choose(each) }, shortName(each))));
+}
+
+function show(model, text) {
+  const fields = model.texts === 2 ? [byId("line"), byId("second")] : [byId("line")], line = (state.line = new Value(""));
   const write = (text) => {
     text.split("\t").forEach((part, place) => fields[place] && (fields[place].value = part));
     line.set(text);
   };
   const examples = examplesFor(model);
-  write(examples[0] ?? "");
+  write(text ?? examples[0] ?? "");
   for (const field of fields) {
     field.hidden = field.previousElementSibling.hidden = false;
     field.oninput = () => line.set(fields.map(({ value }) => value.replaceAll("\t", " ")).join("\t"));
   }
   const chip = (text) => el("button", { type: "button", lang: codeOf(model.source) || null, onclick: () => (write(text), fields[0].focus()) }, text.replace("\t", " | ") || "(nothing)");
   byId("examples").replaceChildren(...examples.map(chip));
-  const answer = new Value(null);
-  USES[model.task](model, line, answer);
+  showTools(model);
+  const answer = new Value(null), part = USES[model.task](model, line, answer) ?? line;
 
   byId("inside").hidden = !model.masked;
-  if (model.masked) showInside(model, line, answer);
+  if (model.masked) showInside(model, part, answer);
+}
+
+/** Copies a translation, and turns it round where the page has the other direction too. */
+function showTools(model) {
+  const back = state.models.find(({ task, source, target }) => task === "translation" && source === model.target && target === model.source);
+  byId("tools").hidden = model.task !== "translation";
+  byId("swap").hidden = !back;
+  byId("swap").onclick = () => {
+    use(back, byId("answer").textContent);
+    byId("swap").focus();
+  };
+  byId("copy").onclick = async () => {
+    await copied(byId("answer"));
+    byId("copy").textContent = "Copied";
+    setTimeout(() => (byId("copy").textContent = "Copy the translation"), 1500);
+  };
+}
+
+/** Copies the text of an element, also where a browser gives a page from disk no clipboard. */
+async function copied(element) {
+  try {
+    await navigator.clipboard.writeText(element.textContent);
+  } catch {
+    getSelection().selectAllChildren(element);
+    document.execCommand("copy");
+  }
 }
 
 /** The random layer and its masks. */
@@ -59,7 +123,8 @@ function showInside(model, line, answer) {
   const role = new Value(first.role), seed = new Value(model.seed);
   byId("role").replaceChildren(...matrices.map((each) => el("option", { value: each.role, selected: each === first }, roleName(each.role))));
   byId("role").onchange = (event) => role.set(event.target.value);
-  showLayers(model, role, seed);
+  state.role = role;
+  showLayers(model, role, seed, () => state.models.filter((each) => each !== model && each.masked).map((other) => ({ name: shortName(other), model: other })));
   showShares(model, role);
   showDamage(model, line, answer, seed);
   byId("depths").hidden = !model.hasDepthWords;
@@ -86,6 +151,8 @@ const TITLES = {
   causal_lm: () => "This page writes text.",
   masked_lm: () => "This page fills gaps in a text.",
 };
+const SHORT = { classification: () => "Label a text", causal_lm: () => "Write on", masked_lm: () => "Fill gaps", translation: ({ source, target }) => `${languageName(source)} to ${languageName(target)}` };
+const shortName = (model) => SHORT[model.task](model);
 const FIELDS = { translation: ["source", "target"], classification: ["Text", "Label"], causal_lm: ["The beginning of a text", "The model writes on"], masked_lm: ["A text with <mask>", "What may stand there"] };
 
 /** The code of a language for screen readers; empty for plain text and labels, which have none. */

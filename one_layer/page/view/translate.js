@@ -1,34 +1,55 @@
 /** Translation as you type: the best translations with their scores, and what each of their words attended to. */
 import { attentionView } from "./attention.js";
 import { newest } from "./client.js";
-import { byId, el } from "./dom.js";
+import { byId, el, Value } from "./dom.js";
+import { sentencesOf } from "./sentences.js";
 
 const SHOWN = 5; // translations
 
-/** Follows the value `line`; sets `answer`. model: see model.js. */
+const KEPT = 500; // translated sentences, so that what is typed behind them does not translate them again
+
+/** Follows the value `line`; sets `answer`. Returns the first sentence, as a value. model: see model.js. */
 export function showTranslations(model, line, answer) {
   const [output, list, words] = ["answer", "others", "words"].map(byId);
+  const sentence = new Value(""), known = new Map();
   let results = [];
   const choose = (place) => {
     [...list.querySelectorAll("button")].forEach((button, each) => button.setAttribute("aria-pressed", each === place));
     words.replaceChildren(attentionView(results[place]));
   };
+  /** The sentences one by one. What was typed meanwhile ends it. */
+  const translate = async (text) => {
+    const parts = sentencesOf(text), found = [];
+    for (const { text: each, after } of parts) {
+      if (each.trim() && !known.has(each)) known.set(each, await model.run(each, { count: SHOWN }));
+      if (known.size > KEPT) known.delete(known.keys().next().value);
+      if (line.now !== text) break;
+      found.push({ source: each, results: known.get(each) ?? [], after });
+      if (found.length < parts.length) output.textContent = `${joined(found)}… (${found.length} of ${parts.length} sentences)`;
+    }
+    return found;
+  };
   const show = (found, text) => {
-    results = found.slice(0, SHOWN);
-    answer.set(text.trim() ? results : []);
+    const [first] = found.filter((each) => each.results.length), one = found.filter((each) => each.results.length).length === 1;
+    results = first?.results ?? [];
+    sentence.set(first?.source ?? "");
+    answer.set(results);
     output.classList.remove("wrong");
-    output.textContent = text.trim() ? results[0].text : "";
-    byId("attention").hidden = !text.trim();
-    if (!text.trim()) return list.replaceChildren();
+    output.textContent = text.trim() ? joined(found) : "";
+    byId("attention").hidden = !one;
+    if (!one) return list.replaceChildren();
     list.replaceChildren(...results.map((result, place) => choice(result, place, results, choose)));
     choose(0);
   };
-  const ask = newest(output, (text) => model.run(text, { count: SHOWN }), show, (error) => {
+  const ask = newest(output, translate, show, (error) => {
     output.classList.add("wrong");
     output.textContent = error.message;
   });
   line.watch(ask);
+  return sentence;
 }
+
+const joined = (found) => found.map(({ results, source, after }) => (results[0]?.text ?? source) + after).join("");
 
 /** One of the translations: a button that shows its attention. The bar is its probability beside the best one's, for each token. */
 function choice({ text, score }, place, results, choose) {
