@@ -68,7 +68,7 @@ def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
     )
     (tmp_path / "copy").write_bytes(TICKET.read_bytes())
     twice = refused("--mode=page", f"--ticket={TICKET}", f"--ticket={tmp_path / 'copy'}", output)
-    assert "do the same (translation en de); a page has one for each task and direction" in twice
+    assert "do the same (classification en label); a page has one for each task and direction" in twice
     assert "--ticket is given 2 times, but --mode=inspect takes one" in refused(
         "--mode=inspect", f"--ticket={TICKET}", f"--ticket={TICKET}"
     )
