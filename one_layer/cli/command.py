@@ -189,7 +189,7 @@ def sentence(text: str) -> str:
     if "earlier failure to load: " in text:
         return f"the config cannot be loaded: {text.partition('earlier failure to load: ')[2]}; see configs/ for the existing ones"
     if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:
-        return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:one_layer_mini"
+        return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:signs_mini"
     if (device := re.match(r"Unknown command line flag '(gpus?|device|cuda|cpu|accelerator)'", text)) is not None:
         return (
             f"--{device[1]} is unknown, and not needed: what JAX finds is used, and the log says what that is. For NVIDIA GPUs, "
