@@ -45,14 +45,16 @@ def report(pattern: str, out: Path) -> None:
     compared = {bench: comparisons(each) for bench, each in benches.items()}
     letters = texts.letters(records)
     pictures = _pictures(benches, compared, letters)
-    for picture in pictures:
-        write_atomically(out / f"{picture.name}.svg", standalone(svg(picture.figure, picture.name)))
+    drawings = [svg(picture.figure, picture.name) for picture in pictures]
+    for picture, drawing in zip(pictures, drawings, strict=True):
+        write_atomically(out / f"{picture.name}.svg", standalone(drawing))
         write_atomically(out / f"{picture.name}.png", png(picture.figure))
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
     write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records), found)))
-    shows = Report(pattern, records, benches, compared, pictures, _tables(benches, compared, records, letters))
+    drawn = list(zip(pictures, drawings, strict=True))
+    shows = Report(pattern, records, benches, compared, drawn, _tables(benches, compared, records, letters))
     write_atomically(out / "index.html", page(shows))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
@@ -94,13 +96,13 @@ def _tables(
     compared: dict[Bench, list[Any]],
     records: list[Record],
     letters: dict[str, str],
-) -> dict[str, list[tuple[Bench | None, tables.Table]]]:
-    """The tables of each section of the page, with the bench that they are about; those without rows are left out."""
+) -> dict[str, list[tables.Table]]:
+    """The tables of each section of the page; those without rows are left out."""
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
     curves = areas.areas(records)
     named = zip(curves, areas.named(curves, letters), strict=True)
-    of_all = {
+    sections = {
         "under_way": [under_way.table(records, run_names(records, settings_of(records)))],
         "papers": [
             tables.table_1(benches),
@@ -110,15 +112,14 @@ def _tables(
         ],
         "areas": [areas.table(each, every, name, letters) for each, name in named],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
-        "methods": [tables.names(every), texts.table(records), tables.signatures(benches), tables.methods(records)],
+        "names": [tables.names(every)],
+        "texts": [texts.table(records), tables.signatures(benches)],
+        "methods": [tables.methods(records)],
+        "figures": [tables.few_keeps(bench, shown(each)[1]) for bench, each in compared.items()],
+        "points": [tables.all_points(bench, each) for bench, each in benches.items()],
+        "examples": [tables.examples(each) for each in benches.values()],
     }
-    of_benches = {
-        "figures": [(bench, tables.few_keeps(bench, shown(each)[1])) for bench, each in compared.items()],
-        "points": [(bench, tables.all_points(bench, each)) for bench, each in benches.items()],
-        "examples": [(bench, tables.examples(each)) for bench, each in benches.items()],
-    }
-    sections = {name: [(None, table) for table in each] for name, each in of_all.items()} | of_benches
-    return {name: [(bench, table) for bench, table in each if table.rows] for name, each in sections.items()}
+    return {name: [table for table in each if table.rows] for name, each in sections.items()}
 
 
 def _cells(point: Point) -> dict[str, Any]:

@@ -1,21 +1,17 @@
-"""The runs of a report, and the table of them: state, scores, cost, the best update, and the curve of validation in small."""
+"""The runs of a report, and the table of them: state, scores, cost and the best update."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
-
-from one_layer.report.labels import Label, labels, run_names
+from one_layer.report.labels import run_names
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import settings_of
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 
-_WIDTH, _HEIGHT = 72, 18  # of a curve in small
 _OFTEN = 4  # a score that fewer than one run in four has stands at the end of the table
 
 
@@ -23,7 +19,6 @@ class Run(NamedTuple):
     """A run with its names, its scores by the best checkpoint, and the bytes of its model, which are those of a file or counted."""
 
     record: Record
-    label: Label
     name: str
     scores: dict[Bench, float]
     size: tuple[int, bool] | None
@@ -31,12 +26,8 @@ class Run(NamedTuple):
 
 def runs_of(records: list[Record], benches: Mapping[Bench, Sequence[Point]]) -> list[Run]:
     """The runs, in the order of `records`."""
-    settings = settings_of(records)
-    models, names = labels(records, settings), run_names(records, settings)
-    found = {
-        record.folder: Run(record, models[settings[record.folder]], names[record.folder], {}, None)
-        for record in records
-    }
+    names = run_names(records, settings_of(records))
+    found = {record.folder: Run(record, names[record.folder], {}, None) for record in records}
     for bench, points in benches.items():
         for point in (point for point in points if point.whole):
             for record, value in zip(point.records, point.values, strict=True):
@@ -57,11 +48,11 @@ def table(runs: Sequence[Run], benches: Sequence[Bench]) -> Table:
     shown = [bench for bench in benches if any(bench in run.scores for run in runs)]
     often = [bench for bench in shown if _OFTEN * sum(bench in run.scores for run in runs) >= len(runs)]
     seldom = [bench for bench in shown if bench not in often]
-    columns = ["run", "state", *(bench.title for bench in often), "MB", "minutes", "best update", "of", "validation"]
+    columns = ["run", "state", *(bench.title for bench in often), "MB", "minutes", "best update", "of"]
     columns += [bench.title for bench in seldom]
     caption = (
         "Scores of the best checkpoint by the score on the validation text. MB: the file, or the weights counted where there is none. "
-        "Minutes are those of the run alone. Validation: the score that chooses the checkpoint, from the first evaluation to the last."
+        "Minutes are those of the run alone."
     )
     ranked = sorted(runs, key=lambda run: _merit(run, shown), reverse=True)
     return Table("All runs", caption, columns, [_row(run, often, seldom) for run in ranked])
@@ -80,7 +71,7 @@ def _row(run: Run, often: Sequence[Bench], seldom: Sequence[Bench]) -> list[str]
     minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
     best = str(result.get("valid", {}).get("step", ""))
     size = f"{run.size[0] / 1e6:.3f}" if run.size else ""
-    cost = [size, minutes, best, str(steps(run.record) or ""), spark(run.record)]
+    cost = [size, minutes, best, str(steps(run.record) or "")]
     return [run.name, state(run.record), *_scores(run, often), *cost, *_scores(run, seldom)]
 
 
@@ -95,21 +86,3 @@ def steps(record: Record) -> int | None:
     """The updates of a run: those that it made, or of one that has not finished those that it will make, as far as it is known."""
     made: int | None = record.result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)
     return made if record.result else record.doing.progress.updates
-
-
-def spark(record: Record) -> str:
-    """The score on the validation text that selects the checkpoint as a small line; empty for fewer than two evaluations."""
-    key = f"valid/{record.select}"
-    known = [(line["step"], line[key]) for line in record.metrics if key in line and math.isfinite(line[key])]
-    if len(known) < 2:
-        return ""
-    steps, scores = zip(*known, strict=True)
-    across, up = (max(steps) - min(steps)) or 1, (max(scores) - min(scores)) or 1
-    line = " ".join(
-        f"{_WIDTH * (step - min(steps)) / across:.1f},{1 + (_HEIGHT - 2) * (max(scores) - score) / up:.1f}"
-        for step, score in known
-    )
-    title = f"{record.select} from {scores[0]:.4g} to {scores[-1]:.4g}"
-    return Markup(
-        '<svg class="spark" viewBox="-1 0 {} {}" role="img" aria-label="{}"><polyline points="{}"/></svg>'
-    ).format(_WIDTH + 2, _HEIGHT, title, line)
