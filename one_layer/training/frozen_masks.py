@@ -20,7 +20,8 @@ Tree = Any
 def with_frozen_masks(config: ModelConfig, params: Tree, fixed: dict[str, Tree], devices: Devices) -> dict[str, Tree]:
     """`fixed` (the collections beside `params`) with W ⊙ M of all frozen masks in `materialized`, in the type of the computation.
 
-    What is trained beside masks goes into these products before they are rounded, as everywhere else: then they stay in float32. Masks of a stack whose layers are frozen in part are not among them. Without frozen masks, `fixed` is returned as it is.
+    What is trained beside masks goes into these products before they are rounded, as everywhere else: then they stay in float32.
+    Masks of a stack whose layers are frozen in part are not among them. Without frozen masks, `fixed` is returned as it is.
     """
     trained = TrainedParts.of(config).rows
     scores = {path: leaf for path, leaf in flatten_dict(params).items() if path[-1] == "scores" and path not in trained}
