@@ -29,6 +29,7 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
+from one_layer.training.other_function import other_function
 
 Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
@@ -39,13 +40,6 @@ _SAME = (
     "rotary_base",
 )
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
-_SELECTING = (
-    "selection",
-    "keep",
-    "threshold",
-    "dynamic_scale",
-    "coats",
-)  # keys that decide which masks scores give
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
@@ -111,12 +105,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         )
     if unknown := left - set(reshaped):
         report.append(f"not taken over: {_listed(unknown)}")
-    if any(path[-1] == "scores" for path in taken):
-        report += [
-            f"model.{key} is {getattr(model, key)}, but it is {getattr(source.config, key)} there: the same scores give other masks"
-            for key in _SELECTING
-            if getattr(model, key) != getattr(source.config, key)
-        ]
+    report += other_function(model, source.config, taken)
     if run.data.bpe_merges:
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"

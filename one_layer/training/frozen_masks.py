@@ -20,6 +20,7 @@ Tree = Any
 def with_frozen_masks(config: ModelConfig, params: Tree, fixed: dict[str, Tree], devices: Devices) -> dict[str, Tree]:
     """`fixed` (the collections beside `params`) with W ⊙ M of all frozen masks in `materialized`, in the type of the computation.
 
+    What is trained beside masks goes into these products before they are rounded, as everywhere else: then they stay in float32.
     Masks of a stack whose layers are frozen in part are not among them. Without frozen masks, `fixed` is returned as it is.
     """
     trained = TrainedParts.of(config).rows
@@ -39,4 +40,5 @@ def with_frozen_masks(config: ModelConfig, params: Tree, fixed: dict[str, Tree],
 def _products(scores: Tree, weights: Tree, config: ModelConfig, devices: Devices) -> Tree:
     seen = quantized({"params": scores, **weights}, config.precisions)
     variables = materialize(seen, config.supermask, devices.selecting(config.supermask))
-    return computing(devices.for_computing(variables), config.dtype)["materialized"]
+    dtype = "float32" if config.beside else config.dtype
+    return computing(devices.for_computing(variables), dtype)["materialized"]

@@ -123,11 +123,11 @@ def test_the_log_says_that_scores_give_other_masks(source):
     _, corpus, same = begun(tuned(source))
     other = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, unscaled)
     assert not any("the same scores give other masks" in line for line in same.report)
-    assert [line.split(",")[0] for line in other.report[2:]] == [
+    assert {line.split(",")[0] for line in other.report[2:]} == {
         "model.selection is score",
         "model.keep is 0.3",
         "model.dynamic_scale is True",
-    ]
+    }
 
 
 @pytest.fixture(scope="module")

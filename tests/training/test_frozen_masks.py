@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
+from one_layer import tickets
 from one_layer.layers.materializing import materialize
 from one_layer.layers.products import compiling_for
 from one_layer.layers.trees import flatten_dict, unflatten_dict
@@ -15,10 +18,12 @@ from one_layer.models import initialize
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.tasks import TASKS
+from one_layer.tasks.model import prepared
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.step import train_step
 from tests import mostly_slow
 from tests.models.test_trained import model
+from tests.tiny_tickets import SEED, TINY, ticket_of, trained
 from tests.training.test_step import batch
 
 CASES = {
@@ -73,6 +78,35 @@ def reads_no_frozen_scores(config):
     jax.tree.map(np.testing.assert_array_equal, (after, sums), (of_others, sums_of_others))
     selected_again = updated(params, variables)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), (after, sums), selected_again)
+
+
+ROUNDED = {
+    "gains": ["none", "rows", "both"],
+    "adapter_rank": [0, 2],
+    "trained_precision": ["float32", "int4"],
+    "vector_precision": ["float32", "bfloat16"],
+    "weights": ["one_layer", "multi_layer"],
+    "dynamic_scale": [False, True],
+    "freeze": ["masks", "encoder.masks", "encoder.2.masks"],
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_model_that_validates_is_the_one_that_is_scored_and_exported(seed):
+    dice = random.Random(seed)
+    drawn = {key: dice.choice(values) for key, values in ROUNDED.items()} | ({"gains": "rows"} if seed == 0 else {})
+    config = TINY.replace(**drawn, dtype="bfloat16")
+    variables = trained(config)
+    ticket = tickets.variables(ticket_of(config, SEED, variables), packed=True)
+    params = variables.pop("params")
+    held = with_frozen_masks(config, params, variables, Devices.holding(()))
+    validated, scored, exported = (
+        flatten_dict(prepared(config, each)["materialized"])
+        for each in ({"params": params, **held}, {"params": params, **variables}, ticket)
+    )
+    for path, matrix in scored.items():
+        np.testing.assert_array_equal(validated[path], matrix, err_msg=f"{drawn} {path}")
+        np.testing.assert_array_equal(exported[path], matrix, err_msg=f"{drawn} {path}")
 
 
 def test_a_product_that_exists_is_kept():
