@@ -64,7 +64,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     if config.columns:  # the name of a table says how it is read
         options["tables"] = [table_kind(path) for path in files]
     if config.held_out:
-        options["parts_held_out"] = config.parts_held_out
+        options["parts_held_out"] = [*config.parts_held_out, *["by lower case"] * config.lowercase]
     if config.translations:
         options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:
