@@ -34,6 +34,7 @@ from one_layer.importers.roberta_options import Options, read_options
 from one_layer.importers.roberta_weights import StateDict, convert
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
+from one_layer.tasks.classification.glue import TASKS
 from one_layer.tasks.classification.labels import label_set, spelled
 
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
@@ -108,11 +109,19 @@ def _run(source: Path, options: Options, state: StateDict, overrides: dict[str, 
 
 
 def _check_labels(source: Path, given: str, labels: tuple[str, ...], options: Options, count: int) -> None:
-    """Raises: UserError for another number of labels than the classifier has, and for those of config.json in another order."""
+    """Raises: UserError for another number of labels than the classifier has, for those of config.json in another order, and for a
+    published task whose order nothing in config.json confirms.
+    """
     if len(labels) != count:
         raise UserError(
             f"data.labels is {given!r:.200}, but the classifier of {source} has {count} labels; list as many, in their order, "
             "for instance --config.data.labels=0:no,1:yes"
+        )
+    if given in TASKS and (options.labels or _nameless(count)) == _nameless(count):
+        raise UserError(
+            f"config.json of {source} does not name its labels, so that nothing says whether they are in the order of data.labels={given}, "
+            f"{', '.join(labels)}; list the names in the model's order, --config.data.labels={','.join(labels)} if it is this one, and give "
+            "data.columns"
         )
     ours, theirs = ([spelled(label).lower() for label in each] for each in (labels, options.labels or ()))
     if ours != theirs and sorted(ours) == sorted(theirs):
@@ -124,7 +133,7 @@ def _check_labels(source: Path, given: str, labels: tuple[str, ...], options: Op
 
 def _labels(options: Options, state: StateDict) -> str:
     """`data.labels` for the labels of config.json. Labels without names of their own are numbers in files."""
-    default = tuple(f"LABEL_{number}" for number in range(_outputs(state)))
+    default = _nameless(_outputs(state))
     names = tuple(map(spelled, options.labels or default))
     if any("," in name or ":" in name for name in names):
         raise UserError(
@@ -132,6 +141,11 @@ def _labels(options: Options, state: StateDict) -> str:
             "--config.data.labels=0:no,1:yes"
         )
     return ",".join(f"{number}:{name}" for number, name in enumerate(names)) if names == default else ",".join(names)
+
+
+def _nameless(count: int) -> tuple[str, ...]:
+    """The labels of a config.json that names none."""
+    return tuple(f"LABEL_{number}" for number in range(count))
 
 
 def _outputs(state: StateDict) -> int:

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from one_layer.cli.command import parser_of
-from one_layer.data.preparation.manifest import refuse_finished, write_manifest
+from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
 from one_layer.data.sources.table import Table
 from one_layer.data.text.lines import existing_file, read_parallel
 from one_layer.runs.lock import locked
@@ -38,6 +38,9 @@ Pairs = list[tuple[str, str]]
 
 def prepare(tatoeba: Path, multi30k: Path, out: Path) -> None:
     """Writes the text of both corpora into the folder `out`. Raises: UserError for files that cannot be used."""
+    given = [existing_file(tatoeba)]
+    given += [existing_file(path) for name in ("train", "test2016") for path in _files(multi30k, name)]
+    read = checksums(given)
     everyday = [(row[0], row[1]) for _, row in Table(tatoeba, ("1", "2"))]
     held_out = held_out_of(everyday)
     captions = {name: _captions(multi30k, name) for name in ("train", "test2016")}
@@ -46,10 +49,9 @@ def prepare(tatoeba: Path, multi30k: Path, out: Path) -> None:
     for name, pairs in parts.items():
         for side, language in enumerate(LANGUAGES):
             write_atomically(out / f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in pairs))
-    given = [existing_file(tatoeba), *(existing_file(path) for name in captions for path in _files(multi30k, name))]
     outputs = [out / f"{name}.{language}" for name in parts for language in LANGUAGES]
     counts = {name: len(pairs) for name, pairs in parts.items()}
-    write_manifest(out, given, outputs, {"corpus": "Tatoeba and Multi30k, English and German", "pairs": counts})
+    write_manifest(out, read, outputs, {"corpus": "Tatoeba and Multi30k, English and German", "pairs": counts})
     log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import refuse_finished, write_manifest
+from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
 from one_layer.data.preparation.markup import segments, talk_lines
 from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.text.cleaning import LengthFilter
@@ -67,6 +67,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], pro
     files = [f"{TRAIN}.{language}" for language in LANGUAGES]
     files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
     raw = out / "raw"
+    read = checksums([archive])
     extract(archive, files, raw)
     log.info("tokenising %s", archive)
     train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN), processes))
@@ -83,7 +84,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], pro
     write_atomically(out / "code", codes)
     outputs = [out / "code", *(path for name, pairs in words.items() for path in _write(out, name, pairs, codes))]
     facts = {"corpus": "IWSLT14 de-en", "merges": merges, "pairs": counts, "left_out": dict(left_out)}
-    write_manifest(out, [archive], outputs, facts)
+    write_manifest(out, read, outputs, facts)
     log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 

@@ -27,12 +27,13 @@ import logging
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import refuse_finished, tool_versions, write_manifest
+from one_layer.data.preparation.manifest import checksums, refuse_finished, tool_versions, write_manifest
 from one_layer.data.preparation.markup import segments
 from one_layer.data.preparation.parallel import cores
 from one_layer.data.preparation.shards import ShardedPreparation
@@ -152,6 +153,11 @@ class Job:
         """The folder of the intermediate files."""
         return self.out / "work"
 
+    @cached_property
+    def read(self) -> dict[str, dict[str, int | str]]:
+        """What the input files are, by their content."""
+        return checksums(self.paths)
+
     @property
     def facts(self) -> dict[str, object]:
         """The first entries of the manifest."""
@@ -159,8 +165,7 @@ class Job:
 
     def claim(self) -> None:
         """Records the options of the work in progress, or checks that existing work has the same options."""
-        sizes = [path.stat().st_size for path in self.paths]
-        _claim(self.work, {**self.facts, "shard_size": self.shard_size, "bytes": sizes, **tool_versions()})
+        _claim(self.work, {**self.facts, "shard_size": self.shard_size, "input": self.read, **tool_versions()})
 
     def run(self, pairs: Iterable[tuple[str, str]], test: list[list[str]]) -> None:
         """Writes all files, from the raw training pairs and both sides of the test set."""
@@ -183,7 +188,7 @@ class Job:
             split = Preprocessing(language, codes=codes).subwords(side)
             write_atomically(outputs[-1], "".join(line + "\n" for line in split))
         counts["test"] = len(words[0])
-        write_manifest(self.out, self.paths, outputs, {**self.facts, "pairs": counts})
+        write_manifest(self.out, self.read, outputs, {**self.facts, "pairs": counts})
         shutil.rmtree(self.work)
         log.info("%s: %s", self.out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 

@@ -66,7 +66,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     if config.mix:
         options["mix"] = config.mix
     if config.held_out:
-        options["parts_held_out"] = config.parts_held_out
+        options["parts_held_out"] = [*config.parts_held_out, *["by lower case"] * config.lowercase]
     if config.translations:
         options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:

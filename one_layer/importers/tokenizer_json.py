@@ -16,12 +16,13 @@ from one_layer.system.errors import UserError
 def write_tokenizer(unit: Unit, merges: str | None, context: int, folder: Path) -> None:
     """Writes tokenizer.json and tokenizer_config.json. A text begins with `</s>`, as the prompts of this program do.
 
+    The special tokens are in the vocabulary alone, and none is added to the tokenizer: an added one is found in text, and `<s>` in a text
+    is three characters. Transformers adds them itself, and then leaves text alone by `split_special_tokens`.
     `context` is the longest text in tokens. Raises: UserError for a vocabulary without some piece of its merges.
     """
     from tokenizers import processors
 
     made = _characters(unit) if isinstance(unit, Characters) else _pieces(unit, merges or "")
-    made.add_special_tokens(list(SPECIALS))
     end = SPECIALS[EOS]
     made.post_processor = processors.TemplateProcessing(single=f"{end} $A", special_tokens=[(end, EOS)])
     made.save(str(folder / "tokenizer.json"))
@@ -29,6 +30,7 @@ def write_tokenizer(unit: Unit, merges: str | None, context: int, folder: Path) 
         "tokenizer_class": "PreTrainedTokenizerFast",
         **{"bos_token": end, "eos_token": end, "pad_token": SPECIALS[PAD], "unk_token": SPECIALS[UNK]},
         **{"model_max_length": context, "clean_up_tokenization_spaces": False},
+        "split_special_tokens": True,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=1) + "\n", "utf-8")
 

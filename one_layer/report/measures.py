@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from one_layer.runs.convergence import LESS_IS_BETTER
+from one_layer.runs.convergence import LESS_IS_BETTER, MAIN_SCORES
 
 
 class Measure(NamedTuple):
@@ -14,11 +14,11 @@ class Measure(NamedTuple):
     less_is_better: bool
 
 
-# By their keys in the scores. Of several, a figure shows the first.
 _NAMES = {
     "bleu_tokenized": "tokenised BLEU",
+    "bleu_sacre": "sacreBLEU",
     "accuracy": "accuracy",
     "matthews": "Matthews' correlation",
     "nll": "nll",
 }
-MEASURES = {key: Measure(name, key in LESS_IS_BETTER) for key, name in _NAMES.items()}
+MEASURES = {key: Measure(_NAMES[key], key in LESS_IS_BETTER) for key in MAIN_SCORES}

@@ -176,6 +176,14 @@ def test_the_parts_of_a_masked_model_s_bytes_are_whole_characters(folder, share)
     assert "".join(read) == text.replace("\n", "")
 
 
+def test_a_part_may_end_or_begin_within_the_last_character(tmp_path):
+    (tmp_path / "c.txt").write_text("a路", "utf-8")
+    text, size = PlainText((tmp_path / "c.txt",)), 4
+    for cut in range(size + 1):
+        halves = [text.part(*ends, at_characters=True) for ends in ((0, cut), (cut, size))]
+        assert "".join(part for half in halves for part in half.characters()) == "a路"
+
+
 @pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
 def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
     text = PlainText((folder / "a.txt",))

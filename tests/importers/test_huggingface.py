@@ -71,7 +71,7 @@ def test_a_tokenizer_gives_the_ids_of_the_unit(tmp_path, unit):
     model = language_model(unit, tmp_path)
     engines.export(model, "huggingface", tmp_path / "out")
     tokenizer, ours = Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json")), unit_of(model.data, model.assets)
-    for text in (TEXT, "", "\n", "the the"):
+    for text in (TEXT, "", "\n", "the the", "a <s> the</s> <mask><unk>"):
         found = tokenizer.encode(text)
         assert found.ids == [EOS, *ours.ids(text).tolist()]
         known = [number for number in found.ids[1:] if number >= len(SPECIALS)]

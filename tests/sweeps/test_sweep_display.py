@@ -11,6 +11,7 @@ from one_layer.runs.progress import Progress, progress
 from one_layer.sweeps.display import Display
 from one_layer.sweeps.jobs import LocalLauncher
 from one_layer.sweeps.queue import Queue
+from one_layer.sweeps.scores import first_score
 from tests.sweeps.test_sweep import PROGRAM
 
 
@@ -38,6 +39,11 @@ def test_the_table_shows_every_state(planned, tmp_path):
     console.height = 8
     console.print(Display(queue, console).table())
     assert "and 3 more" in console.file.getvalue()
+
+
+def test_the_main_score_of_every_task_is_shown():
+    for name in ("bleu_tokenized", "bleu_sacre", "accuracy", "matthews"):
+        assert first_score({"test": {"test": {"nll": 1.0, name: 0.5}}}) == 0.5
 
 
 def test_a_terminal_has_one_table_which_ends_as_the_runs_do(planned):

@@ -22,13 +22,18 @@ def tool_versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {tool: metadata.version(tool) for tool in TOOLS}
 
 
+def checksums(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
+    """Returns, for each file name, the number of bytes and the SHA-256."""
+    return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths}
+
+
 def describe_files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
     """Returns, for each file name, the number of lines (only "\\n" ends a line), the number of bytes and the SHA-256."""
     found: dict[str, dict[str, int | str]] = {}
     for path in paths:
         with path.open("rb") as file:
             lines = sum(1 for _ in file)
-        found[path.name] = {"lines": lines, "bytes": path.stat().st_size, "sha256": sha256(path)}
+        found |= {name: {"lines": lines, **facts} for name, facts in checksums([path]).items()}
     return found
 
 
@@ -38,8 +43,11 @@ def refuse_finished(folder: Path) -> None:
         raise UserError(f"{folder} already holds a prepared corpus; delete it or give another --out")
 
 
-def write_manifest(folder: Path, archives: Iterable[Path], outputs: Iterable[Path], facts: Mapping[str, Any]) -> None:
-    """Writes manifest.json into `folder`. `facts` holds the options and the results, ready for JSON."""
-    sources = {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in archives}
-    content = {**facts, "archives": sources, "files": describe_files(outputs), "tools": tool_versions()}
+def write_manifest(
+    folder: Path, archives: Mapping[str, Any], outputs: Iterable[Path], facts: Mapping[str, Any]
+) -> None:
+    """Writes manifest.json into `folder`. `archives` are the `checksums` of the input, taken before it was read; `facts` holds the options
+    and the results, ready for JSON.
+    """
+    content = {**facts, "archives": archives, "files": describe_files(outputs), "tools": tool_versions()}
     write_atomically(folder / NAME, json.dumps(content, indent=1) + "\n")

@@ -16,8 +16,8 @@ from one_layer.system.errors import UserError
 class HeldOut(Source):
     """A source whose parts `valid` and `test` are lines of its training text; other parts are read as before.
 
-    A hash of the source line decides the part of a pair. So the parts depend on nothing but the lines, have no source line in common, and
-    stay the same if lines are added or sorted. Each has about the share `data.held_out` of the text.
+    A hash of the source line decides the part of a pair, in lower case where the model reads it so. So the parts depend on nothing but the
+    lines, have no source line in common, and stay the same if lines are added or sorted. Each has about the share `data.held_out` of the text.
     """
 
     def __init__(self, whole: Source, config: DataConfig) -> None:
@@ -51,7 +51,8 @@ class HeldOut(Source):
 
     def part(self, line: str) -> str:
         """The part to which pairs with this source line belong."""
-        digest = hashlib.blake2b(line.strip().encode(), digest_size=8).digest()
+        read = line.lower() if self._config.lowercase else line
+        digest = hashlib.blake2b(read.strip().encode(), digest_size=8).digest()
         place = int.from_bytes(digest, "little") / 2**64 / self._share
         return self._taken[int(place)] if place < len(self._taken) else self.train
 

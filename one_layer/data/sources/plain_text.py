@@ -146,7 +146,7 @@ class PlainText:
 
     def _character(self, place: int) -> int:
         after = b"".join(PlainText(self.files, place, place + _LONGEST_CHARACTER).pieces())
-        return place + next((number for number, byte in enumerate(after) if byte & 0xC0 != 0x80), 0)
+        return place + next((number for number, byte in enumerate(after) if byte & 0xC0 != 0x80), len(after))
 
     @property
     def names(self) -> str:

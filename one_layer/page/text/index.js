@@ -78,7 +78,7 @@ function filled({ source, target }, { data }) {
     const parts = line.split(MASK);
     if (parts.length === 1) throw new Error(`The line has no ${MASK}; put one where a token is wanted.`);
     const last = parts.pop();
-    const before = data.unit === "bpe" ? parts.map((part) => part.replace(/ +$/, "")) : parts;
+    const before = data.unit === "bpe" ? parts.map((part) => part.replace(/\p{White_Space}+$/u, "")) : parts;
     const ids = [BOS, ...before.flatMap((part) => [...unit.ids(part), mask]), ...unit.ids(last), EOS];
     if (ids.length > data.block) {
       throw new Error(`The line has ${ids.length} tokens, but the context has ${data.block}; give a shorter line.`);

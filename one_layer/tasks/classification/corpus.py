@@ -21,7 +21,7 @@ from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.tokens import TokenStore, cut_texts
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import read_examples, read_tfds_examples, task_named
-from one_layer.tasks.classification.labels import describe_counts, label_set, labels_of
+from one_layer.tasks.classification.labels import check_spelling, describe_counts, label_set, labels_of
 
 
 class LabelledTexts(Source):
@@ -39,10 +39,13 @@ class LabelledTexts(Source):
 
     def _from_table(self, name: str) -> Pairs:
         path, texts, labels = self.files(name)[0], [], []
+        spellings: dict[str, str] = {}
         for number, (*row, label) in Table(path, column_names(self._config.columns), self._config.delimiter):
             texts.append("\t".join(map(_one_line, row)))
             try:
                 labels.append(self._labels.name(label))
+                if not self._labels.labels:
+                    check_spelling(label, spellings)
             except UserError as error:
                 raise UserError(f"{path}, line {number}: {error}") from None
         if not labels:

@@ -61,6 +61,15 @@ def spelled(text: str) -> str:
     return "_".join(text.split())
 
 
+def check_spelling(label: str, known: dict[str, str]) -> None:
+    """Adds a label to the `known` ones. Raises: UserError if it would have the name of another one."""
+    words = " ".join(label.split())
+    if (other := known.setdefault(spelled(label), words)) != words:
+        raise UserError(
+            f"the labels {other!r:.60} and {words!r:.60} would have one name, {spelled(label)!r:.60}; rename one of them"
+        )
+
+
 def _is_number(label: str) -> bool:
     """Whether a label is a number, as programs write one: 1, -1 and 1.0 are."""
     try:

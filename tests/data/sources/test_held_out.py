@@ -110,3 +110,15 @@ def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
             DataConfig(source=source, directory="there", train=name, held_out=0.1, columns="1,2" * (source == "tsv"))
     with pytest.raises(UserError, match=r"data.held_out is for text sources only"):
         DataConfig(held_out=0.1)
+
+
+def test_lines_that_the_model_reads_alike_are_in_one_part(tmp_path: Path) -> None:
+    pairs = [(each, "x") for place in range(300) for each in (f"Satz {place}", f"satz {place}")]
+    for lowercase in (True, False):
+        found = parts(opened(tmp_path, pairs, lowercase=lowercase))
+        read = [{source.lower() for source, _ in part} for part in found.values()]
+        assert (sum(map(len, read)) == 300) == lowercase
+    assert all(
+        opened(tmp_path, pairs, lowercase=True).part(low) == opened(tmp_path, pairs).part(low)
+        for _, low in [(a, a.lower()) for a, _ in pairs]
+    )

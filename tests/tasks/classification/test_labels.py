@@ -176,3 +176,9 @@ def test_labels_of_a_training_text_that_cannot_be_meant(
 def test_the_most_frequent_label() -> None:
     assert majority(["b", "a", "b", "c"]) == ("b", 0.5, {"a": 1, "b": 2, "c": 1})
     assert describe_counts(["good"] * 3 + ["bad"]) == "1 bad, 3 good; always good: 75.0 %"
+
+
+def test_two_labels_that_would_have_one_name_are_not_merged(tmp_path):
+    rows = [("a", "b", label) for label in ("very good", "bad", " very  good", "very_good")]
+    with pytest.raises(UserError, match=r"line 4: the labels 'very good' and 'very_good' would have one name"):
+        read(config(written(tmp_path, "txt", tabbed(rows)), labels="from_train", columns="1,2,3"))
