@@ -47,9 +47,8 @@ class MaskedLanguageModel(TrainedModel):
     def fill(self, lines: Iterable[str]) -> list[list[list[Candidate]]]:
         """For every line, and each `<mask>` in it, the most probable tokens; an empty list for an empty line.
 
-        With BPE, white space before a mask belongs to the token in its place, as in RoBERTa. Raises: UserError, with the line's number, for a
-        line without a mask, for one that is longer than the context, and for anything but a list of
-        texts.
+        With BPE, white space before a mask belongs to the token in its place, as in RoBERTa. Raises: UserError, with the line's number, for
+        a line without a mask, for one that is longer than the context, and for anything but a list of texts.
         """
         lines = self.given(lines)
         full = [place for place, line in enumerate(lines) if line.strip()]
