@@ -51,6 +51,6 @@ export class Decoder {
   /** The output table's logits of rows [rows, d]. @param {Float32Array} x @returns {Float32Array} */
   logits(x) {
     const table = this.network.matrix(this.table);
-    return linear(x, x.length / table.columns, table.columns, table.product(), table.rows);
+    return linear(x, x.length / table.columns, table.columns, this.network.product(this.table), table.rows);
   }
 }

@@ -99,7 +99,7 @@ export class Model {
   #headLogits(x) {
     const { network } = this, d = this.ticket.config.d_model, table = network.matrix("encoder/embedding"), vector = (name) => network.vector(`head/dense/norm/${name}`, 0);
     const hidden = norm(ACTIVATIONS.gelu(network.project("head/dense", 0, x)), this.ticket.config, "affine", vector("scale"), vector("bias"));
-    return linear(hidden, x.length / d, d, table.product(), table.rows, network.vector("head/output/bias", 0));
+    return linear(hidden, x.length / d, d, network.product("encoder/embedding"), table.rows, network.vector("head/output/bias", 0));
   }
 
   /** For each mask, the most probable tokens. @param {number[]} ids @returns {{text: string, probability: number}[][]} */

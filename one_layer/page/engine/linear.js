@@ -1,4 +1,5 @@
-/** The one expensive operation: rows of numbers times a matrix, with sums in float64. */
+/** The one expensive operation: rows of numbers times a matrix, by WebAssembly or, where that is not possible, here with sums in float64. */
+import { multiplied } from "./room.js";
 
 /**
  * y = x Wᵀ + b. @param {Float32Array} x [rows, inputs] @param {number} rows @param {number} inputs
@@ -7,12 +8,16 @@
  */
 export function linear(x, rows, inputs, weights, outputs, bias = null) {
   const y = new Float32Array(rows * outputs);
+  if (!multiplied(x, rows, inputs, weights, outputs, y)) multiply(x, rows, inputs, weights, outputs, y);
+  if (bias !== null) for (let row = 0; row < y.length; row += outputs) for (let k = 0; k < outputs; k++) y[row + k] += bias[k];
+  return y;
+}
+
+function multiply(x, rows, inputs, weights, outputs, y) {
   let row = 0;
   for (; row + 5 <= rows; row += 5) five(x, row * inputs, inputs, weights, outputs, y, row * outputs);
   if (row < rows && rows >= 5) five(x, (rows - 5) * inputs, inputs, weights, outputs, y, (rows - 5) * outputs);
   else for (; row < rows; row++) one(x, row * inputs, inputs, weights, outputs, y, row * outputs);
-  if (bias !== null) for (let k = 0; k < y.length; k++) y[k] += bias[k % outputs];
-  return y;
 }
 
 /** Five rows, as many as a usual beam has, and two outputs at once: ten sums in registers, so that a number is loaded for five products. */

@@ -50,17 +50,24 @@ export class Matrix {
     return { bits: own(mask), signs: own(sign), coats: coats.map(own) };
   }
 
-  /** W ⊙ M of a depth, [outputs, inputs]: a table as it is, and other matrices transposed. @returns {Float32Array} */
-  product(depth = 0) {
+  /**
+   * W ⊙ M of a depth, [outputs, inputs]: a table as it is, and other matrices transposed.
+   * @param {(size: number) => Float32Array} room see room.js @returns {Float32Array}
+   */
+  product(depth, room) {
     const place = this.depths > 1 ? depth : 0;
-    return (this.products[place] ??= this.#multiplied(place));
+    return (this.products[place] ??= this.#multiplied(place, room(this.rows * this.columns)));
   }
 
-  #multiplied(depth) {
+  /** @param {Float32Array} found zeros; gets the product @returns {Float32Array} */
+  #multiplied(depth, found) {
     const { rows, columns } = this, weights = this.weights(depth);
-    if (this.mask === null && this.isTable) return weights;
+    if (this.mask === null && this.isTable) {
+      found.set(weights);
+      return found;
+    }
     const [ofRow, ofColumn, adapterIn, adapterOut] = this.beside;
-    const found = new Float32Array(rows * columns), { bits, signs, coats } = this.#packed(depth);
+    const { bits, signs, coats } = this.#packed(depth);
     const factors = this.rescaled && bits ? this.#factors(bits) : null;
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k++) {

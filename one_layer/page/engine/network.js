@@ -9,6 +9,7 @@ import { linear } from "./linear.js";
 import { Matrix } from "./matrix.js";
 import { positionRole, prefixOf } from "./parts.js";
 import { Refused } from "./refused.js";
+import { roomFor } from "./room.js";
 
 const FIRST_PLACE = 2; // of a token: a pad has 1
 
@@ -18,6 +19,9 @@ export class Network {
   /** @param {any} config @param {Map<string, Matrix>} matrices by role @param {Map<string, import("./ticket.js").Values>} arrays by role and leaf */
   constructor(config, matrices, arrays) {
     Object.assign(this, { config, matrices, arrays });
+    const all = [...matrices.values()], sizes = all.flatMap(({ rows, columns, depths }) => Array(depths).fill(rows * columns));
+    const longest = Math.max(...all.flatMap(({ rows, columns }) => [rows, columns]));
+    this.room = roomFor(sizes, longest, longest);
     this.layers = Object.fromEntries(config.family.stacks.map((stack) => [stack, layersOf(config, stack)]));
   }
 
@@ -50,10 +54,15 @@ export class Network {
     return found.shape.length > 1 ? found.values.subarray(index * size, (index + 1) * size) : found.values;
   }
 
+  /** W ⊙ M of a role at a depth. @param {string} role @param {number} index @returns {Float32Array} */
+  product(role, index = 0) {
+    return this.matrix(role).product(index, this.room);
+  }
+
   /** x W + b. @param {string} role @param {number} index of the depth @param {Float32Array} x @returns {Float32Array} */
   project(role, index, x) {
     const matrix = this.matrix(role);
-    return linear(x, x.length / matrix.rows, matrix.rows, matrix.product(index), matrix.columns, this.vector(`${role}/bias`, index));
+    return linear(x, x.length / matrix.rows, matrix.rows, this.product(role, index), matrix.columns, this.vector(`${role}/bias`, index));
   }
 
   /** LayerNorm of a role. @param {string} role @param {string} kind @param {number} index @param {Float32Array} x @returns {Float32Array} */
@@ -63,8 +72,8 @@ export class Network {
 
   /** The inputs of the first layer. @param {string} role of the table @param {ArrayLike<number>} ids @param {(row: number) => number} place from 0 */
   embed(role, ids, place) {
-    const { config } = this, d = config.d_model, table = this.matrix(role).product(), x = new Float32Array(ids.length * d);
-    const places = config.positionRows ? this.matrix(positionRole(config)).product() : null, scale = places ? 1 : Math.fround(Math.sqrt(d));
+    const { config } = this, d = config.d_model, table = this.product(role), x = new Float32Array(ids.length * d);
+    const places = config.positionRows ? this.product(positionRole(config)) : null, scale = places ? 1 : Math.fround(Math.sqrt(d));
     for (let row = 0; row < ids.length; row++) {
       const at = FIRST_PLACE + place(row);
       const added = places ? places.subarray(at * d, (at + 1) * d) : config.modern ? null : sinusoid(at, d);
