@@ -26,6 +26,7 @@ class Mode(NamedTuple):
 
 
 def _train() -> None:
+    from one_layer.runs.model_of import with_model_of
     from one_layer.runs.settings import resolve
     from one_layer.training.skipping import Diverged
     from one_layer.training.train import train
@@ -36,7 +37,8 @@ def _train() -> None:
     words = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
     words += [f"config.{name}={value}" for name, value in given.overrides().items()]
     try:
-        train(resolve(options.CONFIG.value.to_dict()), folder.path, words)
+        config = with_model_of(options.CONFIG.value.to_dict(), given.overrides().keys(), folder.path)
+        train(resolve(config), folder.path, words)
     except Diverged as error:
         program = ["-m", "one_layer"] if Path(sys.argv[0]).name == "__main__.py" else sys.argv[:1]
         raise UserError(f"{error}: {shlex.join([sys.executable, *program, *sys.argv[1:]])}") from None

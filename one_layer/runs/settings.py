@@ -85,6 +85,8 @@ class TrainConfig:
     backskip: str = "off"
     check_memory: bool = True
     init_from: str = ""
+    init_partly: bool = False
+    model_of: str = ""
     distil: float = 0.0
     distil_temperature: float = 1.0
     distil_top_k: int = 16

@@ -1,7 +1,8 @@
 """Fine-tuning: a new run begins with what another run has learned (`train.init_from`).
 
 An array of the parameters is taken over if the other run's best checkpoint has one with the same path and shape. A head is taken over
-only if the labels are the same. All other parameters are new. `optim.train_only` and `optim.freeze` say what is then trained.
+only if the labels are the same. All other parameters are new. Masks and fixed matrices of a part that both models have are not left
+behind without `train.init_partly`. `optim.train_only` and `optim.freeze` say what is then trained.
 
 Scores have a meaning only over the random weights that they were trained on. So the seed and the recipes of random weights must be
 those of the other run; another seed is refused, because a run, its checkpoints and its tickets have one seed for everything. The text
@@ -22,6 +23,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.layers.freezing import STACKS, words
 from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
+from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.sharding import fetch
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
@@ -40,6 +42,12 @@ _SAME = (
     "rotary_base",
 )
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
+# Keys that decide neither which arrays a model has nor their shapes.
+_FREE = {
+    *("selection", "keep", "threshold", "dynamic_scale", "coats", "score_init", "scale_by_keep"),
+    *("dtype", "remat", "trained_precision", "vector_precision", "layerdrop"),
+    *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
+}
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
@@ -97,6 +105,8 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     report = [f"from {run.train.init_from} (update {source.step}): {_listed(taken)}"]
     report += [f"new: {_listed(own.keys() - taken.keys())}"]
     left = theirs.keys() - taken.keys()
+    if not run.train.init_partly:
+        _check_left(run, model, source, left if same_labels else {path for path in left if "head" not in words(path)})
     if reshaped := sorted(path for path in left & own.keys() if theirs[path].shape != own[path]):
         first = reshaped[0]
         report.append(
@@ -111,6 +121,32 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
         )
     return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
+
+
+def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: Iterable[ArrayPath]) -> None:
+    """Raises: UserError if matrices that the other run has for a part of `model` would be left behind.
+
+    These are its fixed arrays that no seed gives, its scores, and trained matrices of another shape; of an imported model all matrices.
+    The layers of a dense run may be left for masks: such a run often gives its tables alone.
+    """
+    here = shapes(model)
+    parts = {path[1] for path in here}
+    lost = [
+        path
+        for path in left
+        if (path[-1] == "scores" or (path[-1] == "kernel" and (source.step == 0 or ("params", *path) in here)))
+        and path[0] in parts
+    ]
+    lost += [path[1:] for path in _stored_there(run) if path[1] in parts and path not in _stored(run, model)]
+    if lost:
+        keys = [key for key in MODEL_KEYS if getattr(model, key) != getattr(source.config, key) and key not in _FREE]
+        differing = ", ".join(
+            f"model.{key} is {getattr(model, key)} and {getattr(source.config, key)} there" for key in keys
+        )
+        raise UserError(
+            f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {differing}; give "
+            f"train.model_of={run.train.init_from}, which takes its settings, or train.init_partly=True, which allows it"
+        )
 
 
 def _check_keys(run: RunConfig, source: TrainedModel) -> None:
@@ -206,10 +242,12 @@ def _fixed(known: Iterable[ArrayPath]) -> dict[ArrayPath, str]:
 def _stored(run: RunConfig, model: ModelConfig) -> dict[ArrayPath, np.ndarray]:
     """The fixed arrays of the other run that no seed gives, as far as `model` has a place for them."""
     known = shapes(model)
-    found = {
-        tuple(name.split("/")): array for name, array in read_frozen(RunFolder(run.train.init_from).frozen_file).items()
-    }
-    return {path: array for path, array in found.items() if known.get(path) == array.shape}
+    return {path: array for path, array in _stored_there(run).items() if known.get(path) == array.shape}
+
+
+def _stored_there(run: RunConfig) -> dict[ArrayPath, np.ndarray]:
+    arrays = read_frozen(RunFolder(run.train.init_from).frozen_file)
+    return {tuple(name.split("/")): array for name, array in arrays.items()}
 
 
 def _listed(paths: Iterable[ArrayPath]) -> str:

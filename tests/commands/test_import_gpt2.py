@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from configs import lm
 from one_layer.commands import import_llama
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build
 from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.runs.model_of import with_model_of
 from one_layer.runs.restore import restore_run
+from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
+from one_layer.training.train import train
 from tests.commands.test_import_llama import END, MERGES, TOKENS
 from tests.compiling import jit
 
@@ -161,3 +165,39 @@ def test_parts_that_are_missing_or_lie_elsewhere_are_refused(gpt2, tmp_path):
 def test_a_text_longer_than_its_positions_is_refused(gpt2, tmp_path):
     with pytest.raises(UserError, match=r"data\.block is 64, but model\.max_positions is 32"):
         imported(gpt2(), tmp_path, "--config.data.block=64")
+
+
+def trained_further(source, tmp_path, changes=None):
+    """A run that begins with `source` and has its model, as docs/importing.md says; `changes` stand for keys of the command line."""
+    (tmp_path / "text.txt").write_text("the then a the\n" * 40, "utf-8")
+    config = lm.get_config("multi_layer_mini")
+    text = {"data.directory": str(tmp_path), "data.train": "text.txt", "data.block": 8, "data.max_tokens": 16}
+    length = {"train.updates": 2, "train.evaluate_every": 2, "optim.warmup": 1, "evaluation.stride": 4}
+    given = {**text, **length, "train.model_of": str(source), **(changes or {})}
+    config.update_from_flattened_dict(given)
+    folder = tmp_path / "further"
+    train(resolve(with_model_of(config.to_dict(), given, folder)), folder, [])
+    return restore_run(folder)
+
+
+@pytest.mark.slow
+def test_a_run_of_its_model_trains_masks_over_its_weights_and_needs_it_no_more(gpt2, tmp_path):
+    source = imported(gpt2(), tmp_path, "--config.model.keep=0.75")
+    further = trained_further(tmp_path / "run", tmp_path)
+    assert further.config.keep == 0.75
+    for name, weights in source.random.items():
+        np.testing.assert_array_equal(further.random[name], weights)
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    assert trained_further(tmp_path / "run", tmp_path).step == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{"model.decoder_layers": 1}, {"model.embedding": "masked"}])
+def test_its_weights_are_left_behind_only_on_purpose(gpt2, tmp_path, changes):
+    imported(gpt2(), tmp_path)
+    (key,) = changes
+    with pytest.raises(
+        UserError, match=rf"would be left behind by train\.init_from: .*{key} is .* there; give train\.model_of="
+    ):
+        trained_further(tmp_path / "run", tmp_path, changes)
+    assert trained_further(tmp_path / "run", tmp_path, {**changes, "train.init_partly": True}).step == 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from configs import common
+from configs import common, labelled
 from one_layer.commands import import_roberta
 from one_layer.data.special_tokens import PAD
 from one_layer.data.stream_corpus import unit_of
@@ -17,6 +17,7 @@ from one_layer.importers import engines, roberta_weights
 from one_layer.models import ModelConfig, build, shapes
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.model_of import with_model_of
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
@@ -173,7 +174,6 @@ def test_a_classifier_begins_with_the_encoder_and_the_embeddings(roberta, comman
 def test_masks_over_its_weights_can_be_trained(roberta, command, texts):
     """The weights become fixed arrays of the run, and those that begin with it have them too."""
     folder = roberta()
-    masks = {"weights": "multi_layer", "keep": 0.8, "norm": "affine", "bias": True}
     workdir = command(folder, "--config.model.weights=multi_layer", "--config.model.keep=0.8")
     model = restore_run(workdir)
     kernel = model.variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"]
@@ -185,11 +185,22 @@ def test_masks_over_its_weights_can_be_trained(roberta, command, texts):
         "scores",
         "bias",
     }
-    text = {"directory": str(texts), "train": "train.tsv", "valid": "valid.tsv", "tests": ("test.tsv",)}
-    run = fine_tuning(workdir, masks, data={**text, "bpe_codes": str(folder / "merges.txt")})
+    config = labelled.get_config("multi_layer_cpu")
+    text = {
+        "directory": str(texts),
+        "train": "train.tsv",
+        "valid": "valid.tsv",
+        "tests": ("test.tsv",),
+        "max_length": 16,
+    }
+    given = {**{f"data.{name}": value for name, value in text.items()}, "data.columns": "text,label"}
+    given["train.model_of"] = str(workdir)
+    config.update_from_flattened_dict(given)
+    run = resolve(with_model_of(config.to_dict(), given, texts / "further"))
     source = source_of(run)
     corpus = run.task.corpus_in_vocabularies_of(source, run.data)
     begun = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, source)
+    assert run.model["keep"] == 0.8
     np.testing.assert_array_equal(begun.fixed["random"]["encoder"]["layers"]["ffn_in"]["kernel"], kernel)
 
 

@@ -92,7 +92,11 @@ def test_a_classifier_takes_over_encoder_and_embeddings(source, text):
 
 
 def test_layers_that_do_not_fit_are_new_and_the_log_says_why(source):
-    _, _, found = begun(tuned(source, {"model.encoder_layers": 2}))
+    with pytest.raises(
+        UserError, match=r"would be left behind by train\.init_from: model\.encoder_layers is 2 and 1 there; give"
+    ):
+        begun(tuned(source, {"model.encoder_layers": 2}))
+    _, _, found = begun(tuned(source, {"model.encoder_layers": 2, "train.init_partly": True}))
     assert found.report[1] == "new: encoder/layers 6"
     assert found.report[2].startswith("not taken over, because their shapes differ: encoder/layers 6; encoder/layers/")
     assert "(1, 16, 32) there and (2, 16, 32) here" in found.report[2]
