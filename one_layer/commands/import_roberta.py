@@ -119,9 +119,9 @@ def _check_labels(source: Path, given: str, labels: tuple[str, ...], options: Op
         )
     if given in TASKS and (options.labels or _nameless(count)) == _nameless(count):
         raise UserError(
-            f"config.json of {source} does not name its labels, so nothing says whether they are in the order of data.labels={given}, "
-            f"{', '.join(labels)}; list the names in the model's order, --config.data.labels={','.join(labels)} if it is this one, and "
-            "give data.columns"
+            f"config.json of {source} does not name its labels, so that nothing says whether they have the order of data.labels={given}, "
+            f"{', '.join(labels)}; list the names in the model's order, --config.data.labels={','.join(labels)} if it is this, and give "
+            "data.columns"
         )
     ours, theirs = ([spelled(label).lower() for label in each] for each in (labels, options.labels or ()))
     if ours != theirs and sorted(ours) == sorted(theirs):

@@ -51,8 +51,10 @@ def _named(
 
 
 def _wider(one: naming.Config, other: naming.Config) -> bool:
-    widths = [config.get("model.d_model", 0) for config in (one, other)]
-    return widths[0] > widths[1] and naming.depths(one) == naming.depths(other)
+    (width, ffn), (other_width, other_ffn) = (
+        [config.get(f"model.{name}", 0) for name in ("d_model", "ffn")] for config in (one, other)
+    )
+    return width > other_width and ffn >= other_ffn and naming.depths(one) == naming.depths(other)
 
 
 def _deeper(one: naming.Config, other: naming.Config) -> bool:

@@ -140,6 +140,8 @@ def test_labels_without_names_are_numbers_in_files_and_can_be_named(roberta, com
     own = ["--config.data.labels=no,yes", "--config.data.columns=text,label", f"--config.data.directory={texts}"]
     with pytest.raises(UserError, match=r"data\.labels is 'a,b,c', but the classifier of .* has 2 labels"):
         command(folder, "--config.data.labels=a,b,c", *own[1:2])
+    with pytest.raises(UserError, match=r"does not name its labels, .* --config\.data\.labels=negative,positive if it"):
+        command(folder, "--config.data.labels=sst2")
     workdir = command(folder, *own, "--config.data.valid=valid.tsv", "--config.data.tests=('test.tsv',)")
     assert restore_run(workdir).assets.target_vocabulary.tokens[4:] == ("no", "yes")
     assert evaluate(restore_run(workdir), "test", RunFolder(workdir))["test.tsv"]["texts"] == 2

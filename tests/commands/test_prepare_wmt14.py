@@ -119,6 +119,12 @@ def test_an_interrupted_preparation_continues(tmp_path: Path, monkeypatch: pytes
     options.write_text(
         json.dumps({name: value for name, value in json.loads(options.read_text()).items() if name != "colour"})
     )
+    input_file = tmp_path / "archives/test-full.tgz"  # no checksum of it is published
+    read = input_file.read_bytes()
+    input_file.write_bytes(read[:-1] + bytes([read[-1] ^ 1]))
+    with pytest.raises(UserError, match=r"work holds unfinished work with input="):
+        prepare(tmp_path, "out", archives)
+    input_file.write_bytes(read)
     with pytest.raises(KeyboardInterrupt):
         prepare(tmp_path, "out", archives)
     monkeypatch.setattr(bpe_learning, "_Learner", None)  # must not be needed again

@@ -276,6 +276,7 @@ def test_of_keeps_that_are_all_around_the_best_one_nothing_is_said(tmp_path):
         {"model.encoder_layers": 4, "model.decoder_layers": 4, "model.ffn": 1024},
         {"model.encoder_layers": "LSSS", "model.decoder_layers": "SSSS"},
         {"model.d_model": 256, "model.encoder_layers": "LS"},
+        {"model.d_model": 256, "model.ffn": 64},
     ],
 )
 def test_a_model_that_differs_in_more_than_depth_or_width_is_not_called_deeper_or_wider(tmp_path, other):

@@ -16,9 +16,9 @@ from one_layer.system.errors import UserError
 class HeldOut(Source):
     """A source whose parts `valid` and `test` are lines of its training text; other parts are read as before.
 
-    A hash of the source line decides the part of a pair, in lower case where the model reads it so. So the parts depend on nothing but the
-    lines, have no source line in common, and stay the same if lines are added or sorted. Each has about the share `data.held_out` of the
-    text.
+    A hash of the source line, in lower case where the model reads it so, decides the part of a pair. So the parts depend on nothing but
+    the lines, have no source line in common, and stay the same if lines are added or sorted. Each has about the share `data.held_out` of
+    the text.
     """
 
     def __init__(self, whole: Source, config: DataConfig) -> None:

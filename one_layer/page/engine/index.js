@@ -39,7 +39,7 @@ export class Model {
       task: this.task, verb: VERBS[this.task], seed, bytes, labels, texts: labels ? textsOf(data) : 1,
       cased: !assets.source.lowercase, source: assets.source.language, target: assets.target.language,
       matrices: this.matrices(), keep: this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
-      depths: config.family.stacks.reduce((sum, stack) => sum + config.stacks[stack].pattern.length, 0),
+      depths: config.family.stacks.map((stack) => config.stacks[stack].pattern.length).filter(Boolean).join("+"),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
       hasDepthWords: this.task !== "classification",
     };

@@ -29,14 +29,14 @@ export function showLayers(model, role, seed, twins) {
     requestAnimationFrame(step);
   };
   const load = async () => {
-    const chosen = role.now, own = model.matrix(chosen);
+    const [chosen, seeded] = [role.now, seed.now], own = model.matrix(chosen);
     const drawn = own.own ? own.depths : [0];
-    const weights = await Promise.all(drawn.map((depth) => model.weights(chosen, seed.now, depth)));
+    const weights = await Promise.all(drawn.map((depth) => model.weights(chosen, seeded, depth)));
     const masks = await Promise.all(own.depths.map((depth) => model.mask(chosen, depth)));
-    const beside = seed.now === model.seed ? await twinsOf(model, twins(), chosen) : [];
-    if (chosen !== role.now) return;
+    const beside = seeded === model.seed ? await twinsOf(model, twins(), chosen) : [];
+    if (chosen !== role.now || seeded !== seed.now) return;
     matrix = { shape: own.shape, signs: own.signs, largest: weights[0].reduce((most, each) => Math.max(most, Math.abs(each)), 1e-30) };
-    const first = { mask: null, values: weights[0], title: `Drawn from seed ${seed.now}${own.own ? ", depth 1" : ""}` };
+    const first = { mask: null, values: weights[0], title: `Drawn from seed ${seeded}${own.own ? ", depth 1" : ""}` };
     const title = (place) => (own.depths.length > 1 ? `Depth ${place + 1}` : "Under its mask");
     const pictures = masks.map((mask, place) => ({ mask, values: weights[place] ?? weights[0], title: title(place) }));
     const others = beside.flatMap(({ name, masks: theirs }) => theirs.map((mask, place) => ({ mask, values: weights[place] ?? weights[0], title: `${name}, depth ${place + 1}`, twin: true })));

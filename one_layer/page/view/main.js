@@ -117,7 +117,7 @@ async function copied(element) {
 /** The random layer and its masks. */
 function showInside(model, line, answer) {
   const signs = turnsSigns(model);
-  byId("inside-lead").textContent = inside(model.matrices.some(({ own }) => own), signs ? "change their sign" : "count");
+  byId("inside-lead").textContent = inside(model.matrices.some(({ own }) => own), model.depths.includes("+"), signs ? "change their sign" : "count");
   if (signs) for (const [id, words] of Object.entries(SIGN_WORDS)) byId(id).textContent = words;
   const matrices = inOrder(model.matrices), first = matrices.find(({ role }) => role.endsWith("ffn/in")) ?? matrices[0];
   const role = new Value(first.role), seed = new Value(model.seed);
@@ -131,11 +131,12 @@ function showInside(model, line, answer) {
   if (model.hasDepthWords) showDepths(model, line);
 }
 
-/** What is said of layers of their own, or of one layer for all depths; `effect` is what a bit of a mask does to weights. */
-function inside(own, effect) {
+/** What is said of layers of their own, or of one layer for all depths, or for those of each of `two` stacks; `effect` is what a bit of a mask does to weights. */
+function inside(own, two, effect) {
   const end = "Training found the masks.";
   if (own) return `Each depth of the network has a layer of its own. It is random, and it stays random. A mask says which of its weights ${effect}. ${end}`;
-  return `There is one layer. It is random, and it stays random. Each depth of the network uses the same layer, and has a mask that says which of its weights ${effect} there. ${end}`;
+  const [layer, same] = two ? ["one layer for the encoder and one for the decoder", "the layer of its side"] : ["one layer", "the same layer"];
+  return `There is ${layer}. It is random, and it stays random. Each depth of the network uses ${same}, and has a mask that says which of its weights ${effect} there. ${end}`;
 }
 
 /** Whether the bits of all masks of a model are signs. */
@@ -174,7 +175,7 @@ function describe(model) {
       : `Training changed all its ${counted(model.trained)} weights: it has no masks. Nothing that you type leaves this page.`;
   const facts = [
     [`${counted(Math.round(model.bytes / 1000))} kB`, "the whole model"],
-    [model.depths, model.depths === 1 ? "layer deep" : "layers deep"],
+    [model.depths, model.depths === "1" ? "layer deep" : "layers deep"],
     ...(model.masked ? [[counted(model.masked), "bits in the masks"]] : []),
     ...(model.masked && !signs ? [[`${Math.round(100 * model.keep)} %`, "of the weights kept by a mask"]] : []),
     ...(model.trained ? [[counted(model.trained), "numbers besides"]] : []),

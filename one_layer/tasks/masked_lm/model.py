@@ -24,7 +24,7 @@ from one_layer.tasks.model import TrainedModel, not_finite
 from one_layer.tasks.streams import check_finite
 
 log = logging.getLogger(__name__)
-_WHITE_AT_END = re.compile(r"[^\S\x1c-\x1f]+\Z")  # Unicode's white space, which is not quite Python's
+WHITE_AT_END = re.compile(r"[^\S\x1c-\x1f]+\Z")  # Unicode's white space, which is not quite Python's
 
 
 class Candidate(NamedTuple):
@@ -47,8 +47,8 @@ class MaskedLanguageModel(TrainedModel):
     def fill(self, lines: Iterable[str]) -> list[list[list[Candidate]]]:
         """For every line, and each `<mask>` in it, the most probable tokens; an empty list for an empty line.
 
-        With BPE, white space before a mask belongs to the token in its place, as in RoBERTa. Raises: UserError, with the line's number, for
-        a line without a mask, for one that is longer than the context, and for anything but a list of texts.
+        With BPE, white space before a mask belongs to the token in its place, as in RoBERTa. Raises: UserError, with the line's number,
+        for a line without a mask, for one that is longer than the context, and for anything but a list of texts.
         """
         lines = self.given(lines)
         full = [place for place, line in enumerate(lines) if line.strip()]
@@ -95,7 +95,7 @@ class MaskedLanguageModel(TrainedModel):
         if len(parts) == 1:
             raise UserError(f"line {number}, {line[:60]!r}, has no {MASK}; put one where a token is wanted")
         if self.data.unit == "bpe":
-            parts = [*(_WHITE_AT_END.sub("", part) for part in parts[:-1]), parts[-1]]
+            parts = [*(WHITE_AT_END.sub("", part) for part in parts[:-1]), parts[-1]]
         mask = self.assets.target_vocabulary.tokens.index(MASK)
         ids = [BOS]
         for part in parts[:-1]:

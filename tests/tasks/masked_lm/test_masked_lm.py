@@ -18,6 +18,7 @@ from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.models.accounting import ticket_size
 from one_layer.runs.evaluate import evaluate
 from one_layer.system.errors import UserError
+from one_layer.tasks.masked_lm.model import WHITE_AT_END
 from one_layer.training.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
@@ -68,6 +69,16 @@ def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_
     scores = [evaluate(each, "test", None)["test"] for each in models]
     assert scores[0]["accuracy"] == scores[1]["accuracy"] == scores[2]["accuracy"]
     assert ticket_size(model.config)[0] <= folder.ticket_file.stat().st_size
+
+
+def test_a_mask_takes_the_white_space_before_it_that_tokenizers_takes():
+    from tokenizers import AddedToken, Tokenizer, models
+
+    theirs = Tokenizer(models.WordLevel({"<unk>": 0}, "<unk>"))
+    theirs.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    for number in (*range(0x3001), 0xFEFF):
+        taken = theirs.encode(f"a{chr(number)}<mask>").offsets[-1][0] == 1
+        assert taken == (WHITE_AT_END.sub("", f"a{chr(number)}") == "a"), hex(number)
 
 
 def test_every_mask_gets_candidates_by_falling_probability(model):
