@@ -10,16 +10,22 @@ import { whileSeen } from "./seen.js";
  */
 export function showDamage(model, line, answer, seed) {
   const [flips, seeds, broken, whole, same] = ["flips", "seeds", "broken", "unbroken", "same"].map(byId);
-  const show = (found) => {
+  // A language model writes what is most probable on both sides: what it draws by chance differs without any damage.
+  const writes = model.task === "causal_lm";
+  const show = ([found, original]) => {
     broken.replaceChildren(shown(found));
-    const share = model.task === "translation" && answer.now ? sameWords(found[0]?.text ?? "", answer.now[0]?.text ?? "") : null;
+    whole.replaceChildren(shown(original));
+    const share = model.task === "translation" ? sameWords(found[0]?.text ?? "", original[0]?.text ?? "") : null;
     same.textContent = share === null ? "" : `${percent(share)} of the words are still the same.`;
   };
   const damage = () => ({ share: Number(flips.value) / 100, seed: model.seed + Number(seeds.value) });
   const isWhole = ({ share, seed: chosen }) => share === 0 && chosen === model.seed;
   const ask = whileSeen(broken, newest(
     broken,
-    async (text, given) => (isWhole(given) ? (answer.now ?? []) : await model.damaged(text, given)),
+    async (text, given) => {
+      const original = writes ? await model.damaged(text, {}) : (answer.now ?? []);
+      return [isWhole(given) ? original : await model.damaged(text, given), original];
+    },
     show,
     (error) => (broken.textContent = error.message),
   ));
@@ -37,10 +43,7 @@ export function showDamage(model, line, answer, seed) {
     move();
     seed.set(model.seed);
   };
-  answer.watch((found) => {
-    whole.replaceChildren(shown(found ?? []));
-    move();
-  });
+  answer.watch(move);
 }
 
 /** The answer of any task as text or bars. */
