@@ -77,7 +77,7 @@ def in_title(test: str, text: str, others: Iterable[str], known: Mapping[str, st
     recorded = _PRINT.fullmatch(_MASKED.sub("", text))
     lettered = f"text {known.get(_key(test, text), '')}{'' if recorded else ', not recorded'}"
     shares = len({"".join(_MASKED.findall(other)) for other in others}) > 1
-    return ", ".join([lettered] * several + [masked.removeprefix(", ")] * shares)
+    return ", ".join(filter(None, [lettered * several, masked.removeprefix(", ") * shares]))
 
 
 def validated(of: Sequence[str], known: Mapping[str, str]) -> str:
@@ -108,9 +108,27 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 def table(records: Sequence[Record]) -> Table:
     """All texts with their letters and their fingerprints, or what else is known of them."""
-    known = letters(records)
+    known, places = letters(records), _places(records)
     rows = [
-        [name, known.get(each, ""), each] for name, contents in _contents(records).items() for each in sorted(contents)
+        [name, known.get(each, ""), places.get(each, ""), each]
+        for name, contents in _contents(records).items()
+        for each in sorted(contents)
     ]
     caption = "A letter stands for one text on the whole page. A text without a fingerprint is described by what is known of it."
-    return Table("Texts", caption, ["text", "letter", "fingerprint"], rows)
+    return Table("Texts", caption, ["text", "letter", "corpus of its first run", "fingerprint"], rows)
+
+
+def _places(records: Iterable[Record]) -> dict[str, str]:
+    """Where the first run that has a text read it: the folder or data set, and its languages."""
+    found: dict[str, str] = {}
+    for record in records:
+        sides = "-".join(
+            filter(None, [str(record.get(f"data.{side}_language") or "") for side in ("source", "target")])
+        )
+        folder = record.get("data.tfds_name") or record.get("data.directory") or record.get("data.source")
+        place = ", ".join(filter(None, [str(folder or ""), str(record.get("data.labels") or sides)]))
+        for test, values in tests(record):
+            found.setdefault(_key(test, content(record, test, values)), place)
+        for part in PARTS:
+            found.setdefault(record.texts.get(part, ""), place)
+    return found

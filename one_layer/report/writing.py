@@ -23,7 +23,7 @@ from one_layer.report.reading import Record, read_runs
 from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.report.sizes import marks, score_against_bytes
 from one_layer.runs.paths import RunPaths
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
@@ -58,9 +58,8 @@ def report(pattern: str, out: Path) -> None:
     write_atomically(out / "index.html", page(shows))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
-    log.info(
-        "%s: %d runs, %d missing, %d figures", out / "index.html", finished, len(records) - finished, len(pictures)
-    )
+    said = counted(finished, "run"), f"{len(records) - finished} missing", counted(len(pictures), "figure")
+    log.info("%s: %s", out / "index.html", ", ".join(said))
     for row in under_way.table(records).rows:
         log.info("  ".join(filter(None, row)))
 
