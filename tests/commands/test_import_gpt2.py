@@ -192,7 +192,7 @@ def test_a_run_of_its_model_trains_masks_over_its_weights_and_needs_it_no_more(g
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{"model.decoder_layers": 1}, {"model.embedding": "masked"}])
+@pytest.mark.parametrize("changes", [{"model.decoder_layers": 1}, {"model.embedding": "trained"}])
 def test_its_weights_are_left_behind_only_on_purpose(gpt2, tmp_path, changes):
     imported(gpt2(), tmp_path)
     (key,) = changes
