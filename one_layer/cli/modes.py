@@ -77,7 +77,7 @@ def _page() -> None:
     tickets = [Path(each) for each in options.TICKET.value] or [given.run_folder().ticket_file]
     output = given.needed("output", "give the file of the page, for instance --output=page.html")
     check_output(output)
-    written = of_tickets(*tickets)
+    written = of_tickets(*tickets, note=options.NOTE.value)
     write_content(output, written)
     own = f"{sum(each.stat().st_size for each in tickets):,}"
     log.info(
@@ -126,7 +126,7 @@ MODES = {
     "train": Mode(_train, ("config", "workdir", *_TOGETHER)),
     "evaluate": Mode(_evaluate, (*_OF_MODEL, "split", *_TOGETHER)),
     "export": Mode(_export, ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output")),
-    "page": Mode(_page, ("workdir", "ticket", "output")),
+    "page": Mode(_page, ("workdir", "ticket", "output", "note")),
     "inspect": Mode(_inspect, ("workdir", "ticket")),
     "report": Mode(_report, ("workdir", "runs")),
     "collect": Mode(_collect, ("runs", "output")),

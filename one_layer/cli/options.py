@@ -19,6 +19,9 @@ TICKET = flags.DEFINE_multi_string(
     "The ticket to evaluate, translate, classify, generate or fill with, to inspect, or to make a page of, instead of a checkpoint. A page "
     "may have several: --ticket=A --ticket=B.",
 )
+NOTE = flags.DEFINE_string(
+    "note", "", "For page: a sentence at its end, for instance what the model was trained on, and under which terms."
+)
 TICKET_MODE = flags.DEFINE_enum(
     "ticket_mode",
     "materialized",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from html import escape
 from pathlib import Path
 
 from one_layer.data.text.assets import TextAssets
@@ -20,8 +21,8 @@ LARGEST = (
 RECURRENT = ("gru", "conv")  # blocks of reservoirs that one_layer/page/engine does not have
 
 
-def of_tickets(*paths: Path) -> bytes:
-    """The file of the page of one ticket, or of several, between which one switches.
+def of_tickets(*paths: Path, note: str = "") -> bytes:
+    """The file of the page of one ticket, or of several, between which one switches. `note`: a sentence at its end.
 
     Raises: UserError for a file that is no whole ticket, for tickets that are together too large for a page, for two that do the same, and
     for a model that the page cannot compute.
@@ -46,7 +47,7 @@ def of_tickets(*paths: Path) -> bytes:
             )
         known[does] = path
         tickets.append((path.read_bytes(), ticket.assets))
-    return html(*tickets)
+    return html(*tickets, note=note)
 
 
 def _check_computable(path: Path, config: ModelConfig) -> None:
@@ -59,7 +60,7 @@ def _check_computable(path: Path, config: ModelConfig) -> None:
                 )
 
 
-def html(*tickets: tuple[bytes, TextAssets]) -> bytes:
+def html(*tickets: tuple[bytes, TextAssets], note: str = "") -> bytes:
     """The page of tickets, each with its bytes and its text assets. It has the same content wherever it is made."""
     scripts = {
         "view": bundle("view/main.js"),
@@ -70,15 +71,20 @@ def html(*tickets: tuple[bytes, TextAssets]) -> bytes:
     begin = b"<script>\n%b</script>" % _read("begin.js").encode("ascii")
     held = [element(f"ticket{number or ''}", content) for number, (content, _) in enumerate(tickets)]
     parts = {
+        b'<p id="note"></p>': _ascii(f"<p>{escape(note)}</p>") if note else b"",
         b"<style></style>": b"<style>\n%b</style>" % _read("style.css").encode("ascii"),
         b"<script></script>": b"\n".join((element("scripts", packed), *held, begin)),
     }
-    page = _read("page.html").encode("ascii", "xmlcharrefreplace")
+    page = _ascii(_read("page.html"))
     assert b'<meta charset="%b">' % ENCODING.encode() in page[:1024], "where browsers look for it"
     for place, content in parts.items():
         assert page.count(place) == 1, place
         page = page.replace(place, content)
     return page.rstrip(b"\n")
+
+
+def _ascii(text: str) -> bytes:
+    return text.encode("ascii", "xmlcharrefreplace")
 
 
 def _read(name: str) -> str:

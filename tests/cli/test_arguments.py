@@ -209,12 +209,13 @@ def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(
     monkeypatch.setenv("HOME", str(tmp_path))
     here = common.get_config().to_dict()
     keys = [name for name, value in flatten(here).items() if isinstance(value, str) and name != "data.delimiter"]
-    names = [name for name in modes.NAMES if isinstance(flags.FLAGS[name].default, str | None) and name != "config"]
-    names = [name for name in names if flags.FLAGS[name].flag_type() == "string" and name != "distributed"]
+    of_text = [name for name in modes.NAMES if flags.FLAGS[name].flag_type() in ("string", "multi string")]
+    names = [name for name in of_text if name not in ("config", "distributed")]
     found = {}
 
     def look(argv):
-        found.update({name: flags.FLAGS[name].value for name in names} | flatten(options.CONFIG.value.to_dict()))
+        given = {name: flags.FLAGS[name].value for name in names}
+        found.update(given | {"ticket": given["ticket"][0]} | flatten(options.CONFIG.value.to_dict()))
         sys.exit(0)
 
     monkeypatch.setattr(one_layer.__main__, "main", look)

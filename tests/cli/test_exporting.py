@@ -66,6 +66,7 @@ def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
     assert "there is no folder" in refused(
         "--mode=page", f"--ticket={TICKET}", f"--output={tmp_path / 'no' / 'page.html'}"
     )
+    assert b"<p>A &lt;b&gt; &#228;</p>" in document.of_tickets(TICKET, note="A <b> ä")
     (tmp_path / "copy").write_bytes(TICKET.read_bytes())
     twice = refused("--mode=page", f"--ticket={TICKET}", f"--ticket={tmp_path / 'copy'}", output)
     assert "do the same (classification en label); a page has one for each task and direction" in twice
@@ -80,8 +81,9 @@ def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
 
 def test_the_page_that_comes_with_the_project_is_what_the_command_makes_today():
     """Scripts are compared as they are unpacked, because versions of zlib pack differently."""
+    (note,) = re.findall('--note="(.*)"', (ROOT / "tickets" / "README.md").read_text("utf-8"))
     tickets = [ROOT / "tickets" / f"everyday-{direction}.safetensors" for direction in ("en-de", "de-en")]
-    ours, today = (ROOT / "tickets" / "everyday.html").read_bytes(), document.of_tickets(*tickets)
+    ours, today = (ROOT / "tickets" / "everyday.html").read_bytes(), document.of_tickets(*tickets, note=note)
     scripts = re.compile(rb'<script type="text/plain" id="scripts"[^<]*</script>')
     assert scripts.sub(b"", ours) == scripts.sub(b"", today)
     unpacked = [json.loads(gzip.decompress(held(each, "scripts"))) for each in (ours, today)]
