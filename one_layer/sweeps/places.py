@@ -13,7 +13,6 @@ PLACES = (
     "model.embedding_path",
     "model.embedding_vocabulary",
     "train.init_from",
-    "train.model_of",
     "data.teacher",
     "data.translations",
     "data.bpe_codes",

@@ -256,6 +256,10 @@ def _linked(runs: list[Run], workdir: Path) -> list[Run]:
     needs = {}
     for run in runs:
         config = flatten(run.config)
+        if config.get("train.model_of"):  # the plan has the keys of all models, before the other run is there
+            raise UserError(
+                "a sweep has no use for train.model_of; give train.init_from, and the keys of model of that run"
+            )
         places = [Path(os.path.abspath(config[key])) for key in PLACES if config.get(key)]
         needs[run.name] = tuple(name for name in folders if any(each.is_relative_to(folders[name]) for each in places))
         for each in places:

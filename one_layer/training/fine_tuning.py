@@ -62,6 +62,11 @@ class Start(NamedTuple):
 def source_of(run: RunConfig) -> TrainedModel | None:
     """The model that `run` begins with; None if there is none. Raises: UserError if it cannot be used or does not fit."""
     path = run.train.init_from
+    if run.train.model_of:
+        raise UserError(
+            f"train.model_of is {run.train.model_of}, whose settings were not read; give it on the command line of main.py, or call "
+            "one_layer.runs.model_of.with_model_of before resolve"
+        )
     if not path:
         return None
     folder = RunFolder(path)

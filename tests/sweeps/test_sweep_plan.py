@@ -135,6 +135,8 @@ def test_a_run_that_needs_itself_is_refused(planned, tmp_path):
         UserError, match=rf"the run default needs the run default, so .* outside of {tmp_path / 'runs'}$"
     ):
         planned("small", f"--config.model.embedding_path={tmp_path / 'runs' / 'default'}")
+    with pytest.raises(UserError, match=r"^a sweep has no use for train\.model_of; give train\.init_from"):
+        planned("small", "--config.train.model_of=elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,7 @@ def test_layers_of_their_own_that_are_left_out_must_be_the_same(source):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"train.model_of": "run"}, r"train\.model_of is run, whose settings were not read"),
         ({"train.init_from": "nowhere"}, r"train\.init_from is nowhere, where there is no run"),
         ({"model.d_model": 32}, r"model\.d_model is 32, but it is 16 there; "),
         ({"model.norm_position": "pre"}, r"model\.norm_position is 'pre', but it is 'post' there; "),
