@@ -136,7 +136,7 @@ def test_a_run_that_needs_itself_is_refused(planned, tmp_path):
     ):
         planned("small", f"--config.model.embedding_path={tmp_path / 'runs' / 'default'}")
     with pytest.raises(UserError, match=r"^a sweep has no use for train\.model_of; give train\.init_from"):
-        planned("small", "--config.train.model_of=elsewhere")
+        plans.make("configs/toy.py", "short", ["--config.train.model_of=elsewhere"], tmp_path)
 
 
 @pytest.mark.parametrize(
