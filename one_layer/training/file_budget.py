@@ -14,6 +14,7 @@ from one_layer.models.accounting import ticket_bytes
 from one_layer.runs.settings import RunConfig, of_training, with_values
 from one_layer.system.errors import UserError
 from one_layer.tickets.content import to_bytes
+from one_layer.training.memory import check_memory
 
 _WIDEST = 2**14
 _TRIALS = 8
@@ -25,13 +26,14 @@ def with_width(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
     `model.ffn` keeps its proportion. The file of an untrained model tells what the bits, the vocabularies and the settings take. Its
     vectors are all alike, so these count as they will be: without any code.
 
-    Raises: UserError if no width fits.
+    Raises: UserError if no width fits, and if there is too little memory for the model.
     """
     most = run.train.bytes
     widths = range(step := math.lcm(2 * run.model["heads"], 8), _WIDEST, step)
     width = max(step, run.model["d_model"] // step * step)
     for _ in range(_TRIALS):
         tried = _with_width(run, width)
+        check_memory(tried, tried.model_for(corpus.vocabularies))
         size = file_bytes(tried, corpus)
         others = size - ticket_bytes(tried.model_for(corpus.vocabularies))
 

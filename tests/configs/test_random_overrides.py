@@ -159,7 +159,8 @@ SHRUNK |= {
     "evaluation.valid_tokens": 0,
     "evaluation.buckets": 1,
 }
-SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4}
+SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4, "data.mix": ""}
+SHRUNK |= {"train.minutes": 0.0, "train.bytes": 0, "train.model_of": ""}
 TEXT_OF: dict[str, dict[str, Any]] = {
     "translation": {
         "data.source": "toy",
@@ -194,7 +195,7 @@ def shrunk(config: dict[str, Any], changes: dict[str, Any], text: Path) -> dict[
         if name not in changes:
             section, _, key = name.rpartition(".")
             config[section][key] = value
-    config["train"] |= {"updates": 2, "epochs": 0, "evaluate_every": 2}
+    config["train"] |= {"updates": 2, "epochs": 0, "evaluate_every": 2, "minutes": 0.0, "bytes": 0}
     return config
 
 

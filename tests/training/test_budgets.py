@@ -87,6 +87,7 @@ def test_the_width_is_written_down_and_the_file_of_the_run_fits(tmp_path: Path) 
         ({"train.bytes": -5}, "train.bytes is -5; it must be at least 0"),
         ({"train.minutes": 1e-4}, "train.minutes=0.0001 is too short"),
         ({"train.bytes": 300}, "train.bytes=300 is too few: the narrowest model"),
+        ({"train.bytes": 10**12}, "model.d_model"),
         ({"train.bytes": 300, "train.init_from": "runs/other"}, "train.init_from=runs/other has one"),
     ],
 )
