@@ -153,11 +153,6 @@ def without_folder(part: str) -> str:
     return ", ".join(next((word for key, word in said.items() if each.startswith(WORDS[key])), each) for each in pieces)
 
 
-def in_words(config: Config) -> str:
-    """A whole model in one line, without its keep and without folders."""
-    return "; ".join(map(without_folder, parts(config)))
-
-
 def model(config: Config) -> str:
     """A whole model in one line, without its keep."""
     return "; ".join(parts(config))
