@@ -48,7 +48,7 @@ def shares_of(mix: str, names: Sequence[str]) -> list[float]:
 
     Raises: UserError for names that are empty or equal, and for anything but a number above 0 for each of several.
     """
-    if "" in names or len(set(names)) < len(names):
+    if len(names) > 1 and ("" in names or len(set(names)) < len(names)):
         raise UserError(f"data.train={','.join(names)!r:.200} must be different names with commas between them")
     if not mix:
         return []

@@ -135,7 +135,7 @@ def test_a_value_of_another_type_is_refused(section, name):
         ("data.source", "text", "data.directory is empty"),
         ("optim.schedule", "step", "optim.schedule is 'step'; known are inverse_sqrt, cosine, linear"),
         ("optim.lr", float("nan"), "optim.lr is nan"),
-        ("train.updates", 0, "train.updates and train.epochs are both 0"),
+        ("train.updates", 0, "train.updates, train.epochs and train.minutes are all 0"),
         ("train.select", "loss", "train.select is 'loss', but the validation set is measured by nll;"),
         ("train.select", "bleu", "bleu needs an evaluation.valid_beam of at least 1"),
         ("train.log_every", 0, "train.log_every is 0; it must be at least 1"),

@@ -163,7 +163,7 @@ def test_an_update_on_an_accelerator_is_that_on_a_cpu(case, monkeypatch):
             found.append(step(params, moments, fixed, batch(micro_batches=2), 0))
     assert programs[0] != programs[1]
     (new, _, sums), (other, _, others) = found
-    close(other, new, 3e-6)  # sums in another order: on one machine, one of 64 numbers differed by 1.01e-6
+    close(other, new, 3e-5)  # of gradients of about 0.3, by sums in another order: up to 7e-6 on one machine
     close(others, sums, 1e-4)
 
 

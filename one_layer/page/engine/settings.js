@@ -79,7 +79,7 @@ export function readData(task, given, config, evaluation) {
 function checkCorpora({ train, mix, columns, source, labels }) {
   const names = ["text", "tsv"].includes(source) && !labels ? train.split(",").map((name) => name.trim()) : [train];
   const shares = mix ? mix.split(":") : [], groups = names.length > 1 ? columns.split(";").map((each) => each.trim()) : [columns];
-  refuseIf(names.includes("") || new Set(names).size < names.length, `data.train is ${shown(train)}; it has different names`);
+  refuseIf(names.length > 1 && (names.includes("") || new Set(names).size < names.length), `data.train is ${shown(train)}; it has different names`);
   const wrong = (share) => !/^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(share) || !(Number(share) > 0);
   refuseIf(mix && (names.length < 2 || shares.length !== names.length || shares.some(wrong)), `data.mix is ${shown(mix)}; it has a number above 0 for each corpus`);
   refuseIf(groups.length !== 1 && groups.length !== names.length, `data.columns is ${shown(columns)}; it has a group for each corpus`);
