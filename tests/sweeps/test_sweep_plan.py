@@ -110,6 +110,8 @@ def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):
     words = ["--config=configs/toy.py", f"--workdir={tmp_path / 'runs'}", "--config.optim.lr=-1"]
     with pytest.raises(UserError, match=r"^one_layer,keep=0\.1: optim\.lr is -1"):
         sweep.main(words)
+    with pytest.raises(UserError, match=r"^a sweep has no use for train\.model_of; give train\.init_from"):
+        sweep.main([*words[:2], "--config.train.model_of=elsewhere"])
     assert not (tmp_path / "runs").exists()
 
 
@@ -119,8 +121,6 @@ def test_a_run_that_needs_itself_is_refused(planned, tmp_path):
         UserError, match=rf"the run default needs the run default, so .* outside of {tmp_path / 'runs'}$"
     ):
         planned("small", f"--config.model.embedding_path={tmp_path / 'runs' / 'default'}")
-    with pytest.raises(UserError, match=r"^a sweep has no use for train\.model_of; give train\.init_from"):
-        planned("small", "--config.train.model_of=elsewhere")
 
 
 @pytest.mark.parametrize(
