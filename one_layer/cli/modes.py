@@ -68,17 +68,20 @@ def _export() -> None:
 
 
 def _page() -> None:
-    """Writes a ticket as one file of HTML that computes in the browser."""
+    """Writes a ticket as one file that computes in the browser: HTML, or an ES module for other programs."""
     from one_layer.data.text.streams import check_output, write_content
-    from one_layer.page.document import of_ticket
+    from one_layer.page import document, module
 
     ticket = Path(options.TICKET.value or given.run_folder().ticket_file)
     output = given.needed("output", "give the file of the page, for instance --output=page.html")
     check_output(output)
-    written = of_ticket(ticket)
+    is_module = Path(output).suffix in module.SUFFIXES
+    written = module.of_tickets([ticket]) if is_module else document.of_ticket(ticket)
     write_content(output, written)
     sizes = f"{len(written):,}", f"{ticket.stat().st_size:,}"
-    log.info("%s: %s bytes with the ticket of %s; open it in a browser", output, *sizes)
+    log.info(
+        "%s: %s bytes with the ticket of %s; %s", output, *sizes, "import it" if is_module else "open it in a browser"
+    )
 
 
 def _inspect() -> None:

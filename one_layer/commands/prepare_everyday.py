@@ -95,7 +95,9 @@ def _files(folder: Path, name: str) -> list[Path]:
 def main(argv: list[str]) -> None:
     """Runs the command line."""
     parser = parser_of(__doc__)
-    parser.add_argument("--tatoeba", type=Path, required=True, help="deu.txt: English and German with a tab between them")
+    parser.add_argument(
+        "--tatoeba", type=Path, required=True, help="deu.txt: English and German with a tab between them"
+    )
     parser.add_argument("--multi30k", type=Path, required=True, help="the folder with train and test2016 .en and .de")
     parser.add_argument("--out", type=Path, required=True, help="the folder for the text")
     given = parser.parse_args(argv)

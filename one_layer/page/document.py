@@ -11,7 +11,7 @@ from one_layer.data.text.moses_tables import moses_tables
 from one_layer.page.bundle import FOLDER, bundle
 from one_layer.page.embedding import ENCODING, element
 from one_layer.system.errors import UserError
-from one_layer.tickets import load
+from one_layer.tickets import Ticket, load
 
 LARGEST = (
     2**27
@@ -20,7 +20,13 @@ RECURRENT = ("gru", "conv")  # blocks of reservoirs that one_layer/page/engine d
 
 
 def of_ticket(path: Path) -> bytes:
-    """The file of the page of a ticket.
+    """The file of the page of a ticket. Raises: UserError as `checked` does."""
+    ticket = checked(path)
+    return html(path.read_bytes(), ticket.assets)
+
+
+def checked(path: Path) -> Ticket:
+    """The ticket of a file, of which a page can be made.
 
     Raises: UserError for a file that is no whole ticket or too large for a page, and for a model that the page cannot compute.
     """
@@ -37,7 +43,7 @@ def of_ticket(path: Path) -> bytes:
                     f"the ticket {path} has reservoirs with model.reservoir={group.layer.block}, which a page cannot compute; use the "
                     "ticket with the program"
                 )
-    return html(path.read_bytes(), ticket.assets)
+    return ticket
 
 
 def html(ticket: bytes, assets: TextAssets) -> bytes:

@@ -20,7 +20,8 @@ def test_products_in_webassembly_are_those_of_javascript():
         const { multiplied, roomFor } = await import(`${page}/engine/room.js`);
         const draw = (array) => array.map(() => 2 * Math.random() - 1);
         return given.map(([rows, inputs, outputs]) => {
-            const room = roomFor([inputs * outputs, 3, inputs * outputs], inputs, outputs), [first, , weights] = [inputs * outputs, 3, inputs * outputs].map(room);
+            const sizes = [inputs * outputs, 3, inputs * outputs], room = roomFor(sizes, inputs, outputs);
+            const [first, , weights] = sizes.map(room);
             weights.set(draw(new Float32Array(inputs * outputs)));
             const x = draw(new Float32Array(rows * inputs)), bias = draw(new Float32Array(outputs));
             const [found, plain] = [weights, weights.slice()].map((each) => linear(x, rows, inputs, each, outputs, bias));
