@@ -66,5 +66,5 @@ OUTPUT = flags.DEFINE_string(
     "output",
     "",
     "The file for the lines that translate, classify, generate or fill write; stdout by default. For collect: a file NAME.jsonl.zst. For "
-    "export with --format: a new folder. For page: the file of HTML.",
+    "export with --format: a new folder. For page: the file of HTML, or NAME.js or NAME.mjs for an ES module.",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from one_layer.models import ModelConfig
 from one_layer.page.bundle import FOLDER, bundle
 from one_layer.page.embedding import ENCODING, element
 from one_layer.system.errors import UserError
-from one_layer.tickets import load
+from one_layer.tickets import Ticket, load
 
 LARGEST = (
     2**27
@@ -23,6 +24,14 @@ RECURRENT = ("gru", "conv")  # blocks of reservoirs that one_layer/page/engine d
 
 def of_tickets(*paths: Path, note: str = "") -> bytes:
     """The file of the page of one ticket, or of several, between which one switches. `note`: a sentence at its end.
+
+    Raises: UserError as `checked` does.
+    """
+    return html(*((path.read_bytes(), ticket.assets) for path, ticket in checked(paths)), note=note)
+
+
+def checked(paths: Sequence[Path]) -> list[tuple[Path, Ticket]]:
+    """The tickets of files, of which a page can be made.
 
     Raises: UserError for a file that is no whole ticket, for tickets that are together too large for a page, for two that do the same, and
     for a model that the page cannot compute.
@@ -46,8 +55,8 @@ def of_tickets(*paths: Path, note: str = "") -> bytes:
                 "one of them out"
             )
         known[does] = path
-        tickets.append((path.read_bytes(), ticket.assets))
-    return html(*tickets, note=note)
+        tickets.append((path, ticket))
+    return tickets
 
 
 def _check_computable(path: Path, config: ModelConfig) -> None:
