@@ -102,7 +102,7 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text.count("\n```") % 2 == 0
     for block in blocks(page):
-        assert block.language in ("sh", "python", "text"), f"{page.name}, line {block.line}"
+        assert block.language in ("sh", "python", "js", "text"), f"{page.name}, line {block.line}"
     assert not re.search(r"\n\n {4}\S", prose(page)), (
         f"{page.name} has a block that is indented; fence it, and name its language"
     )
