@@ -1,6 +1,6 @@
 """Compares the page's engine with the program on real lines, one after the other:
 
-    python -m tests.page.real_lines --ticket=tickets/multi30k-en-de.safetensors --lines=LINES.txt [--first=N]
+    python -m tests.page.real_lines --ticket=tickets/multi30k-en-de.safetensors --lines=LINES.txt [--first=N] [--plain]
 
 A translation that differs must do so at a tie: the scores of the two are within 1e-4.
 """
@@ -44,12 +44,12 @@ class Compared(NamedTuple):
         return [each for each in self.others if abs(each[3] - each[4]) > TIE]
 
 
-def compare(ticket: Path, lines: list[str]) -> Compared:
-    """Translates lines in Python and in the page's engine."""
+def compare(ticket: Path, lines: list[str], simd: bool = True) -> Compared:
+    """Translates lines in Python and in the page's engine, which computes with or without WebAssembly."""
     model = one_layer.load(ticket)
     tables = moses_tables(model.assets.steps)
     parts = [
-        run(_ANSWERS, _SECONDS, path=str(ticket), lines=lines[first : first + _PART], tables=tables)
+        run(_ANSWERS, _SECONDS, simd, path=str(ticket), lines=lines[first : first + _PART], tables=tables)
         for first in range(0, len(lines), _PART)
     ]
     answers = [answer for part in parts for answer in part["answers"]]
@@ -88,9 +88,10 @@ if __name__ == "__main__":
     parser.add_argument("--ticket", type=Path, required=True)
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--first", type=int)
+    parser.add_argument("--plain", action="store_true", help="without WebAssembly")
     arguments = parser.parse_args()
     print(f"ready in {seconds_to_ready(arguments.ticket):.2f} seconds of a processor")
-    result = compare(arguments.ticket, read(arguments.lines)[: arguments.first])
+    result = compare(arguments.ticket, read(arguments.lines)[: arguments.first], not arguments.plain)
     total = result.same + len(result.others)
     print(f"{result.same:,} of {total:,} lines are the same; {len(result.beyond_a_tie)} differ beyond a tie")
     for each in result.others:

@@ -98,12 +98,13 @@ TRANSLATE = """
 
 
 @pytest.mark.parametrize("name", mostly_slow(TRANSLATORS, QUICK))
-def test_translators_have_the_same_logits_and_the_same_search(name, tmp_path):
+@pytest.mark.parametrize("simd", [True, False])
+def test_translators_have_the_same_logits_and_the_same_search(simd, name, tmp_path):
     config, target = TRANSLATORS[name], [EOS, 4, 5, 4, 3]
     settings = SearchSettings(max_length_a=0.5, max_length_b=4, length_penalty=0.8)
     variables = saved(config, tmp_path / "t", evaluation=settings)
     sources = [[token if token < config.source_vocab else 4 + token % 2 for token in each] for each in SOURCES]
-    found = run(TRANSLATE, path=str(tmp_path / "t"), sources=sources, target=target)
+    found = run(TRANSLATE, simd=simd, path=str(tmp_path / "t"), sources=sources, target=target)
     batch, most = jnp.array(sources), int(0.5 * len(sources[0]) + 4)
     logits = jax.jit(build(config).apply)(variables, batch, jnp.array([target] * len(sources)))
     theirs = jax.jit(partial(search, config, beam=3, max_length=most, length_penalty=0.8))(variables, batch)
