@@ -24,13 +24,8 @@ from typing import Any
 from one_layer.system.errors import UserError
 
 AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis: its name in metrics.jsonl
-MAIN_SCORES = (
-    "bleu_tokenized",
-    "bleu_sacre",
-    "accuracy",
-    "matthews",
-    "nll",
-)  # the main score is the first that is there
+# The main score of a run is the first of these that it has.
+MAIN_SCORES = ("bleu_tokenized", "bleu_sacre", "accuracy", "matthews", "nll")
 LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")  # of every other score, more is better
 
 

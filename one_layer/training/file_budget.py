@@ -49,12 +49,13 @@ def with_width(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
         if widths[place] == width:
             break
         width = widths[place]
-    else:
-        width = min(width, tried.model["d_model"])
-    tried = _with_width(run, width)
+    while size > most and width > step:  # two widths whose estimates name each other
+        width -= step
+        tried = _with_width(run, width)
+        size = file_bytes(tried, corpus)
     return tried, [
-        f"chosen: model.d_model={width} and model.ffn={tried.model['ffn']} (train.bytes={most:,}: the ticket will take about "
-        f"{file_bytes(tried, corpus):,} bytes)"
+        f"chosen: model.d_model={tried.model['d_model']} and model.ffn={tried.model['ffn']} (train.bytes={most:,}: the ticket will take "
+        f"about {size:,} bytes)"
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -133,6 +134,21 @@ def test_one_switches_between_models_and_turns_a_translation_round(browser, ever
     browser.wait('document.querySelectorAll("#answer li").length === 2')
     assert browser.run('return document.getElementById("tools").hidden') and browser.run(UNNAMED) == []
     assert browser.console() == [] and browser.requests() == []
+
+
+def test_what_a_model_says_late_is_not_written_beside_another_one(browser, everyday, page):
+    browser.open(page)
+    browser.open(everyday)
+    browser.wait('document.querySelectorAll("#choices button").length === 3')
+    browser.wait(f"{ANSWER}.length > 5")
+    flips = 'document.getElementById("flips")'
+    browser.run(f"{flips}.value = 30; {flips}.oninput()")
+    long = "The children are playing in the garden. " * 3
+    browser.run(f'const line = document.getElementById("line"); line.value = "{long}"; line.oninput()')
+    browser.run('document.querySelectorAll("#choices button")[2].click()')
+    browser.wait('document.querySelectorAll("#answer li").length === 2')
+    time.sleep(1.0)  # in which the translator ends
+    assert browser.run('return document.getElementById("flips-now").textContent') == "0 % of the bits flipped"
 
 
 def test_lines_and_sentences_are_kept_and_an_address_opens_with_a_text(browser, everyday, page):

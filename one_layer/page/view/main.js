@@ -15,7 +15,7 @@ import { showTranslations } from "./translate.js";
 
 const USES = { translation: showTranslations, classification: showLabels, causal_lm: showGeneration, masked_lm: showFills };
 
-const state = { models: [], template: null, model: null, line: null, role: null };
+const state = { models: [], template: null, model: null, line: null, role: null, turn: 0 };
 
 /** Opens the tickets in the worker, one after the other, and shows the first one. Says in a sentence why, if it cannot. */
 export async function start(worker, tickets, tables) {
@@ -52,7 +52,19 @@ function use(model, text) {
   describe(model);
   showChoices();
   byId("model").hidden = false;
-  show(model, text);
+  show(asked(model, ++state.turn), text);
+}
+
+/** A model as one view asks it. Once another is shown, no answer comes any more: a late one would be written into the new view. */
+function asked(model, turn) {
+  const still = (answer) => (turn === state.turn ? answer : new Promise(() => {}));
+  const asks = Object.entries(model).filter(([name, value]) => typeof value === "function" && !["matrix", "generate"].includes(name));
+  const answered = asks.map(([name, ask]) => [name, async (...given) => still(await ask(...given))]);
+  async function* generate(...given) {
+    for await (const text of model.generate(...given)) yield await still(text);
+    await still();
+  }
+  return { ...model, ...Object.fromEntries(answered), generate };
 }
 
 /** A button for each model. What is typed stays, unless it is an example in another language. */
@@ -124,7 +136,7 @@ function showInside(model, line, answer) {
   byId("role").replaceChildren(...matrices.map((each) => el("option", { value: each.role, selected: each === first }, roleName(each.role))));
   byId("role").onchange = (event) => role.set(event.target.value);
   state.role = role;
-  showLayers(model, role, seed, () => state.models.filter((each) => each !== model && each.masked).map((other) => ({ name: shortName(other), model: other })));
+  showLayers(model, role, seed, () => state.models.filter((each) => each.place !== model.place && each.masked).map((other) => ({ name: shortName(other), model: other })));
   showShares(model, role);
   showDamage(model, line, answer, seed);
   byId("depths").hidden = !model.hasDepthWords;
