@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.freezing import words
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.settings import LayerSettings
@@ -57,6 +58,7 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             layer = _Layer(settings.group(letter).layer, stack, rows, length, below and not skipped, encoded)
             for part, its_own in zip(parts[letter], trained, strict=True):
                 layer.add(part, its_own)
+                total += _adapter(config, part, number)
             total += (1 - settings.layerdrop) * layer.operations(recomputed)
             below = below or layer.below
     for head in config.network_family.heads(config):
@@ -68,6 +70,14 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             products = 1 + below + _table_trains(config, table.name)
             total += products * 2 * rows * length["decoder"] * table.rows * config.d_model
     return round(total)
+
+
+def _adapter(config: ModelConfig, part: Part, number: int) -> int:
+    """The operations of an adapter's product, made once for an update, and of the gradients of its trained factors."""
+    if part.group.layer.kind != "masked" or not config.adapter_rank:
+        return 0
+    trained = sum(config.freezing.trains(words((*part.path, each), number)) for each in ADAPTERS)
+    return (1 + trained) * 2 * config.adapter_rank * part.shape[0] * part.shape[1]
 
 
 def _table_trains(config: ModelConfig, name: str) -> bool:
@@ -101,14 +111,14 @@ class _Layer:
     encoded: bool
     forward: int = 0
     backward: int = 0
-    _start: bool = False  # `below` at the beginning of an attention
+    _start: bool = False  # `below` at the beginning of an attention, or of a gated feed-forward network
     _reached: list[bool] = field(default_factory=list)  # whether a gradient reaches its queries, keys and values
 
     def add(self, part: Part, trained: bool) -> None:
         s, name, own = self.settings, part.path[-1], self.length[self.stack]
         cross = "cross_attention" in part.path
         of_source = cross and name in _FROM_SOURCE
-        if name == "query":
+        if name in ("query", "ffn_gate"):
             self._start, self._reached = self.below, []
         if name == "output":
             keys = self.length["encoder"] if cross else own
@@ -120,12 +130,17 @@ class _Layer:
             self._between(2 * self.rows * own * s.width * s.d_model, self.below * (1 + dynamic))
             if not dynamic:
                 return
-        reaches = self.encoded if of_source else self._start if name in ("query", *_FROM_SOURCE) else self.below
+        reaches = self.encoded if of_source else self._start if name in self._alike else self.below
         products = 2 * self.rows * (self.length["encoder"] if of_source else own) * part.shape[0] * part.shape[1]
         self.forward += products
         self.backward += (reaches + trained) * products
         self._reached.append(reaches or trained)
         self.below = self.below or trained or (of_source and self.encoded)
+
+    @property
+    def _alike(self) -> tuple[str, ...]:
+        """The matrices that read what the first of them reads: one of them being trained does not reach the others."""
+        return ("query", *_FROM_SOURCE, "ffn_gate", *(("ffn_in",) if self.settings.modern else ()))
 
     def _between(self, products: int, gradients: int) -> None:
         """A product of activations, and the number of its factors that have a gradient."""

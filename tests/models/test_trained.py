@@ -196,6 +196,12 @@ def test_the_optimiser_has_no_state_for_frozen_parts(changes):
         {"freeze": "encoder.2.ffn,embeddings,norms,decoder.attention"},
         {"freeze": "encoder.1,encoder.3,embeddings", "encoder_layers": "LRLL", "reservoir": "ffn"},
         {"train_only": "embeddings,decoder.ffn,encoder.3"},
+        {
+            "freeze": "embeddings,encoder.1.attention,norms",
+            "block": "modern",
+            "norm_position": "pre",
+            "encoder_layers": 1,
+        },
     ],
     ids=str,
 )
@@ -214,4 +220,23 @@ def test_no_gradient_of_a_frozen_matrix_is_computed(changes):
     needed, _ = pe.dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars))
     counted = update_flops(config, *SOURCE.shape, TARGET.shape[1])
     assert counted == products(needed)
-    assert counted < 0.9 * update_flops(model(encoder_layers=config.encoder_layers), *SOURCE.shape, TARGET.shape[1])
+    assert counted < 0.9 * update_flops(config.replace(freeze="", train_only=""), *SOURCE.shape, TARGET.shape[1])
+
+
+def test_an_adapter_counts_what_its_rank_adds():
+    config, sizes = model(weights="one_layer"), (*SOURCE.shape, TARGET.shape[1])
+
+    def traced(rank: int) -> int:
+        adapted = config.replace(adapter_rank=rank)
+        variables = initialize(adapted, 1)
+        params = variables.pop("params")
+
+        def total(params: Any) -> jax.Array:
+            made = materialize({"params": params, **variables}, adapted.supermask)["materialized"]
+            return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(made))
+
+        return products(jax.make_jaxpr(jax.grad(total))(params).jaxpr)
+
+    for rank in (2, 5):
+        more = update_flops(config.replace(adapter_rank=rank), *sizes) - update_flops(config, *sizes)
+        assert more == traced(rank) - traced(0)
