@@ -117,7 +117,8 @@ def _judged(comparison: Comparison) -> Iterator[Judged]:
             known = _BEST_KEEPS[line.points[0].bench.task]
             if len(line.points) > 2:
                 verdict, seen = _best_keep(line, known)
-                yield Judged(f"masks are {known.claim}", f"{line.name}: {known.claim}", verdict, seen)
+                judged = Judged(f"masks are {known.claim}", f"{line.name}: {known.claim}", verdict, seen)
+                yield judged.if_enough(line.points)
     for pairing in _PAIRINGS:
         pairs = [
             (one, other)
@@ -166,4 +167,5 @@ def _pair(pairing: Pairing, one: Line, other: Line, names: str) -> Iterator[Judg
         for verdict, words in ((Verdict.FAILS, "not"), (Verdict.UNDECIDED, "undecided")):
             keeps = [f"{keep:g}" for keep, found in verdicts.items() if found is verdict]
             seen += f"; {words} at keep {', '.join(keeps)}" if keeps else ""
-    yield Judged(pairing.claim, f"{pairing.claim}{names}", all_of(list(verdicts.values())), seen)
+    judged = Judged(pairing.claim, f"{pairing.claim}{names}", all_of(list(verdicts.values())), seen)
+    yield judged.if_enough(point for pair in pairs for point in pair)

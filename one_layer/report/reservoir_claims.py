@@ -63,11 +63,12 @@ def judged_scores(points: Sequence[Point]) -> Iterator[Judged]:
     points = _finished(points)
     for one, other in _pairs(points):
         text = f"{_SCORE}: {one.label} and {other.label}"
-        yield Judged(_SCORE, text, above(one, other), _seen(one, other))
+        yield Judged(_SCORE, text, above(one, other), _seen(one, other)).if_enough([one, other])
     for one in filter(_skips, points):
         for other in points:
             if not _skips(other) and _alike(one, other, ["train.backskip"]):
-                yield Judged(_SKIP, f"{_SKIP}: {one.label}", no_worse(one, other), _seen(one, other))
+                judged = Judged(_SKIP, f"{_SKIP}: {one.label}", no_worse(one, other), _seen(one, other))
+                yield judged.if_enough([one, other])
 
 
 def judged_areas(points: Sequence[Point]) -> Iterator[tuple[object, tuple[str, ...], Judged]]:
@@ -116,5 +117,5 @@ def _areas(one: Point, other: Point) -> Iterator[tuple[str, tuple[str, ...], Jud
         yield (
             axis,
             measured(runs, measure),
-            Judged(claim, f"{claim}: {one.label} and {other.label}", verdict, shown),
+            Judged(claim, f"{claim}: {one.label} and {other.label}", verdict, shown).if_enough([one, other]),
         )

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
+from one_layer.report.reading import Record
+from one_layer.runs.convergence import LESS_IS_BETTER
 
 _TOLERANCE = 1.0  # BLEU, or a hundredth of it in another measure: smaller differences than this count as none
+
+# What a verdict on a paper needs of every model that it is about. The last fifth of a training must bring no more than a fifth of what the
+# whole of it brought, by the validation score: else it learns as fast at its end as before.
+LEAST_SEEDS = 2
+LEAST_UPDATES = 250
+_LAST, _MOST_GAINED = 0.8, 0.2
 
 COUNTS = (  # in the captions of tables of claims
     "A difference counts as none if it is smaller than 1 BLEU (1 % accuracy, or 0.01 of another measure) or than two of its standard "
     "deviations; a claim that needs it is undecided then. Where two models have two seeds or more in common, runs of one seed are compared "
-    "with each other, and no other seed counts. A model with one run is taken to vary as much as the other one."
+    "with each other, and no other seed counts. A model with one run is taken to vary as much as the other one. A claim is undecided, "
+    f"whatever the scores, where a model has fewer than {LEAST_SEEDS} seeds or a run has fewer than {LEAST_UPDATES} updates, or where the "
+    "last fifth of a run brought more than a fifth of all that its validation score gained."
 )
 
 
@@ -37,6 +47,17 @@ class Judged(NamedTuple):
     text: str
     verdict: Verdict
     seen: str
+
+    def if_enough(self, points: Iterable[Point]) -> Judged:
+        """The same; undecided, with the reason, where runs of the `points` that it is about are too few, too short or still learning."""
+        points = list(points)
+        reasons = {
+            f"fewer than {LEAST_SEEDS} seeds": any(len(point.by_seed) < LEAST_SEEDS for point in points),
+            f"fewer than {LEAST_UPDATES} updates": _any_run(points, _is_short),
+            "scores still rise at the end of a run": _any_run(points, _still_gains),
+        }
+        found = ", ".join(reason for reason, seen in reasons.items() if seen)
+        return self._replace(verdict=Verdict.UNDECIDED, seen=f"{self.seen}; {found}") if found else self
 
 
 class Difference(NamedTuple):
@@ -95,6 +116,26 @@ def no_worse(one: Point, other: Point) -> Verdict:
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     """Whether all hold; undecided if some are, and none fails."""
     return next((each for each in (Verdict.FAILS, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
+
+
+def _any_run(points: Iterable[Point], wrong: Callable[[Record], bool]) -> bool:
+    return any(wrong(record) for point in points for record in point.records)
+
+
+def _is_short(record: Record) -> bool:
+    """Whether a run has too few updates; an imported one has none of its own."""
+    return 0 < record.result.get("steps", 0) < LEAST_UPDATES
+
+
+def _still_gains(record: Record) -> bool:
+    """Whether the end of a run brought a large part of what its validation score gained; not without scores of its beginning."""
+    sign = -1 if record.select in LESS_IS_BETTER else 1
+    scores = {line["step"]: sign * line[f"valid/{record.select}"] for line in record.evaluated(record.select)}
+    late = [step for step in scores if step <= _LAST * max(scores)]
+    if not late:
+        return False
+    best = max(scores.values())
+    return best - max(scores[step] for step in late) > _MOST_GAINED * (best - scores[min(scores)])
 
 
 def _lead(one: Point, other: Point) -> tuple[float, bool]:

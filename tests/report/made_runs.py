@@ -61,7 +61,7 @@ def write_run(folder: Path, changes: dict[str, Any], score: float, **more: Any) 
         "examples": {"test": [{"source": "die katze <b>", "reference": "the cat", "hypothesis": f"the cat {score}"}]},
         "data": {"train": "aaaa1111", "valid": "bbbb2222", "test": "cccc3333"},
         "valid": {"select": "nll", "score": -1.0, "step": 100},
-        "steps": 100,
+        "steps": 1000,
         "train_seconds": 60.0,
         "masks": [
             {"role": "encoder/ffn/in", "kept": [0.5, 0.5], "overlap": OVERLAP},
@@ -76,11 +76,17 @@ def write_run(folder: Path, changes: dict[str, Any], score: float, **more: Any) 
     (folder / "config.json").write_text(json.dumps(values))
     (folder / "result.json").write_text(json.dumps(result))
     lines = [
-        {"step": step, "seconds": 0.6 * step, "valid/nll": 5.0 - 0.03 * step - score / 100, "mask/flips": 0.01}
+        {"step": step, "seconds": 0.6 * step, "valid/nll": 2.0 + 75 / step - score / 100, "mask/flips": 0.01}
         for step in (25, 50, 75, 100)
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
+
+
+def write_seeds(folder: Path, changes: dict[str, Any], score: float, **more: Any) -> list[Path]:
+    """Writes runs of two seeds, which a verdict needs, with this score."""
+    folders = {seed: folder.with_name(f"{folder.name},seed={seed}") for seed in (1, 2)}
+    return [write_run(each, {**changes, "seed": seed}, score, **more) for seed, each in folders.items()]
 
 
 def score(best: float, keep: float, seed: int) -> float:

@@ -10,7 +10,7 @@ from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points, examples, table_1
-from tests.report.made_runs import KEEPS, found, write_run
+from tests.report.made_runs import KEEPS, found, write_run, write_seeds
 
 PRETRAINED = {"model.embedding_path": "runs/dense", "model.embedding_source": "run"}
 
@@ -61,8 +61,8 @@ def test_claims_follow_the_points(runs, tmp_path):
     assert verdicts["one layer about equals L layers"] == verdicts["pre-trained embeddings help"] == "holds"
     assert verdicts["one layer: best around keep 0.5, worst near 0 and 1"] == "holds"
     for keep, one, other in ((0.1, 20.0, 30.0), (0.5, 35.0, 30.0), (0.9, 50.0, 30.0)):
-        write_run(tmp_path / f"a{keep}", {"model.keep": keep}, one)
-        write_run(
+        write_seeds(tmp_path / f"a{keep}", {"model.keep": keep}, one)
+        write_seeds(
             tmp_path / f"b{keep}", {"model.keep": keep, "model.weights": "multi_layer", "model.sharing": "none"}, other
         )
     others = found(tmp_path)
@@ -75,7 +75,7 @@ def test_claims_follow_the_points(runs, tmp_path):
 def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
     def write(changes, nll):
         line = {"source": "a", "reference": "b", "hypothesis": str(nll)}
-        write_run(tmp_path / str(nll), changes, 0.0, test={"test": {"nll": nll}}, examples={"test": [line]})
+        write_seeds(tmp_path / str(nll), changes, 0.0, test={"test": {"nll": nll}}, examples={"test": [line]})
 
     pretrained, many = {"model.embedding_path": "runs/dense"}, {"model.weights": "multi_layer", "model.sharing": "none"}
     for keep, nll in ((0.1, 2.0), (0.5, 1.5), (0.9, 1.9)):
@@ -108,7 +108,7 @@ def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure,
     for rate, best in ((0.1, 0.5), (0.2, 0.7)):
         for keep in KEEPS:
             values = {"test": {measure: (100 if measure.startswith("bleu") else 1) * (0.9 - abs(keep - best))}}
-            write_run(
+            write_seeds(
                 tmp_path / f"{best},{keep}", {"task": task, "model.keep": keep, "optim.lr": rate}, 0.0, test=values
             )
     every = found(tmp_path)
@@ -123,7 +123,7 @@ def test_claims_about_several_families_of_models_say_which(tmp_path):
             for weights in ("one_layer", "multi_layer"):
                 changes = {"model.init_scheme": scheme, "model.weights": weights, "optim.lr": rate}
                 score = 90.0 - lost * (weights == "one_layer")
-                write_run(tmp_path / f"{scheme},{rate},{weights}", changes, score)
+                write_seeds(tmp_path / f"{scheme},{rate},{weights}", changes, score)
     claimed = [(claim, verdict) for claim, verdict in judged(tmp_path) if claim.startswith("one layer about")]
     assert sorted(claimed) == [
         ("one layer about equals L layers (signed constant; lr 0.1)", "does not hold"),
@@ -216,7 +216,7 @@ def test_of_several_models_with_one_name_each_is_judged(tmp_path):
             ("one", PRETRAINED, 40.0),
             ("other", {**PRETRAINED, "model.embedding_path": "runs/other"}, 20.0),
         ):
-            write_run(tmp_path / f"{name}{keep}", {**changes, "model.keep": keep}, value)
+            write_seeds(tmp_path / f"{name}{keep}", {**changes, "model.keep": keep}, value)
     found = [(name, verdict) for name, verdict in judged(tmp_path) if name.startswith("pre-trained")]
     assert sorted(verdict for _, verdict in found) == ["does not hold", "holds"]
     assert len({name for name, _ in found}) == 2
@@ -225,15 +225,15 @@ def test_of_several_models_with_one_name_each_is_judged(tmp_path):
 @pytest.mark.parametrize(("lead", "verdict"), [(2.0, "holds"), (0.5, "undecided"), (-2.0, "does not hold")])
 def test_depth_is_judged_at_keep_0_5_alone(tmp_path, lead, verdict):
     for keep, more in ((0.3, 5.0), (0.5, lead), (0.7, -9.0)):
-        write_run(tmp_path / f"flat{keep}", {"model.keep": keep}, 30.0)
-        write_run(
+        write_seeds(tmp_path / f"flat{keep}", {"model.keep": keep}, 30.0)
+        write_seeds(
             tmp_path / f"deep{keep}",
             {"model.keep": keep, "model.encoder_layers": 4, "model.decoder_layers": 4},
             30.0 + more,
         )
     assert [found for name, found in judged(tmp_path) if name.startswith("deeper")] == [verdict]
     other_way = {"model.keep": 0.5, "model.encoder_layers": 5, "model.decoder_layers": 1}  # than none of them deeper
-    write_run(tmp_path / "other way", other_way, 99.0)
+    write_seeds(tmp_path / "other way", other_way, 99.0)
     assert [found for name, found in judged(tmp_path) if name.startswith("deeper")] == [verdict]
     assert not [name for name, _ in judged(tmp_path) if name.startswith("wider")]
 
@@ -259,7 +259,7 @@ def test_without_keeps_near_0_and_1_nothing_is_said_of_them(tmp_path):
 )
 def test_the_best_keep_is_judged_with_its_ends(tmp_path, scores, verdict):
     for keep, value in zip(KEEPS, scores, strict=True):
-        write_run(tmp_path / f"{keep}", {"model.keep": keep}, value)
+        write_seeds(tmp_path / f"{keep}", {"model.keep": keep}, value)
     assert [found for _, found in judged(tmp_path)] == [verdict]
 
 

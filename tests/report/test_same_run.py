@@ -66,7 +66,7 @@ def test_what_a_run_needs_is_known_before_it_ends(tmp_path):
     folder = write_run(tmp_path / "a", {"train.init_from": "runs/gone"}, 30.0, sources=[needs], skipped_updates=3)
     table = methods(read_runs(str(folder)))
     finished = dict(zip(table.columns, table.rows[0], strict=True))
-    assert finished["updates"] == "100 (3 skipped)"
+    assert finished["updates"] == "1000 (3 skipped)"
     (folder / "result.json").unlink()
     (folder / "identity.json").write_text(json.dumps({"sources": [needs]}))
     begun = dict(zip(table.columns, methods(read_runs(str(folder))).rows[0], strict=True))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from one_layer.report.verdicts import Verdict, above, all_of, difference, equal, no_worse
+from one_layer.report.verdicts import Judged, Verdict, above, all_of, difference, equal, no_worse
 from tests.report.made_runs import found, write_run
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
@@ -76,3 +78,25 @@ def test_all_hold_only_if_none_fails_or_is_undecided():
     assert all_of([HOLDS, HOLDS]) is HOLDS
     assert all_of([HOLDS, UNDECIDED]) is UNDECIDED
     assert all_of([UNDECIDED, FAILS, HOLDS]) is FAILS
+
+
+@pytest.mark.parametrize(
+    ("seeds", "more", "late", "reason"),
+    [
+        ((1, 2), {}, 2.0, ""),
+        ((1,), {}, 2.0, "fewer than 2 seeds"),
+        ((1, 2), {"steps": 249}, 2.0, "fewer than 250 updates"),
+        ((1, 2), {}, 1.7, "scores still rise at the end of a run"),
+        ((1, 2), {"steps": 0}, 2.0, ""),  # imported
+    ],
+)
+def test_too_few_seeds_too_short_runs_and_rising_scores_decide_nothing(tmp_path, seeds, more, late, reason):
+    """Validation losses of 3 and 2 at updates 50 and 150, and then `late` at 200."""
+    for seed in seeds:
+        folder = write_run(tmp_path / f"{seed}", {"seed": seed}, 50.0, **more)
+        curve = {50: 3.0, 150: 2.0, 200: late}
+        lines = [json.dumps({"step": step, "seconds": step, "valid/nll": nll}) for step, nll in curve.items()]
+        (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    judged = Judged("claim", "claim of models", Verdict.FAILS, "seen").if_enough(found(tmp_path))
+    assert judged.verdict is (UNDECIDED if reason else FAILS)
+    assert judged.seen == "; ".join(filter(None, ["seen", reason]))
