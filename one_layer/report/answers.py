@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from one_layer.models.keys.masks import MASKS
 from one_layer.report import naming
 from one_layer.report.labels import kind
 from one_layer.report.point import Point
@@ -15,6 +16,11 @@ from one_layer.report.sizes import ABOUT_AS_SMALL, frontier, marks
 from one_layer.report.verdicts import Difference, Verdict, above, difference, no_worse
 
 _MASKS = ("masks", "masks on L layers")
+_OF_MASKS = {
+    *(f"model.{key}" for key in (*MASKS, "weights", "sharing", "embedding", "scale_by_keep")),
+    *naming.SHAPE.keys,
+    *naming.INITIALISATION.keys,
+}
 
 
 class Pair(NamedTuple):
@@ -27,6 +33,13 @@ class Pair(NamedTuple):
     def difference(self) -> Difference:
         """By how much the score of the masks is above that of the dense model."""
         return difference(self.masks.by_seed, self.dense.by_seed)
+
+    @property
+    def others(self) -> list[str]:
+        """The words of the keys in which the two differ, but for those by which masks differ from trained weights, and for sizes."""
+        ours, theirs = dict(self.masks.setting), dict(self.dense.setting)
+        keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+        return sorted(key.rpartition(".")[2].replace("_", " ") for key in keys if key not in _OF_MASKS)
 
     @property
     def verdict(self) -> Verdict:

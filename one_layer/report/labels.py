@@ -26,6 +26,7 @@ _EMBEDDINGS = {
     "pre-trained, masked": "pre-trained embeddings",
     "random, frozen": "frozen random embeddings",
     "pre-trained, frozen": "frozen embeddings",
+    "taken over, frozen": "embeddings taken over",
     "trained": "trained embeddings",
 }
 # Keys that the words of aspects stand for, so that no aspect repeats them.
@@ -51,7 +52,7 @@ class Label(NamedTuple):
 
 def labels(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[Setting, Label]:
     """The short names of the models of a report, by the settings of their runs, which `settings` has by folder. No two are alike."""
-    configs = {settings[record.folder]: record.config for record in records}
+    configs = {settings[record.folder]: record.described for record in records}
     models = {without(setting, [KEEP]): config for setting, config in configs.items()}
     names = dict(zip(models, _names(list(models), list(models.values())), strict=True))
     keeps = [f"keep {dict(setting).get(KEEP, '1')}" for setting, config in configs.items() if _masked(config)]
@@ -175,10 +176,16 @@ def _aspects(config: Config) -> dict[str, str]:
         "LayerDrop": f"LayerDrop {drop:g}" if drop else "",
         "layers": layers,
         "embeddings": _EMBEDDINGS.get(naming.embeddings(config), naming.embeddings(config)),
-        "first run": "fine-tuned" if config.get("train.init_from") else "from scratch",
+        "first run": _beginning(config),
         "teacher": "taught" if config.get("data.teacher") or config.get("data.translations") else "",
         "scheme": str(config.get("model.init_scheme", "")).replace("_", " "),
     }
+
+
+def _beginning(config: Config) -> str:
+    if config.get(naming.IMPORTED):
+        return "imported"
+    return "fine-tuned" if config.get("train.init_from") else "from scratch"
 
 
 def _others(setting: Setting) -> dict[str, str]:

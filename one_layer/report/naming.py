@@ -12,6 +12,7 @@ from one_layer.layers.pattern import expand
 from one_layer.runs.sources import WORDS
 
 Config = dict[str, Any]
+IMPORTED = "imported"  # a mark beside the keys of a config: another program trained the model
 _MOST = 3  # keys that a name may be told apart by
 
 
@@ -74,6 +75,8 @@ def embeddings(config: Config) -> str:
     """Which embeddings a model has."""
     kind = config.get("model.embedding") or ("trained" if config.get("model.weights") == "dense" else "masked")
     source = "pre-trained" if config.get("model.embedding_path") else "random"
+    if kind == "frozen" and (config.get("train.init_from") or config.get(IMPORTED)):
+        source = source.replace("random", "taken over")  # they are the other model's, whatever those are
     return "trained" if kind == "trained" else f"{source}, {kind}"
 
 

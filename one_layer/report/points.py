@@ -79,7 +79,7 @@ def _same_tests(one: Record, other: Record) -> bool:
 def _point(
     scored: Scored, setting: Setting, name: str, values: list[tuple[Record, float]], missing: list[Record]
 ) -> Point:
-    config = (values[0][0] if values else missing[0]).config
+    config = (values[0][0] if values else missing[0]).described
     numbers, records = tuple(value for _, value in values), tuple(record for record, _ in values)
     return Point(scored, setting, name, config, numbers, records, tuple(missing))
 
@@ -94,7 +94,7 @@ def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> d
     names = {}
     for bench in {scored.bench for scored, _ in keys}:
         models = list(dict.fromkeys(without(each, [KEEP]) for scored, each in keys if scored.bench == bench))
-        known = [(naming.model(runs[each].config), dict(each), f"run {runs[each].folder}") for each in models]
+        known = [(naming.model(runs[each].described), dict(each), f"run {runs[each].folder}") for each in models]
         for setting, name in zip(models, naming.told_apart(known), strict=True):
             names[bench, setting] = name
     return names

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.report import shapes
+from one_layer.report.naming import IMPORTED
 from one_layer.runs import collection
 from one_layer.runs.collection import Place
 from one_layer.runs.convergence import LESS_IS_BETTER, selected_by, summary
@@ -92,6 +93,16 @@ class Record:
     def task(self) -> str:
         """The name of the run's task."""
         return str(self.config.get("task", "translation"))
+
+    @property
+    def imported(self) -> bool:
+        """Whether another program trained the model, which was only scored here."""
+        return bool(not self.result and self.evaluations and not self.metrics)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The config by which the model is named, with a mark where it was imported."""
+        return {**self.config, IMPORTED: True} if self.imported else self.config
 
     @property
     def seed(self) -> int:

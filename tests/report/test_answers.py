@@ -103,6 +103,15 @@ def test_at_equal_shape_the_best_masks_meet_the_best_dense_model(tmp_path):
     assert plain(words.masks(every))[1] == f"At equal shape: {said}"
 
 
+def test_what_else_differs_at_equal_shape_is_said(tmp_path):
+    write_run(tmp_path / "masks", {"model.norm": "plain", "model.dropout": 0.1, "model.selection": "sign"}, 34.0)
+    write_run(tmp_path / "dense", {**DENSE, "model.norm": "affine", "data.max_tokens": 4096}, 34.5)
+    every = found(tmp_path)
+    others = "dropout, max tokens, norm"
+    assert plain(words.masks(every))[1].endswith(f"about as good; they also differ in {others}.")
+    assert [row[-1] for row in words.pairs(every).rows if row[0] == "shape"] == [others]
+
+
 def test_without_a_partner_nothing_is_compared(tmp_path):
     write_run(tmp_path / "a", {}, 30.0)
     by_bytes, by_shape = plain(words.masks(found(tmp_path)))

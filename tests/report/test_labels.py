@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from one_layer.report import naming
@@ -9,7 +11,7 @@ from one_layer.report.point import KEEP
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from tests import ROOT
-from tests.report.made_runs import found, write_run
+from tests.report.made_runs import SEARCH, found, write_run
 
 DENSE = {"model.weights": "dense", "model.embedding": "trained"}
 
@@ -45,6 +47,24 @@ def named(folder, models):
 )  # fmt: skip
 def test_a_name_says_what_tells_a_model_from_the_others_and_no_more(tmp_path, models, names):
     assert named(tmp_path, models) == names
+
+
+def test_imported_models_and_what_is_taken_over_from_them_are_not_called_random(tmp_path):
+    """The imported run has scores alone; the other one has masks over its layers, and its frozen table."""
+    imported = write_run(tmp_path / "0", {"model.embedding": "frozen"}, 0.0)
+    (imported / "result.json").unlink()
+    (imported / "metrics.jsonl").write_text("")
+    values = {"split": "test", "checkpoint": "best", "bleu_tokenized": 20.0, "signature": "tok:13a|version:2.6.0"}
+    (imported / "evaluation-test-best.json").write_text(json.dumps({**values, **SEARCH, "fingerprint": "cccc3333"}))
+    write_run(tmp_path / "1", {"model.embedding": "frozen", "train.init_from": "runs/0"}, 30.0)
+    write_run(tmp_path / "2", {"model.embedding": "frozen", "optim.lr": 0.1}, 10.0)
+    points = sorted(found(tmp_path), key=lambda point: point.records[0].folder)
+    assert [point.label for point in points] == [
+        "masks imported",
+        "masks fine-tuned",
+        "masks frozen random embeddings",
+    ]
+    assert ["taken over, frozen embeddings" in point.name for point in points] == [True, True, False]
 
 
 def test_models_of_paper_b_have_names_of_their_own(tmp_path):

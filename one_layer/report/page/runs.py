@@ -39,8 +39,7 @@ def runs_of(records: list[Record], benches: Mapping[Bench, Sequence[Point]]) -> 
 
 def state(record: Record) -> str:
     """What a run is doing (`one_layer.runs.progress`). A run that another program trained was only scored here."""
-    imported = not record.result and record.evaluations and not record.metrics
-    return "scored" if imported else record.doing.state
+    return "scored" if record.imported else record.doing.state
 
 
 def table(runs: Sequence[Run], benches: Sequence[Bench]) -> Table:

@@ -133,7 +133,7 @@ def _by_shape(found: list[Pair]) -> Sentence:
             pair.masks,
             " against ",
             pair.dense,
-            f": {_BETTER[pair.verdict]}.",
+            f": {_BETTER[pair.verdict]}{f'; they also differ in {others}' if (others := ', '.join(pair.others)) else ''}.",
         ]
     return [f"At equal shape: masks are {_tally(found)}."]
 
@@ -156,22 +156,34 @@ def pairs(points: Sequence[Point]) -> Table:
     by_bytes = at_equal_bytes(points)
     rows = [_row("bytes", pair) for pair in by_bytes.pairs]
     rows += [
-        ["bytes", point.label, _number(point), size(point), "none as small", "", "", "", ""]
+        ["bytes", point.label, _number(point), size(point), "none as small", "", "", "", "", ""]
         for point in by_bytes.smaller
     ]
     rows += [_row("shape", pair) for pair in at_equal_shape(points)]
-    columns = ["equal", "with masks", "score", "bytes", "dense model", "score", "bytes", "difference", "masks are"]
+    columns = [
+        "equal",
+        "with masks",
+        "score",
+        "bytes",
+        "dense model",
+        "score",
+        "bytes",
+        "difference",
+        "masks are",
+        "they also differ in",
+    ]
     caption = (
         "Equal bytes: each file with trained masks that no smaller one equals, beside the best dense file that is no larger. Equal shape: "
         "the best model with trained masks and the best dense one of each shape, each by its best checkpoint. A difference counts as none "
-        "if it is smaller than 1 BLEU (0.01 of another measure) or than two of its standard deviations."
+        "if it is smaller than 1 BLEU (0.01 of another measure) or than two of its standard deviations. Other differences: those of the "
+        "configs that can change a score, but for the keys of masks, of the random weights and of sizes."
     )
     return Table("Masks against dense models", caption, columns, rows)
 
 
 def _row(what: str, pair: Pair) -> list[str]:
     both = [cell for point in (pair.masks, pair.dense) for cell in (point.label, _number(point), size(point))]
-    return [what, *both, f"{pair.difference.mean:+.2f}", _BETTER[pair.verdict]]
+    return [what, *both, f"{pair.difference.mean:+.2f}", _BETTER[pair.verdict], ", ".join(pair.others)]
 
 
 def _number(point: Point) -> str:
