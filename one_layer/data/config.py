@@ -131,7 +131,8 @@ class DataConfig:
             raise UserError("data.vocabulary has no effect with data.source='fairseq', which has its own: leave it out")
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
         for name, least in (floors | {"teacher_beam": 1, "max_tokens": 1, "buckets": 1, "block": 2}).items():
-            if getattr(self, name) < least:
+            by_text = name == "max_length" and self.labels and self.max_length == 0  # the training text decides
+            if getattr(self, name) < least and not by_text:
                 raise UserError(f"data.{name}={getattr(self, name)} is too small: give {least} or more")
         for name in ("toy_train", "toy_valid", "toy_test"):
             if getattr(self, name) > _MOST_TOY_PAIRS:

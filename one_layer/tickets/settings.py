@@ -110,6 +110,8 @@ def read_settings(metadata: dict[str, str]) -> Settings:
         for key, most in limits.items():
             if (value := getattr(getattr(run, name), key)) > most:
                 raise UserError(f"{name}.{key} is {value}; a ticket's is at most {most}")
+    if run.data.max_length == 0:
+        raise UserError("data.max_length is 0, which only the training text can decide; a ticket's is at least 2")
     _check_names(run.data)
     checkpoint, training = _read_training(metadata)
     given = (task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)

@@ -29,11 +29,13 @@ from one_layer.training import continuing, processes
 from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.file_budget import with_width
 from one_layer.training.fine_tuning import check_tables, source_of, start
+from one_layer.training.first_look import first_look
 from one_layer.training.hardware import describe_devices, describe_precision
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
 from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
+from one_layer.training.text_length import longest_allowed, with_length
 from one_layer.training.time_budget import with_updates
 
 log = logging.getLogger(__name__)
@@ -75,6 +77,11 @@ def opened(
     devices.check(run.model_config(_FEWEST, _FEWEST))
     with folder.locked():
         resumed = processes.told_by_the_leader(folder.claim(run))
+        by_text, chosen = run.data.max_length == 0 and not resumed, list[str]()
+        if resumed:
+            run = folder.filled(run)
+        elif by_text:
+            run = longest_allowed(run)
         if not resumed and run.model_config(_FEWEST, _FEWEST).masked:
             _check_ticket(run)
         check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
@@ -83,9 +90,14 @@ def opened(
             if known is None or (resumed and not _made_with(known, folder.assets())):
                 known = read_corpus(taught(run, folder, teacher), folder, resumed, source, teacher)
             corpus = known
+            if by_text:
+                run, chosen = with_length(run, corpus)
+                corpus = run.task.corpus(run.data, corpus)
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
-        run, chosen = (folder.filled(run), []) if resumed else _of_its_size(run, corpus)
+        if not resumed:
+            run, width = _of_its_size(run, corpus)
+            chosen += width
         model = run.model_for(corpus.vocabularies)
         for line in (
             *corpus.report,
@@ -96,6 +108,8 @@ def opened(
             *describe_ticket(model),
         ):
             log.info(line)
+        if not (resumed or run.data.streamed):
+            first_look(corpus)
         check_memory(run, model, corpus, members)
         lessons, teacher = lessons_of(run, corpus, folder, teacher), None  # its arrays are not needed any more
         if run.train.minutes and not resumed:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.reader import ParallelReader
+from one_layer.data.text.languages import has_spaces
 from one_layer.data.training_text import codes_of
 from one_layer.models.sharding import fetch
 from one_layer.runs.digests import digest
@@ -30,6 +31,7 @@ from one_layer.training.teacher import continued, translates
 
 log = logging.getLogger(__name__)
 
+_MOST_EMPTY, _LEAST_LEFT = 0.01, 0.5  # shares of translations that are empty, and of lines and words that are left
 _LINES = 2048  # of the training text that are translated before the next part of the file is written
 
 
@@ -51,10 +53,32 @@ def taught(run: RunConfig, folder: RunFolder, teacher: TrainedModel | None) -> R
     file = place / f"teacher-{_key(teacher, lines)}.{data.target_language}"
     if not file.exists():
         _translate(teacher, lines, file, prepared=data.is_prepared)
+    check_translations(list(lines), file, spaces=all(map(has_spaces, data.languages)))
     log.info(
         "teacher: %s (%s, update %d), beam %d: %s", data.teacher, teacher.source, teacher.step, data.teacher_beam, file
     )
     return dataclasses.replace(run, data=dataclasses.replace(data, teacher="", translations=str(file)))
+
+
+def check_translations(sources: Sequence[str], file: Path, spaces: bool) -> None:
+    """Warns if translations are alike, empty or far shorter than their sources: a student learns these, and its pieces come from them.
+
+    `spaces`: words of both languages have spaces between them, and can be counted.
+    """
+    lines = file.read_text("utf-8").splitlines()
+    empty, different = sum(not line.strip() for line in lines), len(set(lines))
+    problems = {
+        f"{empty:,} of {len(lines):,} are empty": empty > _MOST_EMPTY * len(lines),
+        f"{len(lines):,} have only {different:,} different lines": different < _LEAST_LEFT * len(set(sources)),
+        "they have less than half as many words as their sources": spaces
+        and sum(len(line.split()) for line in lines) < _LEAST_LEFT * sum(len(line.split()) for line in sources),
+    }
+    for problem in (each for each, seen in problems.items() if seen):
+        log.warning(
+            "the teacher's translations are no good text to learn from: %s; look at %s, and give a better data.teacher",
+            problem,
+            file,
+        )
 
 
 def _check_prepared(run: RunConfig, teacher: TrainedModel) -> None:

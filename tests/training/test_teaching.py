@@ -167,3 +167,19 @@ def test_translations_of_another_text_are_refused(tmp_path):
     run = tiny.run({"data.translations": str(tmp_path / "some.en")})
     with pytest.raises(UserError, match=r"data\.translations=.*some\.en does not have a line for each"):
         run.task.corpus(run.data)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ([f"the {number} sentence" for number in range(200)], ""),
+        (["the same sentence"] * 200, "have only 1 different lines"),
+        ([*["" for _ in range(3)], *(f"the {number} sentence" for number in range(197))], "3 of 200 are empty"),
+        ([str(number) for number in range(200)], "less than half as many words"),
+    ],
+)
+def test_translations_that_teach_little_are_warned_of(lines, problem, tmp_path, caplog):
+    file = tmp_path / "teacher.en"
+    file.write_text("\n".join(lines) + "\n")
+    teaching.check_translations([f"der {number} satz" for number in range(200)], file, spaces=True)
+    assert [problem in message for message in caplog.messages] == [True] * bool(problem)

@@ -49,7 +49,7 @@ class Classification(Task):
         if data.joined_vocabulary:
             raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
         check_positions(model, "data.max_length", data.max_length)
-        if label_set(data).texts == 2 and data.max_length < LEAST_OF_PAIRS:
+        if label_set(data).texts == 2 and 0 < data.max_length < LEAST_OF_PAIRS:
             raise UserError(
                 f"data.max_length is {data.max_length}; two texts need at least {LEAST_OF_PAIRS} tokens, 4 of which are around them"
             )
