@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from one_layer.models.keys.masks import MASKS
 from one_layer.report import naming
 from one_layer.report.labels import kind
 from one_layer.report.point import Point
@@ -17,7 +16,8 @@ from one_layer.report.verdicts import Difference, Verdict, above, difference, no
 
 _MASKS = ("masks", "masks on L layers")
 _OF_MASKS = {
-    *(f"model.{key}" for key in (*MASKS, "weights", "sharing", "embedding", "scale_by_keep")),
+    *(f"model.{key}" for key in ("weights", "sharing", "embedding", "scale_by_keep", "selection", "keep", "coats")),
+    *(f"model.{key}" for key in ("threshold", "dynamic_scale", "score_init", "gains", "adapter_rank")),
     *naming.SHAPE.keys,
     *naming.INITIALISATION.keys,
 }
