@@ -54,7 +54,8 @@ def _model() -> ConfigDict:
     # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers, L masks
     model.weights = "one_layer"
     model.sharing = placeholder(str)  # layers share weights (one_layer), none, or masks (L random layers, one mask)
-    # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold; or sign: all weights stay, under the signs of S (keep=1)
+    # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold; or sign: all weights stay, under the signs of S (keep=1);
+    # or module:Class, a class of your own (examples/own_selection.py)
     model.selection = "magnitude"
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
     # Masks that add up, for selections magnitude and score: the largest scores have the value coats, the next ones coats - 1, and so on.

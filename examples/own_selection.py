@@ -5,6 +5,10 @@
 The paper keeps the half of a matrix with the largest scores, wherever they are. Here a mask keeps two of any four neighbours in a row. A
 selection is a class with the method `select`, which makes the entries of a mask from scores, without a gradient. The class that it
 extends passes the gradient of the mask straight through to the scores.
+
+Whole runs take it too, with tickets, pages and reports:
+
+.venv/bin/python main.py --config=configs/toy.py --workdir=runs/two_of_four --config.model.selection=examples.own_selection:TwoOfFour
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from one_layer.supermask import Supermask
 
 class TwoOfFour(Supermask):
     """Keeps the two entries with the largest magnitudes of any four neighbours in a row."""
+
+    by = "magnitude"  # the gradient passes to |S|, by which it selects
+    stored_as = "threshold"  # in tickets: masks of 0 and 1, whatever decided them
 
     def select(self, scores: jax.Array | np.ndarray) -> jax.Array:
         fours = jnp.abs(jax.lax.stop_gradient(jnp.asarray(scores))).reshape(-1, 4)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +46,10 @@ class Supermask:
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
 
+    stored_as: ClassVar[str] = (
+        ""  # of a class of one's own: one of SELECTIONS whose masks have the same values (`one_layer.own_selection`)
+    )
+
     keep: float | Shaped[Array | np.ndarray, ""] = 0.5  # may be traced, except for `keeps_all`
     selection: str = "magnitude"
     threshold: float = 0.0
@@ -56,6 +60,11 @@ class Supermask:
     def exact(self) -> bool:
         """Whether `keep` decides how many weights survive; otherwise the scores decide."""
         return self.selection in ("magnitude", "score")
+
+    @property
+    def by(self) -> str:
+        """To what the gradient of the mask passes: `magnitude` for |S|, or `score` for S. A class of one's own may say so too."""
+        return "magnitude" if self.selection == "magnitude" else "score"
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -120,9 +129,7 @@ class Supermask:
         """Returns what `select` returned as a mask, through which the gradient passes to `scores`."""
         scores = jnp.asarray(scores)
         mask = jnp.where(entries == BROKEN, jnp.nan, entries).astype(scores.dtype)
-        return self.scaled(
-            _straight_through("magnitude" if self.selection == "magnitude" else "score", mask, scores), axis
-        )
+        return self.scaled(_straight_through(self.by, mask, scores), axis)
 
     def scaled(self, mask: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:
         """Returns `mask`, rescaled along `axis` if `dynamic_scale` is set."""

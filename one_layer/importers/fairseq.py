@@ -22,6 +22,7 @@ from one_layer.layers.groups import has_layer_axis
 from one_layer.layers.quantization import quantized
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
+from one_layer.own_selection import is_own
 from one_layer.system.errors import UserError
 
 Variables = dict[str, Any]
@@ -104,9 +105,9 @@ def check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"model.coats is {config.coats}, but the paper's code has masks of 0 and 1 alone; give a model with model.coats=1"
         )
-    if config.selection == "sign":
+    if config.selection == "sign" or is_own(config.selection):
         raise UserError(
-            "model.selection is sign, but the masks of the paper's code have no -1; give a model with another"
+            f"model.selection is {config.selection}, which the paper's code does not have; give a model with another"
         )
     groups = [group for stack in ("encoder", "decoder") for group in config.stack(stack).groups]
     if config.norm_position != "post" or any(group.name != "layers" for group in groups):

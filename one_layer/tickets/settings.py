@@ -18,6 +18,7 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.models.keys import FOR_TRAINING, MODEL_KEYS
+from one_layer.own_selection import is_own
 from one_layer.runs.records import record
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
@@ -104,6 +105,8 @@ def read_settings(metadata: dict[str, str]) -> Settings:
             f"unknown key model.{unknown[0]}, for instance of a kind of mask that only later versions know; use the version that wrote the "
             "ticket, or a later one"
         )
+    if is_own(str(sections["model"].get("selection", ""))):
+        raise damaged("its model.selection names a class of the program that wrote it, which no reader has")
     task = task_named(read_json(metadata, "task"))
     run = _as_run(task, seed, sections)
     for name, limits in {"data": _DATA_LIMITS, "evaluation": task.limits}.items():

@@ -25,6 +25,7 @@ from one_layer.layers.quantization import is_matrix
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import by_role, recipes, shapes
 from one_layer.models.config import ModelConfig
+from one_layer.own_selection import stored_as
 from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -128,7 +129,7 @@ def make(
     `task` is by default the task whose networks are of the config's family; `data` and `evaluation` have defaults too.
 
     Random weights are compared with those that the seed gives; if they differ (in an imported model), the ticket stores them.
-    Raises: UserError for scores that are NaN.
+    Raises: UserError for scores that are NaN, and for a selection of one's own that does not say how its bits are stored.
     """
     flat, known = flatten_dict(variables), recipes(config)
     assert {path: leaf.shape for path, leaf in flat.items()} == shapes(config), "variables of another model"
@@ -145,6 +146,7 @@ def make(
         else:
             arrays[path] = np.asarray(leaf)
     task = task or task_of_family(str(config.family))
+    config = config.replace(selection=stored_as(config.supermask)) if config.masked else config
     settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
     made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}}
     return Ticket(*settings, **made_of, assets=assets, masks=masks, drawn=drawn, arrays=arrays)

@@ -15,6 +15,7 @@ from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.sharding import Devices
+from one_layer.own_selection import stored_as
 from one_layer.runs.changes import everywhere_alike
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
@@ -143,6 +144,11 @@ def _of_its_size(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
 def _check_ticket(run: RunConfig) -> None:
     """Raises: UserError if no ticket could be written after hours of training, because the settings do not fit into one."""
     try:
+        stored_as(run.model_config(_FEWEST, _FEWEST).supermask)
+    except UserError as error:
+        log.warning("this run will have no ticket: %s", error)
+        return
+    try:
         read_settings(write_settings(_settings(run, run.model_config(_FEWEST, _FEWEST))))
     except UserError as error:
         raise UserError(f"no ticket could be written of this run: {error}") from None
@@ -157,6 +163,8 @@ def _warn_of_work(run: RunConfig, model: ModelConfig) -> None:
 
 
 def _settings(run: RunConfig, model: ModelConfig) -> Settings:
+    if model.masked:
+        model = model.replace(selection=stored_as(model.supermask))
     return Settings(run.task, model, run.seed, 0, run.data, run.evaluation, training=of_training(run.raw))
 
 

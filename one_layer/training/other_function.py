@@ -9,6 +9,7 @@ import numpy as np
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.quantization import VECTORS, is_matrix
 from one_layer.models import ModelConfig, shapes
+from one_layer.own_selection import is_own
 
 Taken = Mapping[tuple[str, ...], np.ndarray]
 
@@ -32,7 +33,8 @@ def other_function(here: ModelConfig, there: ModelConfig, taken: Taken) -> list[
 def _of_masks(model: ModelConfig) -> set[str]:
     """The keys that decide which masks scores give."""
     deciding = {"selection", "dynamic_scale", "coats"}
-    by_keep, by_threshold = model.supermask.exact, "threshold" in model.selection
+    own = is_own(model.selection)  # whatever it does with them
+    by_keep, by_threshold = own or model.supermask.exact, own or "threshold" in model.selection
     return deciding | ({"keep"} if by_keep else set()) | ({"threshold"} if by_threshold else set())
 
 

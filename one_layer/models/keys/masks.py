@@ -8,6 +8,7 @@ from functools import cached_property
 from one_layer.layers.beside import ADAPTERS, GAINS
 from one_layer.models.keys.choices import check_known, refuse_if
 from one_layer.models.keys.shape import ShapeKeys
+from one_layer.own_selection import is_own, own_class
 from one_layer.supermask import MOST_COATS, SELECTIONS, Supermask
 
 
@@ -31,7 +32,8 @@ class MaskKeys(ShapeKeys):
     @cached_property
     def supermask(self) -> Supermask:
         """How the scores of every matrix become its mask."""
-        return Supermask(self.keep, self.selection, self.threshold, self.dynamic_scale, self.coats)
+        kind = own_class(self.selection) if is_own(self.selection) else Supermask
+        return kind(self.keep, self.selection, self.threshold, self.dynamic_scale, self.coats)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -42,11 +44,14 @@ class MaskKeys(ShapeKeys):
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
         known = {
-            "selection": SELECTIONS,
             "score_init": ("uniform", "constant", "constant_noisy"),
             "gains": tuple(GAINS),
         }
         check_known(self, known)
+        refuse_if(
+            not is_own(self.selection) and self.selection not in SELECTIONS,
+            f"model.selection is {self.selection!r:.200}; known are {', '.join(SELECTIONS)}, and module:Class for one's own",
+        )
         refuse_if(
             not 0.0 < self.keep <= 1.0,
             f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep",
