@@ -23,6 +23,7 @@ ROWS = (
     ("tasks",),
     ("models",),
     ("layers", "data"),
+    ("own_selection",),
     ("supermask", "initializers"),
     ("selection",),
     ("system",),
