@@ -70,6 +70,7 @@ class Inspection:
     arrays: int
     text: int
     checkpoint: str = ""
+    unicode: str = ""
 
 
 def inspect(ticket: Ticket | str | Path) -> Inspection:
@@ -96,7 +97,9 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
     arrays = sum(sizes.values()) - masks_and_text
     sizes_of = (file.total, arrays, text)
-    return Inspection(ticket.config, ticket.seed, ticket.step, tuple(matrices), *sizes_of, ticket.checkpoint)
+    return Inspection(
+        ticket.config, ticket.seed, ticket.step, tuple(matrices), *sizes_of, ticket.checkpoint, ticket.unicode
+    )
 
 
 def masks(inspection: Inspection) -> list[dict[str, Any]]:
@@ -141,7 +144,7 @@ def describe(inspection: Inspection) -> str:
         [
             f"{config.weights} {config.network_family.describe(config)}, d_model {config.d_model}, ffn "
             f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, {checkpoint}",
-            f"{selected}embedding {config.embedding}",
+            f"{selected}embedding {config.embedding}{f'; text by Unicode {inspection.unicode}' if inspection.unicode else ''}",
             "",
             *([*_aligned(rows), ""] if inspection.matrices else []),
             f"{inspection.total:,} bytes: {of_masks}other arrays {inspection.arrays:,}, vocabularies and "

@@ -37,6 +37,7 @@ _MOST_MERGES = 2**20  # each is an object or more
 _LARGEST_NUMBER, _LONGEST_STRING, _LONGEST_LIST = 2**40, 1000, 100
 _LONGEST_LABELS = 2**16  # characters of data.labels and optim.freeze, which may list a thousand names
 CHECKPOINT = re.compile(r"best|last|(average(-best)?:)?\d{1,16}")  # the names of `--checkpoint`
+_UNICODE = re.compile(r"\d{1,3}(\.\d{1,3}){0,2}")
 _KEY = re.compile("[a-z0-9_]{1,40}")
 _LANGUAGE = re.compile(r"[^/\\\0]{1,100}")
 # Upper limits of the data settings that decide the memory and time of an evaluation; a task has limits for its own settings.
@@ -48,7 +49,8 @@ class Settings:
     """The task and its model, the seed of the random weights, the update (`step`) of the masks, and the settings of text and scoring.
 
     `evaluation` is the task's record of settings. `checkpoint` is the name of the checkpoint that the masks come from, and `training` has
-    keys of the run's sections `optim` and `train`; both are empty for a model that no run has trained.
+    keys of the run's sections `optim` and `train`; both are empty for a model that no run has trained. `unicode` is the version of Unicode
+    by which its text is tokenised or lower-cased; empty where it is not, and where it is not known.
     """
 
     task: Task
@@ -58,6 +60,7 @@ class Settings:
     data: DataConfig
     evaluation: Any
     checkpoint: str = field(default="", kw_only=True)
+    unicode: str = field(default="", kw_only=True)
     training: dict[str, dict[str, Any]] = field(default_factory=dict, kw_only=True, hash=False)
 
 
@@ -71,7 +74,11 @@ def write_settings(settings: Settings) -> dict[str, str]:
         "model": {name: value for name, value in dataclasses.asdict(settings.config).items() if name not in left_out},
         "data": vars(settings.data),
         "evaluation": vars(settings.evaluation),
-        "training": {"checkpoint": settings.checkpoint, **settings.training},
+        "training": {
+            "checkpoint": settings.checkpoint,
+            **({"unicode": settings.unicode} if settings.unicode else {}),
+            **settings.training,
+        },
     }
     return {name: json.dumps(value) for name, value in values.items()}
 
@@ -116,9 +123,9 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     if run.data.max_length == 0:
         raise UserError("data.max_length is 0, which only the training text can decide; a ticket's is at least 2")
     _check_names(run.data)
-    checkpoint, training = _read_training(metadata)
+    made_of = _read_training(metadata)
     given = (task, run.model_config(*sizes), run.seed, step, run.data, run.evaluation)
-    return Settings(*given, checkpoint=checkpoint, training=training)
+    return Settings(*given, **made_of)
 
 
 def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, largest: float = _LARGEST_NUMBER) -> None:
@@ -133,8 +140,8 @@ def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, larg
             )
 
 
-def _read_training(metadata: dict[str, str]) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The name of the checkpoint, and keys of `optim` and `train`. Unknown keys are left out, so that later versions may add some."""
+def _read_training(metadata: dict[str, str]) -> dict[str, Any]:
+    """`checkpoint`, `unicode` and `training` of the settings. Unknown keys are left out, so that later versions may add some."""
     found = read_json(metadata, "training")
     if not isinstance(found, dict):
         raise damaged("its metadata 'training' is not a JSON object")
@@ -151,7 +158,10 @@ def _read_training(metadata: dict[str, str]) -> tuple[str, dict[str, dict[str, A
         _check_section(name, section, _LONGEST_LABELS, math.inf)  # the records limit numbers
     record(OptimConfig, "optim", training.get("optim", {}))
     record(TrainConfig, "train", {"epochs": 1, **training.get("train", {})})
-    return checkpoint, training
+    unicode = str(found.get("unicode", ""))
+    if unicode and not _UNICODE.fullmatch(unicode):
+        raise damaged(f"its version of Unicode is {unicode!r:.60}, which is none")
+    return {"checkpoint": checkpoint, "unicode": unicode, "training": training}
 
 
 def read_json(metadata: dict[str, str], name: str) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,11 @@ def describe_checkpoint(step: int, name: str) -> str:
 def restore_ticket(path: str | Path, packed: bool = False) -> TrainedModel:
     """The trained model in a ticket, as `one_layer.runs.restore.restore_run` gives it for a run. Raises: UserError as `load` does."""
     ticket = load(path)
+    if ticket.unicode and ticket.unicode != unicodedata.unidata_version:
+        log.warning(
+            "%s reads its text by Unicode %s, and this Python has %s: letters that one of them does not know may be read in another way",
+            *(path, ticket.unicode, unicodedata.unidata_version),
+        )
     return ticket.task.model(
         config=ticket.config,
         seed=ticket.seed,
@@ -148,8 +154,14 @@ def make(
     task = task or task_of_family(str(config.family))
     config = config.replace(selection=stored_as(config.supermask)) if config.masked else config
     settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
-    made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}}
+    made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}, "unicode": _unicode(assets)}
     return Ticket(*settings, **made_of, assets=assets, masks=masks, drawn=drawn, arrays=arrays)
+
+
+def _unicode(assets: TextAssets) -> str:
+    """The version of Unicode by which this Python tokenises or lower-cases the text; empty where nothing of that is done."""
+    depends = any(steps.tokenize or steps.lowercase for steps in assets.steps)
+    return unicodedata.unidata_version if depends else ""
 
 
 def variables(ticket: Ticket, packed: bool = False) -> Variables:

@@ -16,15 +16,16 @@ from one_layer.system.errors import UserError
 class HeldOut(Source):
     """A source whose parts `valid` and `test` are lines of its training text; other parts are read as before.
 
-    A hash of the source line, in lower case where the model reads it so, decides the part of a pair. So the parts depend on nothing but
-    the lines, have no source line in common, and stay the same if lines are added or sorted. Each has about the share `data.held_out` of
-    the text.
+    A hash of the words of the source line, as the model reads them, decides the part of a pair. So the parts depend on nothing but the
+    lines, have no source line in common that the model would take for the same, and stay the same if lines are added or sorted. Each has
+    about the share `data.held_out` of the text.
     """
 
     def __init__(self, whole: Source, config: DataConfig) -> None:
         super().__init__(config)
         self._whole, self._share, self.report = whole, config.held_out, whole.report
         self._taken = config.parts_held_out
+        self._steps = config.preprocessing(None, config.source_language, pairs=bool(config.labels))
         if not self._taken:
             raise UserError(
                 f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is "
@@ -52,10 +53,19 @@ class HeldOut(Source):
 
     def part(self, line: str) -> str:
         """The part to which pairs with this source line belong."""
-        read = line.lower() if self._config.lowercase else line
+        return (*self._taken, self.train)[self._place(line)]
+
+    def _place(self, line: str) -> int:
+        read = (
+            self._steps.words([line])[0] if self._config.tokenize else line.lower() if self._config.lowercase else line
+        )
         digest = hashlib.blake2b(read.strip().encode(), digest_size=8).digest()
-        place = int.from_bytes(digest, "little") / 2**64 / self._share
-        return self._taken[int(place)] if place < len(self._taken) else self.train
+        return min(int(int.from_bytes(digest, "little") / 2**64 / self._share), len(self._taken))
+
+    @cached_property
+    def _places(self) -> bytes:
+        """The part of each pair, by its number: told once, because to tokenise takes time."""
+        return bytes(self._place(source) for source, _ in self.pairs())
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """All pairs of the training text. Raises: UserError if its sides have unequal numbers of lines."""
@@ -63,6 +73,11 @@ class HeldOut(Source):
             if source is None or target is None:
                 self._whole.read(self.train)  # raises the error about the counts
             yield source, target
+
+    def of_part(self, name: str) -> Iterator[tuple[str, str]]:
+        """The pairs of one part."""
+        wanted = (*self._taken, self.train).index(name)
+        return (pair for pair, place in zip(self.pairs(), self._places, strict=True) if place == wanted)
 
     @cached_property
     def _lines(self) -> ManyPairs:
@@ -81,4 +96,4 @@ class _Side:
         self._source, self._name, self._side = source, name, side
 
     def __iter__(self) -> Iterator[str]:
-        return (pair[self._side] for pair in self._source.pairs() if self._source.part(pair[0]) == self._name)
+        return (pair[self._side] for pair in self._source.of_part(self._name))

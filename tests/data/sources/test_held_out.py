@@ -122,3 +122,11 @@ def test_lines_that_the_model_reads_alike_are_in_one_part(tmp_path: Path) -> Non
         opened(tmp_path, pairs, lowercase=True).part(low) == opened(tmp_path, pairs).part(low)
         for _, low in [(a, a.lower()) for a, _ in pairs]
     )
+
+
+def test_lines_that_have_the_same_words_are_in_one_part(tmp_path: Path) -> None:
+    pairs = [(each, "x") for place in range(300) for each in (f"satz {place}, hier", f"satz {place} , hier")]
+    for tokenize in (True, False):
+        found = parts(opened(tmp_path, pairs, tokenize=tokenize))
+        read = [{source.replace(" ,", ",") for source, _ in part} for part in found.values()]
+        assert (sum(map(len, read)) == 300) == tokenize
