@@ -1,6 +1,6 @@
 """one_layer: Supermasks over one random Transformer layer.
 
-python -m one_layer --config=configs/NAME.py[:ARG] --workdir=DIR [--mode=MODE] [--config.a.b=VALUE ...]
+python -m one_layer --config=FILE.py[:ARG] --workdir=DIR [--mode=MODE] [--config.a.b=VALUE ...]
 
 In a clone of the repository, `python main.py` is the same command. `--mode=keys` lists every key of the config with its meaning; with
 --config, it gives the values of that config.
