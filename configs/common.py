@@ -183,10 +183,9 @@ def _data() -> ConfigDict:
     data.joined_vocabulary = False
     data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
     data.min_count = 1  # rarer tokens of the training text become unk
-    data.max_length = (
-        175  # tokens; training pairs with a longer side are left out and counted; labelled texts are cut. 0,
-    )
-    # for labelled texts alone: so many that 95 of 100 training texts are whole, and at most 512
+    # Tokens. Training pairs with a longer side are left out and counted; labelled texts are cut. For these, 0 lets the training text
+    # decide: so many that 95 of 100 texts are whole, and at most 512.
+    data.max_length = 175
     # Distillation: a run's folder or a ticket. By sentences, it translates the source side of the training text once, with teacher_beam,
     # and the run learns from these translations in the place of the references; with teacher_mix=both from both. With
     # teacher_mix=references it translates nothing. By words, in all tasks: train.distil. docs/distillation.md
