@@ -53,7 +53,8 @@ def _model() -> ConfigDict:
     model = ConfigDict()
     # dense: fully weighted; one_layer: one random layer, L masks; multi_layer: L random layers, L masks
     model.weights = "one_layer"
-    model.sharing = placeholder(str)  # layers share weights (one_layer), none, or masks (L random layers, one mask)
+    # layers share weights (one_layer), none, or masks (L random layers, one mask). In dense models none, or weights: one trained layer
+    model.sharing = placeholder(str)
     # by |S|; or score (by S), threshold, sigmoid_threshold, signed_threshold; or sign: all weights stay, under the signs of S (keep=1);
     # or module:Class, a class of your own (examples/own_selection.py)
     model.selection = "magnitude"

@@ -30,6 +30,13 @@ CASES = {
         "gains": "both",
         "vector_precision": "int4",
     },
+    "one trained layer": {
+        "weights": "dense",
+        "sharing": "weights",
+        "gains": "both",
+        "adapter_rank": 2,
+        "trained_precision": "int4",
+    },
     "one mask": {
         "weights": "multi_layer",
         "sharing": "masks",

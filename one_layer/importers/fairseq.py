@@ -109,6 +109,10 @@ def check_translates(config: ModelConfig) -> None:
         raise UserError(
             f"model.selection is {config.selection}, which the paper's code does not have; give a model with another"
         )
+    if config.shares_trained:
+        raise UserError(
+            "model.sharing is weights in a dense model, whose layers share trained matrices; fairseq has no such model, so give another one"
+        )
     groups = [group for stack in ("encoder", "decoder") for group in config.stack(stack).groups]
     if config.norm_position != "post" or any(group.name != "layers" for group in groups):
         raise UserError(

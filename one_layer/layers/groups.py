@@ -25,8 +25,8 @@ Variables = dict[str, Any]
 class Group:
     """The layers of one letter in a stack; `name` is the name of their module.
 
-    `one_weight`: they share one random layer; else each has its own. `one_mask`: they share the scores of one mask. `shared_params`: they
-    share some trained parameters (one mask, biases, or the scales of norms).
+    `one_weight`: they share the matrices of one layer, random or trained; else each has its own. `one_mask`: they share the scores of one
+    mask. `shared_params`: they share some trained parameters (matrices, one mask, or the scales of norms).
     """
 
     letter: str

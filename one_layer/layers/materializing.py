@@ -63,7 +63,8 @@ def materialize(
         return with_beside(made, {name: array for name, array in own.items() if array is not None})
 
     def weights_of(kernel: Path) -> Any:
-        return flat["frozen" if kernel in flat["frozen"] else "random"].pop(kernel, None)
+        held = next((flat[name] for name in ("frozen", "random", "params") if kernel in flat[name]), {})
+        return held.pop(kernel, None)
 
     for kernel in products:
         scores.pop((*kernel[:-1], "scores"), None)

@@ -31,15 +31,15 @@ def matrix(
     here only tell Flax the shapes.
     """
     zeros = nn.initializers.zeros
-    if kind == "trained":
-        return jnp.asarray(module.param("kernel", zeros, shape))
     if module.has_variable("materialized", "kernel"):
         return module.get_variable("materialized", "kernel")
-    source = "frozen" if module.has_variable("frozen", "kernel") else "random"
-    weights = module.variable(source, "kernel", jnp.zeros, shape).value
     beside: dict[str, Array] = {
         name: module.get_variable("params", name) for name in BESIDE if module.has_variable("params", name)
     }
+    if kind == "trained":
+        return with_beside(jnp.asarray(module.param("kernel", zeros, shape)), beside)
+    source = "frozen" if module.has_variable("frozen", "kernel") else "random"
+    weights = module.variable(source, "kernel", jnp.zeros, shape).value
     if trained_leaf(kind, mask) is None:
         return with_beside(jnp.asarray(weights), beside)
     if module.has_variable("packed", mask.kinds[0]):

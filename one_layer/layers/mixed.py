@@ -157,7 +157,8 @@ def _frozen(settings: StackSettings, number: int, letter: str, variables: Variab
     def trained(path: Path, leaf: Array) -> bool:
         # A product W ⊙ M has a layer axis if W has one, though all layers may share the scores of M. What is trained beside M is in it.
         if path[0] == "materialized":
-            return trains(path, "scores", group.one_mask) or any(trains(path, last, False) for last in settings.beside)
+            own = ("scores", group.one_mask) if group.layer.kind == "masked" else ("kernel", group.one_weight)
+            return trains(path, *own) or any(trains(path, last, False) for last in settings.beside)
         return trains(path, path[-1], group.shared_params and not has_layer_axis(path[-1], leaf.shape))
 
     return frozenset(path for path, leaf in flatten_dict(held).items() if not trained(path, leaf))

@@ -24,7 +24,8 @@ class Stack(nn.Module):
     """The layers of a stack, one after the other: each computes `layer(its settings)(x, *rest)` with the same `rest`.
 
     The variables of a group of layers are those of one layer, with the layer axis first, under the group's name. With `one_weight`,
-    the group's collection `random` holds the matrices of one layer, without the axis; so do `params` that all its layers share. If
+    the group's collection `random` holds the matrices of one layer, without the axis; so do `params` that all its layers share: trained
+    matrices, for instance. If
     `intermediates` is mutable, it receives the output of each layer.
     """
 

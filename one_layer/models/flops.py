@@ -74,7 +74,7 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
 
 def _adapter(config: ModelConfig, part: Part, number: int) -> int:
     """The operations of an adapter's product, made once for an update, and of the gradients of its trained factors."""
-    if part.group.layer.kind != "masked" or not config.adapter_rank:
+    if part.group.letter != config.main_letter or not config.adapter_rank:
         return 0
     trained = sum(config.freezing.trains(words((*part.path, each), number)) for each in ADAPTERS)
     return (1 + trained) * 2 * config.adapter_rank * part.shape[0] * part.shape[1]
@@ -86,11 +86,12 @@ def _table_trains(config: ModelConfig, name: str) -> bool:
 
 
 def _trains(config: ModelConfig, part: Part, number: int) -> bool:
-    """Whether a matrix of layer `number` has a gradient: it, its mask, or what is trained beside that. A mask that all layers share
-    belongs to none of them."""
+    """Whether a matrix of layer `number` has a gradient: it, its mask, or what is trained beside that. What all layers share, a mask or a
+    trained matrix, belongs to none of them."""
     leaf = trained_leaf(part.group.layer.kind, config.supermask)
-    its_own = None if leaf == "scores" and part.group.one_mask else number
-    beside = config.beside if part.group.layer.kind == "masked" else ()
+    shared = part.group.one_mask if leaf == "scores" else part.group.one_weight
+    its_own = None if shared else number
+    beside = config.beside if part.group.letter == config.main_letter else ()
     return (leaf is not None and config.freezing.trains(words((*part.path, leaf), its_own))) or any(
         config.freezing.trains(words((*part.path, each), number)) for each in beside
     )

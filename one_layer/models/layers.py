@@ -38,7 +38,8 @@ def stack_settings(config: ModelKeys, stack: str) -> StackSettings:
                 _layer(config, letter, stack),
                 one_weight=shares and config.sharing == "weights",
                 one_mask=shares and config.sharing == "masks",
-                shared_params=shares and (config.sharing == "masks" or bool(config.share_norm_scale)),
+                shared_params=shares
+                and (config.sharing == "masks" or config.shares_trained or bool(config.share_norm_scale)),
             )
         )
     return StackSettings(

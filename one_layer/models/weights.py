@@ -232,7 +232,7 @@ def _beside(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
     """What is trained beside the masks of the layers, with the layer axis first: gains of 1, and adapters whose products are 0."""
     found: dict[Path, Recipe | _Constant] = {}
     for part in matrices(config):
-        if part.group.layer.kind != "masked":
+        if part.group.letter != config.main_letter:
             continue
         path, (rows, columns) = ("params", *part.path), part.shape
         sizes = dict(zip(GAINS["both"], part.shape, strict=True))

@@ -40,7 +40,7 @@ def fully_weighted(config: Config) -> bool:
 def weights(config: Config) -> str:
     """Which weights a model has."""
     if fully_weighted(config):
-        return "fully weighted"
+        return "fully weighted" + ", one layer shared" * (config.get("model.sharing") == "weights")
     known, kinds = str(config.get("model.weights", "")), letters(config)
     main = {"dense": "trained layers", "one_layer": "one layer", "multi_layer": "L layers"}.get(known, known)
     name = f"hybrid of {main} and trained layers" if known != "dense" and "L" in kinds else main

@@ -30,6 +30,7 @@ CONFIGS = {
     "a layer string": POST.replace(encoder_layers="LSRS", activation="gelu"),
     "dense": POST.replace(weights="dense", norm_position="pre"),
     "modern": POST.replace(block="modern", norm_position="pre", norm="rms", rotary_base=50.0, norm_epsilon=0.1),
+    "one trained layer": POST.replace(weights="dense", sharing="weights", gains="columns"),
     "one mask": POST.replace(weights="multi_layer", sharing="masks"),
 }
 SOURCE = np.array([[5, 7, 6, EOS], [8, 4, EOS, PAD]], np.int32)

@@ -64,8 +64,9 @@ class MaskKeys(ShapeKeys):
         )
         for key, value, none in (("gains", self.gains, "none"), ("adapter_rank", self.adapter_rank, 0)):
             refuse_if(
-                value != none and not self.masked,
-                f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} out",
+                value != none and not (self.masked or self.shares_trained),
+                f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} out, or "
+                "give model.sharing=weights, with which all layers share theirs",
             )
 
     def _check_coats(self) -> None:

@@ -12,7 +12,7 @@ from one_layer.models.keys.choices import check_known, refuse_if
 from one_layer.system.errors import check_least
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
-SHARING = {"dense": ("none",), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
+SHARING = {"dense": ("none", "weights"), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
 _DEEPEST = 2**12  # layers in a stack
 
 
@@ -46,6 +46,11 @@ class ShapeKeys:
     def masked(self) -> bool:
         """Whether the layers' matrices are random under trained masks. At keep 1 they are random and have no masks."""
         return self.weights != "dense"
+
+    @property
+    def shares_trained(self) -> bool:
+        """Whether the layers of a stack share trained matrices (Lan et al. 2019, arXiv 1909.11942)."""
+        return self.weights == "dense" and self.sharing == "weights"
 
     @property
     def main_letter(self) -> str:

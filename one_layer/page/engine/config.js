@@ -5,7 +5,7 @@ import { SCHEMES } from "./random.js";
 import { Refused } from "./refused.js";
 
 export const STACKS = ["encoder", "decoder"];
-const SHARING = { dense: ["none"], one_layer: ["weights"], multi_layer: ["none", "masks"] };
+const SHARING = { dense: ["none", "weights"], one_layer: ["weights"], multi_layer: ["none", "masks"] };
 const DRAWN = SCHEMES.filter((scheme) => scheme !== "orthogonal");
 const PRECISIONS = ["float32", "bfloat16", "int8", "int4"];
 const KNOWN = {
@@ -96,8 +96,9 @@ function checkModel(c) {
   refuseIf(c.selection === "sign" && !(c.keep === 1 && !c.dynamic_scale), "model.selection='sign' drops no weight: it needs model.keep=1 and no model.dynamic_scale");
   refuseIf(c.selection === "signed_threshold" && !(c.threshold >= 0 && !c.dynamic_scale), "model.selection='signed_threshold' needs a model.threshold of at least 0 and no model.dynamic_scale");
   refuseIf(c.weights === "dense" && c.embedding === "masked", "model.embedding is 'masked' in a dense model");
-  refuseIf(c.adapter_rank && c.weights === "dense", `model.adapter_rank is ${c.adapter_rank}, but a dense model has no adapters`);
-  refuseIf(c.gains !== "none" && c.weights === "dense", `model.gains is ${c.gains}, but a dense model has none`);
+  const apart = c.weights === "dense" && c.sharing !== "weights"; // each layer has trained matrices of its own
+  refuseIf(c.adapter_rank && apart, `model.adapter_rank is ${c.adapter_rank}, but a dense model has no adapters`);
+  refuseIf(c.gains !== "none" && apart, `model.gains is ${c.gains}, but a dense model has none`);
   refuseIf(c.embedding_path && c.embedding === "trained", "model.embedding_path is given, but model.embedding is 'trained'; pre-trained tables stay fixed");
   refuseIf(c.embedding_source !== "text" && !c.embedding_path, `model.embedding_source is ${c.embedding_source}, but model.embedding_path is empty`);
   refuseIf(c.positions === "frozen" && c.embedding_source !== "roberta", "model.positions is 'frozen', which needs model.embedding_source=roberta");

@@ -56,7 +56,7 @@ function layerParts(config, stack, group) {
     const role = `${prefix}/${name}`, layers = group.oneWeight ? [] : [count];
     found.push(part(layer.kind === "trained" ? "params" : "random", role, "kernel", [...layers, ...shape]));
     if (layer.kind === "masked" && !keepsAll(config)) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
-    if (layer.kind === "masked") {
+    if (group.name === "layers") {
       if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
       if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));
       const rank = config.adapter_rank;
