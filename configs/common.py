@@ -251,15 +251,12 @@ def _train() -> ConfigDict:
     train.model_of = ""
     # Whether init_from may leave behind masks, fixed matrices and imported weights of parts that both models have
     train.init_partly = False
-    # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1. Both
-    # distributions have the temperature. Of each target, the teacher's top_k largest probabilities are kept. docs/distillation.md
+    # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1.
+    # docs/distillation.md
     train.distil = 0.0
-    train.distil_temperature = 1.0
-    train.distil_top_k = 16
     # A checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
     train.checkpoint_minutes = 10.0
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
-    train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     return train
 
 

@@ -25,7 +25,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks import model as trained
-from one_layer.tasks.losses import Distil
+from one_layer.tasks.losses import TOP_K, Distil
 from one_layer.training.backskipping import with_policy
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.optimizer import optimizer
@@ -112,7 +112,7 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
         for each, positions in run.task.arrays(run.data, length).items()
     }
     if distil is not None:
-        batch |= _of_a_teacher(run, config, batch, distil.top_k)
+        batch |= _of_a_teacher(run, config, batch, TOP_K)
     number = jax.ShapeDtypeStruct((), jnp.int32, sharding=NamedSharding(devices.mesh, P()))
     stored, computing = devices.stored_tree, devices.computing_tree
     given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number)

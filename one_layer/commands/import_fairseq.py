@@ -116,7 +116,7 @@ def main(argv: list[str]) -> None:
     parser = parser_of(__doc__)
     parser.add_argument(
         "--checkpoint",
-        help="fairseq's file; with --export, a checkpoint of the run: best, last, average:N, average-best:N or a step",
+        help="fairseq's file; with --export, a checkpoint of the run: best, last, average:N or a step",
     )
     parser.add_argument("--source_dict", type=Path, help="fairseq's dictionary of the source language")
     parser.add_argument("--target_dict", type=Path, help="fairseq's dictionary of the target language")

@@ -196,7 +196,7 @@ class RunFolder(RunPaths):
 
         if kept is None:
             return Checkpoints(self.checkpoints_folder, read_only=True)
-        return Checkpoints(self.checkpoints_folder, kept.keep_last, kept.keep_best)
+        return Checkpoints(self.checkpoints_folder, kept.keep_last)
 
     @_if_it_writes
     def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:

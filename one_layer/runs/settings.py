@@ -79,21 +79,18 @@ class TrainConfig:
     log_every: int = 50
     checkpoint_minutes: float = 10.0
     keep_last: int = 1
-    keep_best: int = 1
     backskip: str = "off"
     check_memory: bool = True
     init_from: str = ""
     init_partly: bool = False
     model_of: str = ""
     distil: float = 0.0
-    distil_temperature: float = 1.0
-    distil_top_k: int = 16
 
     def __post_init__(self) -> None:
         Distil.of(self)
         if not (self.updates or self.epochs):
             raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
-        least = {"log_every": 1, "keep_last": 1, "keep_best": 1}
+        least = {"log_every": 1, "keep_last": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.type != "str"):
             value = getattr(self, name)
             if value is not None and not value >= least.get(name, 0):
@@ -110,7 +107,7 @@ def left_open(run: RunConfig) -> set[str]:
 # The keys of `optim` and `train` that decide the arrays of a checkpoint, but for places of files.
 OF_TRAINING = {
     "optim": {each.name for each in dataclasses.fields(OptimConfig)},
-    "train": {"updates", "epochs", "backskip", "select", "distil", "distil_temperature", "distil_top_k"},
+    "train": {"updates", "epochs", "backskip", "select", "distil"},
 }
 
 

@@ -40,7 +40,7 @@ from one_layer.runs.digests import digest
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.losses import Distil
+from one_layer.tasks.losses import TOP_K, Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.training.teacher import check_vocabularies, continued
 
@@ -66,12 +66,11 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     next call goes on behind the last batch. Raises: UserError for a teacher of other pieces, a damaged file, and if another process is
     writing the file.
     """
-    distil = Distil.of(run.train)
-    if distil is None or teacher is None:
+    if Distil.of(run.train) is None or teacher is None:
         return None
     check_vocabularies(run, corpus, teacher)
-    reader = _Reader(run, teacher, distil)
-    key = _key(teacher, distil, corpus)
+    reader = _Reader(run, teacher)
+    key = _key(teacher, corpus)
     if run.data.streamed:
         log.info("teacher: %s (%s, update %d) reads each batch", run.data.teacher, teacher.source, teacher.step)
         return _ByBatch(key, reader)
@@ -81,9 +80,9 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     return found
 
 
-def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
+def _key(teacher: TrainedModel, corpus: Corpus) -> str:
     found = hashlib.blake2b(digest(fetch(teacher.variables)).encode(), digest_size=8)
-    for each in (teacher.config, distil.top_k, distil.temperature, corpus.fingerprints()["train"]):
+    for each in (teacher.config, TOP_K, corpus.fingerprints()["train"]):
         found.update(repr(each).encode())
     return found.hexdigest()
 
@@ -91,7 +90,7 @@ def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
 class _Reader:
     """A teacher that reads batches, their rows on all devices of this process."""
 
-    def __init__(self, run: RunConfig, teacher: TrainedModel, distil: Distil) -> None:
+    def __init__(self, run: RunConfig, teacher: TrainedModel) -> None:
         task, network = run.task, build(teacher.config)
         self._devices = Devices.arranged(devices=jax.local_devices())
         # Every device has the whole teacher. So the program sends nothing between devices, and may run beside the student's update.
@@ -99,8 +98,7 @@ class _Reader:
 
         def largest(variables: Any, batch: dict[str, Array]) -> tuple[Array, Array]:
             logits = task.logits(network, variables, batch, {}).astype(jnp.float32)
-            log_p = jax.nn.log_softmax(logits / distil.temperature)
-            log_p, ids = jax.lax.top_k(log_p, min(distil.top_k, logits.shape[-1]))
+            log_p, ids = jax.lax.top_k(jax.nn.log_softmax(logits), min(TOP_K, logits.shape[-1]))
             return ids, log_p.astype(jnp.float16)
 
         self._largest = jax.jit(largest)
@@ -109,7 +107,7 @@ class _Reader:
         self.k, self.of_rows = ids.shape[-1], ids.ndim == 2  # whether a row has one target
 
     def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities at the temperature.
+        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities.
 
         Raises: UserError if these are not finite.
         """

@@ -54,9 +54,9 @@ def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_
     assert_same_run(tmp_path, workdir)
 
 
-def ranked(folder):
+def scored(folder):
     checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
-    steps = checkpoints.ranked()
+    steps = checkpoints.scored()
     checkpoints.close()
     return steps
 
@@ -86,7 +86,7 @@ def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp
     assert lines(tmp_path)[-1]["step"] == steps[-1] and "valid/nll" not in lines(tmp_path)[-1]
     train(tiny.run(), tmp_path, [])
     assert_same_run(tmp_path, workdir)
-    assert ranked(tmp_path) == ranked(workdir) and kept_steps(tmp_path) == kept_steps(workdir)
+    assert scored(tmp_path) == scored(workdir) and kept_steps(tmp_path) == kept_steps(workdir)
 
 
 @pytest.mark.slow

@@ -289,13 +289,3 @@ def test_nll_selects_where_bleu_cannot_measure_the_validation_text(tmp_path, mon
     assert result(tmp_path)["valid"] | {"step": 0} == {"select": "nll", "score": -min(nll), "step": 0}
     assert len(nll) == 3 and result(tmp_path)["convergence"] and "bleu" not in str(metrics(tmp_path))
     assert caplog.text.count("nll selects the best checkpoint") == 1
-
-
-@pytest.mark.slow
-def test_the_best_checkpoints_stay_beside_the_last(tmp_path):
-    train(tiny.run({"train.keep_last": 1, "train.keep_best": 2, "data.tests": ()}), tmp_path, [])
-    nll = {line["step"]: line["valid/nll"] for line in metrics(tmp_path) if "valid/nll" in line}
-    checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
-    assert checkpoints.steps() == sorted({*sorted(nll, key=nll.__getitem__)[:2], max(nll)})
-    assert len(nll) == 3 > len(checkpoints.steps()) > 1
-    checkpoints.close()
