@@ -1,4 +1,4 @@
-"""Reports updates that were skipped because their loss or gradient was not finite, and the end of a run that has too many of them."""
+"""Reports updates that were skipped because their loss or gradient was not finite."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import Any
 
 import optax
 
-from one_layer.system.errors import UserError
 from one_layer.training.metrics import MetricsLog
 
 log = logging.getLogger(__name__)
 
 MOST_IN_A_ROW = 10  # updates that are skipped; after so many, the run ends
 MEND = "training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip, in a new --workdir"
-
-
-class Diverged(UserError):
-    """Too many updates in a row were skipped. The run's newest checkpoint repeats them; the same command starts from it."""
 
 
 def report(
@@ -50,11 +45,3 @@ def report(
         *(values["skipped/parameter_norm"], in_a_row),
     )
     metrics.write(step, seconds, values)
-
-
-def diverged(step: int, in_a_row: int, saved: int) -> Diverged:
-    """The error that ends the run after `in_a_row` skipped updates up to `step`; the checkpoint of update `saved` repeats them."""
-    return Diverged(
-        f"the loss or the gradient was not finite in {in_a_row} updates in a row ({step - in_a_row + 1} to {step}), and none of these "
-        f"was applied: {MEND}. The checkpoint of update {saved} is kept, and repeats them"
-    )

@@ -154,17 +154,12 @@ def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli
 
 
 @pytest.mark.slow
-def test_a_run_that_diverges_ends_with_the_command_that_repeats_it(cli, tmp_path):
+def test_a_run_that_diverges_ends_with_one_sentence(cli, tmp_path):
     """The rate of the first update leaves weights for which no loss is finite."""
     wild = {"model.weights": "dense", "optim.lr": 1e18, "optim.warmup": 0, "train.evaluate_every": 12}
-    for program, begins in (("main.py", " main.py"), ("lib/one_layer/__main__.py", " -m one_layer")):
-        code, out, err = cli(*tiny.arguments(tmp_path, wild), program=program)
-        assert code == 2 and out == "" and "Traceback" not in err
-        sentence = err.rstrip("\n").rpartition("\n")[2]
-        assert "not finite in 10 updates in a row (2 to 11), and none of these was applied" in sentence
-        assert "The checkpoint of update 1 is kept, and repeats them: " in sentence
-        assert f"{sys.executable}{begins} --" in sentence
-        assert sentence.endswith(f"--workdir={tmp_path} " + " ".join(tiny.arguments(tmp_path, wild)[2:]))
+    code, out, err = cli(*tiny.arguments(tmp_path, wild))
+    assert code == 2 and out == "" and "Traceback" not in err
+    assert "not finite in 10 updates in a row (2 to 11), and none of these was applied" in err.splitlines()[-1]
 
 
 @pytest.mark.slow

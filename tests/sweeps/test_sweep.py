@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
 import json
 import os
 import sys
@@ -12,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from one_layer.commands import sweep
 from one_layer.runs.lock import locked
@@ -26,7 +24,7 @@ PROGRAM = Path(__file__).with_name("sweep_program.py")
 
 
 def run(plan, jobs=2):
-    return sweep.run_sweep(plan, LocalLauncher([sys.executable, str(PROGRAM)], jobs), Console(file=io.StringIO()))
+    return sweep.run_sweep(plan, LocalLauncher([sys.executable, str(PROGRAM)], jobs))
 
 
 def rows(workdir):

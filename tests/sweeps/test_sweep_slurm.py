@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import signal
@@ -13,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from one_layer.commands import sweep
 from one_layer.sweeps import plan as plans
@@ -90,7 +88,7 @@ def code_of(folder):
 def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster, caplog):
     caplog.set_level("INFO")
     launcher = slurm_launcher(tmp_path, monkeypatch, "timeout_min=5", "partition=gpu")
-    assert sweep.run_sweep(plan, launcher, Console(file=io.StringIO())) == 1
+    assert sweep.run_sweep(plan, launcher) == 1
     with (tmp_path / "runs" / "results.csv").open() as file:
         found = {row["run"]: row for row in csv.DictReader(file)}
     assert found["keep=0.3"]["state"] == "finished" and found["keep=0.9"]["state"] == "failed"

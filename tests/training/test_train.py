@@ -19,6 +19,7 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.validation import TranslationValidator
+from one_layer.training import meter
 from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import run_to_the_end, train
@@ -181,9 +182,12 @@ def kept_steps(folder):
 
 
 @pytest.mark.slow
-def test_every_update_is_in_a_line_of_metrics(tmp_path):
+def test_every_update_is_in_a_line_of_metrics_and_the_log_says_how_the_run_goes(tmp_path, monkeypatch, caplog):
     """Also those between the last line and an evaluation."""
-    train(tiny.run({"train.log_every": 3, "data.tests": ()}), tmp_path, [])
+    monkeypatch.setattr(meter, "_SILENCE", 0.0)
+    with caplog.at_level("INFO"):
+        train(tiny.run({"train.log_every": 3, "data.tests": ()}), tmp_path, [])
+    assert sum(message.startswith("update ") and message.endswith(" left") for message in caplog.messages) == 12
     trained = [line["step"] for line in metrics(tmp_path) if "train/loss" in line]
     assert trained == [3, 4, 6, 8, 9, 12]
 
