@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -159,12 +159,3 @@ def _fitting(compile_: Callable[[], Any], target: Target) -> Any:
             f"the program needs more memory than a device of {target.name} has{by}; lower data.max_tokens, raise optim.accumulate or "
             "mesh.model, set model.remat, or give more devices"
         ) from None
-
-
-def meshes(target: Target, config: ModelConfig) -> Sequence[tuple[int, int]]:
-    """Every mesh of the target's devices, data x model, whose axis `model` divides what it shares out."""
-    found = []
-    for model in range(1, target.number + 1):
-        if target.number % model == 0 and config.heads % model == 0 and config.ffn % model == 0:
-            found.append((target.number // model, model))
-    return found

@@ -8,7 +8,7 @@ import pytest
 
 from one_layer.ahead.contents import contents
 from one_layer.ahead.prediction import predict
-from one_layer.ahead.programs import compiled, meshes
+from one_layer.ahead.programs import compiled
 from one_layer.models.flops import update_flops
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
@@ -51,4 +51,3 @@ def test_a_search_is_compiled_for_models_that_translate_alone(run):
 def test_a_mesh_that_is_not_there_is_refused(run):
     with pytest.raises(UserError, match=r"mesh\.data=4 and mesh\.model=2 do not arrange the 1 devices"):
         compiled("step", run, run.model_config(20, 20), HERE, 8, (4, 2))
-    assert meshes(HERE, run.model_config(20, 20)) == [(1, 1)]
