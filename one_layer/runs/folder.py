@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial, wraps
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,29 +203,6 @@ class RunFolder(RunPaths):
         """Writes `evaluation-SPLIT.json`; the name says what was `scored` unless that is the best checkpoint with the run's settings."""
         path = self.evaluation_file(split, self._suffix(scored))
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
-
-    @_if_it_writes
-    def date_scores(self, splits: Iterable[str], best: int) -> None:
-        """Adds the update to the names of files that `--mode=evaluate` wrote of an earlier best checkpoint than that of update `best`."""
-        for split in splits:
-            with suppress(OSError, ValueError):
-                scores = json_object(self.evaluation_file(split))
-                if scores.get("checkpoint") != "best" or scores.get("step") in (None, best):
-                    continue
-                tokenized = partial(self.hypotheses_file, kind="tokenized")
-                for file in (self.evaluation_file, self.hypotheses_file, tokenized):
-                    with suppress(FileNotFoundError):
-                        file(split).rename(file(split, f"-best-{scores['step']}"))
-
-    def best_scores(self, split: str) -> dict[str, float]:
-        """The numbers of the best checkpoint on a split, as far as they were written; empty where there are none, or damaged ones."""
-        for read in (
-            lambda: json_object(self.result_file)["test"][split],
-            lambda: json_object(self.evaluation_file(split)),
-        ):
-            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                return {name: value for name, value in read().items() if isinstance(value, (int, float))}
-        return {}
 
     @_if_it_writes
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:

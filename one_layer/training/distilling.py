@@ -42,7 +42,7 @@ from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import TOP_K, Distil
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.teacher import check_vocabularies, continued
+from one_layer.training.teacher import continued
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +63,10 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     """What `teacher` says of the training text of `corpus`; None where `train.distil` is 0.
 
     The file of a text of pairs is in `data.store`, or else in the run's folder, and runs of one store share it. After an interruption, the
-    next call goes on behind the last batch. Raises: UserError for a teacher of other pieces, a damaged file, and if another process is
-    writing the file.
+    next call goes on behind the last batch. Raises: UserError for a damaged file, and if another process is writing the file.
     """
     if Distil.of(run.train) is None or teacher is None:
         return None
-    check_vocabularies(run, corpus, teacher)
     reader = _Reader(run, teacher)
     key = _key(teacher, corpus)
     if run.data.streamed:

@@ -47,21 +47,6 @@ def test_it_is_one_sentence_that_names_the_file(folder, name, content):
     assert str(folder.path / name) in str(caught.value) and len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_scores_that_cannot_be_read_are_none(folder, content):
-    """An evaluation only compares itself with them."""
-    assert folder.best_scores("test") == {}
-    for path in (folder.evaluation_file("test"), folder.result_file):
-        path.write_text(content, "utf-8", "surrogateescape")
-        assert folder.best_scores("test") == {}
-    folder.evaluation_file("test").write_text('{"bleu": 3.5, "split": "test"}')
-    assert folder.best_scores("test") == {"bleu": 3.5}
-    folder.result_file.write_text('{"test": {"test": 5}}')
-    assert folder.best_scores("test") == {"bleu": 3.5}
-    folder.result_file.write_text('{"test": {"test": {"bleu": 4.5}}}')
-    assert folder.best_scores("test") == {"bleu": 4.5}
-
-
 @pytest.mark.parametrize("name", ["vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json"])
 def test_a_missing_file_is_said_to_be_missing(folder, name):
     (folder.path / name).unlink()

@@ -64,19 +64,6 @@ def padded(sentences):
     return np.stack([np.pad(ids, (0, width - len(ids)), constant_values=PAD) for ids in sentences]).astype(np.int32)
 
 
-@pytest.mark.parametrize(("of_the_best", "said"), [(100.0, True), (-1.0, False)])
-def test_an_average_below_the_best_checkpoint_is_said(last, workdir, tmp_path, caplog, of_the_best, said):
-    folder = RunFolder(tmp_path)
-    result = json.loads((workdir / "result.json").read_text())
-    result["test"]["test"]["bleu_tokenized"] = of_the_best
-    folder.write_result(result)
-    for source, expected in (("average:2", said), ("last", False)):
-        caplog.clear()
-        evaluate(dataclasses.replace(last, source=source), "test", folder)
-        warned = [message for message in caplog.messages if "below the" in message]
-        assert bool(warned) == expected and all("docs/running.md" in message for message in warned)
-
-
 @pytest.mark.parametrize("batches", [{"buckets": 1}, {"buckets": 3, "max_tokens": 40}])
 def test_the_validation_loss_is_the_mean_over_tokens_of_the_whole_set(last, corpus, batches):
     """In one batch, by other code: padding and the filling of batches have no weight."""

@@ -143,7 +143,8 @@ def test_a_job_reads_the_copy_of_a_config_where_there_is_one(tmp_path):
     from one_layer.sweeps import slurm
 
     root, link = tmp_path / "tree", tmp_path / "link"
-    (root / "configs").mkdir(parents=True)
+    for folder in ("configs", "one_layer"):
+        (root / folder).mkdir(parents=True)
     (root / "main.py").touch()
     link.symlink_to(root)
     for file in (root / "configs" / "ours.py", root / "mine.py", tmp_path / "small.py"):

@@ -163,14 +163,6 @@ def test_what_does_not_fit_is_refused_in_a_sentence(teacher, tmp_path, changes, 
     assert all(word in str(error.value) for word in words) and "\n" not in str(error.value), error.value
 
 
-def test_a_teacher_whose_vocabulary_is_another_is_refused_before_it_reads(teacher, tmp_path):
-    """The keys are the same, but not the text: here another seed of the toy language."""
-    run = student(teacher, {"data.seed": 5, "data.toy_train": 20})
-    with pytest.raises(UserError, match=r"vocabularies of data\.teacher=.* are not those of this run"):
-        lessons_of(run, run.task.corpus(run.data), RunFolder(tmp_path), one_layer.load(teacher))
-    assert not [*tmp_path.iterdir()]
-
-
 def test_a_teacher_of_other_merges_is_refused(teacher, tmp_path):
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\ne n</w>\n")
