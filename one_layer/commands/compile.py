@@ -107,9 +107,6 @@ def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, le
     mesh = (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
     program = compiled(name, run, config, target, length, mesh)
     inside = contents(program.text)
-    host_loops = len(
-        program.loops_outside & inside.open_loops.keys()
-    )  # others have a known number of turns: the host need not wait
     found: dict[str, Any] = {
         "target": target.name,
         "program": name,
@@ -124,12 +121,11 @@ def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, le
         "sent_bytes": round(sum(each.sent for each in inside.transfers)),
         "moved_bytes": inside.moved,
         **inside.as_json(),
-        "host_loops": host_loops,
         "compile_seconds": program.seconds,
     }
     if name == "step":
         operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
-        predicted = predict(inside, operations, target, host_loops)
+        predicted = predict(inside, operations, target)
         found |= {"operations": operations, "predicted_seconds": {**vars(predicted), "update": predicted.update}}
     log.info("%s, %s, mesh %s: compiled in %.0f s", target.name, name, found["mesh"], program.seconds)
     return found
@@ -155,7 +151,6 @@ def _print(found: list[dict[str, Any]]) -> None:
         "kernels": lambda each: f"{each['kernels']:,}",
         "read and written": lambda each: _mb(each["bytes"]),
         "loops of unknown length": lambda each: str(len(each["open_loops"])),
-        "loops driven by the host": lambda each: str(each["host_loops"]),
         "operations": lambda each: f"{each['operations'] / 1e12:,.2f} T" if "operations" in each else "",
     }
     for name, cell in rows.items():

@@ -26,7 +26,6 @@ from one_layer.sweeps.jobs import Launcher, LocalLauncher
 from one_layer.sweeps.plan import Plan, program
 from one_layer.sweeps.populations import PopulationLauncher, describe
 from one_layer.sweeps.queue import FAILED, FINISHED, Queue
-from one_layer.sweeps.scores import scores
 from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def run_sweep(plan: Plan, launcher: Launcher) -> int:
             table.write(plan, queue.states)
             for run in runs:
                 state = queue.states[run.name]
-                more = scores(run) if state == FINISHED else queue.problems.get(run.name, "")
+                more = table.scores(run) if state == FINISHED else queue.problems.get(run.name, "")
                 log.info("%s  %s  %s", time.strftime("%H:%M:%S"), run.name, f"{state}: {more}" if more else state)
 
         signal = queue.work(changed)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
-from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.runs.digests import digest, digest_of_text
@@ -118,17 +116,6 @@ class Checkpoints:
 
     def _metrics(self) -> dict[int, Any]:
         return {step: self._manager.metrics(step) for step in self.steps()}
-
-    def set_aside(self, step: int) -> Path:
-        """Renames the folder of a damaged checkpoint, so that its update can be saved again. Returns the new path."""
-        aside = self.folder / f"damaged-{step}"
-        if jax.process_index() == 0:
-            shutil.rmtree(aside, ignore_errors=True)
-            (self.folder / str(step)).rename(aside)
-        if jax.process_count() > 1:
-            multihost_utils.sync_global_devices("checkpoints")
-        self._manager.reload()
-        return aside
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints, in ascending order."""

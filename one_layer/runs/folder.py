@@ -11,6 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.runs import frozen
 from one_layer.runs.changes import changes, may_change
@@ -173,7 +175,7 @@ class RunFolder(RunPaths):
         prints = [vocabulary.fingerprint for vocabulary in assets.vocabularies]
         return {"vocabularies": prints, "frozen": frozen.fingerprint(self.frozen_file)}
 
-    def check_identity(self, progress: dict[str, Any], assets: TextAssets) -> None:
+    def check_identity(self, progress: Mapping[str, Any], assets: TextAssets) -> None:
         """Checks that a checkpoint with this `progress` belongs to the folder. Raises: UserError if it does not."""
         now = self.identity(assets)
         for side, vocabulary, saved, found in zip(
@@ -189,6 +191,16 @@ class RunFolder(RunPaths):
                 f"{self.frozen_file} is not the file that the checkpoint was made with, or should not exist; with other fixed arrays, "
                 "the model is another: restore the run's own files, or train or import the model again"
             )
+
+    def check_beginning(self, began: Mapping[str, Any], corpus: Corpus, data: DataConfig) -> None:
+        """Checks that the folder and the text are those that the run began with. Raises: UserError if not."""
+        self.check_identity(began, corpus)
+        for part, now in corpus.fingerprints().items():
+            if began["text"].get(part) != now:
+                raise UserError(
+                    f"the {data.describe(part)} is not the text that this run began with; restore the run's own text, or train in a new "
+                    "--workdir"
+                )
 
     def checkpoints(self, kept: TrainConfig | None = None) -> Checkpoints:
         """The run's checkpoints. `kept` says how many to keep; if it is None, they are only read."""

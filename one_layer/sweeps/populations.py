@@ -82,22 +82,16 @@ class _Member:
 
     def __init__(self, process: _Process, run: Run) -> None:
         self._process, self._run, self._log = process, run, log_file(run.folder)
-        self._begin = self._read = self._log.stat().st_size if self._log.exists() else 0
+        self._begin = self._log.stat().st_size if self._log.exists() else 0
         self._stops = 0
 
     def ended(self) -> str | None:
         if self._run.paths.result_file.exists():
             return ""
-        return self._error() or self._process.ended()
-
-    def _error(self) -> str:
-        """The sentence with which the member ended, if it has."""
-        size = self._log.stat().st_size if self._log.exists() else 0
-        if size == self._read:
-            return ""
-        self._read = size
-        said = last_line(self._log, self._begin)
-        return said.removeprefix(_ERROR) if said.startswith(_ERROR) else ""
+        if (why := self._process.ended()) is None:
+            return None
+        said = last_line(self._log, self._begin)  # perhaps the sentence with which the member itself ended
+        return said.removeprefix(_ERROR) if said.startswith(_ERROR) else why
 
     def stop(self, number: int) -> None:
         self._stops += 1

@@ -24,10 +24,10 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings, read_settings, write_settings
-from one_layer.training import continuing, processes
+from one_layer.training import processes
 from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.fine_tuning import check_tables, source_of, start
-from one_layer.training.hardware import describe_devices, describe_precision
+from one_layer.training.hardware import describe_devices
 from one_layer.training.memory import check_memory
 from one_layer.training.plan import check_warmup, planned
 from one_layer.training.teacher import teacher_of
@@ -85,7 +85,6 @@ def opened(
             *corpus.report,
             batches.describe(),
             *describe_devices(devices),
-            *describe_precision(model.dtype),
             *describe_ticket(model),
         ):
             log.info(line)
@@ -97,7 +96,7 @@ def opened(
         if model.masked:
             _warn_of_work(run, model)
         if resumed and (began := folder.began()):
-            continuing.check(began, folder, corpus, run.data)  # before config.json is written with what may change
+            folder.check_beginning(began, corpus, run.data)  # before config.json is written with what may change
             if lessons is not None and began.get("teacher", lessons.key) != lessons.key:
                 raise UserError(
                     f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new "

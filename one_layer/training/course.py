@@ -10,6 +10,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+import optax
 from tqdm import tqdm
 
 from one_layer.data.batches import Batch, training_iterator
@@ -23,12 +24,13 @@ from one_layer.training.backskipping import computed
 from one_layer.training.flips import Flips
 from one_layer.training.interruption import Interruption
 from one_layer.training.meter import Meter
-from one_layer.training.metrics import MetricsLog, log_of, read_metrics
-from one_layer.training.skipping import MEND, MOST_IN_A_ROW, report
+from one_layer.training.metrics import MetricsLog, read_metrics
 from one_layer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
 
+MOST_IN_A_ROW = 10  # updates that are skipped; after so many, the run ends
+MEND = "training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip, in a new --workdir"
 Request = tuple[dict[str, Any], int]  # a batch, placed on the devices, and the number of updates before it
 
 
@@ -45,7 +47,7 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
         return
     folder, progress = trainer.folder, trainer.progress
     log.info("curves: %s, or pip install tensorboard && tensorboard --logdir=%s", folder.curves_file, folder)
-    with closing(log_of(folder, progress.step, progress.step in progress.evaluated)) as lines:
+    with closing(MetricsLog(folder, progress.step, progress.step in progress.evaluated)) as lines:
         under_way = _Course(trainer, interruption, lines)
         while not trainer.over:
             yield from under_way.interval()
@@ -137,16 +139,27 @@ class _Course:
 
     def _read(self, meter: Meter, step: int, sums: dict[str, Any]) -> None:
         """Reads what an update reports. Raises: UserError after too many in a row that were not finite."""
-        skipped, epoch_updates = meter.skipped, self._trainer.epoch_updates
-        read = meter.add(step, sums)
+        skipped, read = meter.skipped, meter.add(step, sums)
         if meter.skipped > skipped:
-            report(self._log, step, meter.seconds(), epoch_updates, read, self._trainer.params, meter.in_a_row)
+            self._report(meter, step, read["loss"], read["norm"])
         if meter.in_a_row >= MOST_IN_A_ROW:
             first = step - meter.in_a_row + 1
             raise UserError(
                 f"the loss or the gradient was not finite in {meter.in_a_row} updates in a row ({first} to {step}), and none of these was "
                 f"applied: {MEND}. The same command repeats them, from the newest checkpoint"
             )
+
+    def _report(self, meter: Meter, step: int, loss: float, norm: float) -> None:
+        """Logs an update that is not applied, and writes it into the metrics. The parameters are those before it."""
+        epoch, batch = divmod(step - 1, self._trainer.epoch_updates)
+        parameters = float(optax.tree.norm(self._trainer.params))
+        log.warning(
+            "update %d is not applied: its loss is %g and the norm of its gradient is %g (batch %d of epoch %d; norm of the parameters "
+            "%.4g; %d such updates in a row)",
+            *(step, loss, norm, batch + 1, epoch + 1, parameters, meter.in_a_row),
+        )
+        values = {"loss": loss, "gradient_norm": norm, "parameter_norm": parameters, "in_a_row": meter.in_a_row}
+        self._log.write(step, meter.seconds(), {f"skipped/{name}": value for name, value in values.items()})
 
     def evaluate_and_save(self) -> None:
         """Measures the validation set, writes the metrics and the curves, and saves a checkpoint with its score."""

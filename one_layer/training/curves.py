@@ -31,6 +31,7 @@ def draw(lines: Sequence[dict[str, Any]], select: str) -> str:
         for place, (title, curves) in enumerate(panels.items(), 1):
             axes = figure.add_subplot(len(panels), 1, place)
             axes.set_title(title, loc="left", fontweight="bold")
+            axes.set_xlim(0, 1.02 * max(line["step"] for line in lines))
             axes.grid(axis="y", color="#ddd")
             for colour, (name, points) in zip(_COLOURS, curves.items(), strict=False):
                 if points:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array
 from tqdm import tqdm
 
-from one_layer.data.batches import Batch, TrainingBatches, Updates, evaluation_batches
+from one_layer.data.batches import Batch, Updates, evaluation_batches
 from one_layer.data.corpus import Corpus
 from one_layer.data.probabilities import (
     Probabilities,
@@ -49,14 +50,14 @@ log = logging.getLogger(__name__)
 _TEXTS = 8192  # that the teacher reads between two lines of the log
 
 
-class Lessons(ABC):
-    """What a teacher says of the training text. `key` is a digest of all that decides it."""
+class Lessons(NamedTuple):
+    """What a teacher says of the training text. `key` is a digest of all that decides it.
+
+    `beside` gives batches `teacher_ids` and `teacher_p` (`one_layer.data.probabilities.with_probabilities`).
+    """
 
     key: str
-
-    @abstractmethod
-    def beside(self, batches: Updates) -> Updates:
-        """`batches` with `teacher_ids` and `teacher_p` (`one_layer.data.probabilities.with_probabilities`)."""
+    beside: Callable[[Any], Updates]
 
 
 def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: TrainedModel | None) -> Lessons | None:
@@ -71,11 +72,11 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     key = _key(teacher, corpus)
     if run.data.streamed:
         log.info("teacher: %s (%s, update %d) reads each batch", run.data.teacher, teacher.source, teacher.step)
-        return _ByBatch(key, reader)
+        return Lessons(key, partial(_ReadBatches, reader=reader))
     file = (Path(run.data.store) if run.data.store else folder.path) / f"teacher-{key}.probabilities"
-    found = _OfPairs(key, reader, run, corpus, file)
+    probabilities = _of_pairs(reader, run, corpus, file)
     log.info("teacher: %s (%s, update %d): %s", run.data.teacher, teacher.source, teacher.step, file)
-    return found
+    return Lessons(key, partial(TaughtBatches, probabilities=probabilities, of_rows=reader.of_rows))
 
 
 def _key(teacher: TrainedModel, corpus: Corpus) -> str:
@@ -117,19 +118,14 @@ class _Reader:
         return ids, log_p
 
 
-class _OfPairs(Lessons):
-    def __init__(self, key: str, reader: _Reader, run: RunConfig, corpus: Corpus, file: Path) -> None:
-        self.key, self._of_rows = key, reader.of_rows
-        source, target = corpus.train.source, corpus.train.target
-        counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
-        kind = record(reader.k, len(corpus.target_vocabulary))
-        if not file.exists():
-            _write(reader, run, corpus, counts, kind, file)
-        self._probabilities = Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
-
-    def beside(self, batches: Updates) -> Updates:
-        assert isinstance(batches, TrainingBatches)
-        return TaughtBatches(batches, self._probabilities, self._of_rows)
+def _of_pairs(reader: _Reader, run: RunConfig, corpus: Corpus, file: Path) -> Probabilities:
+    """What is in the file, which is written if it is not there."""
+    source, target = corpus.train.source, corpus.train.target
+    counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
+    kind = record(reader.k, len(corpus.target_vocabulary))
+    if not file.exists():
+        _write(reader, run, corpus, counts, kind, file)
+    return Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
 
 
 def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, kind: np.dtype, file: Path) -> None:
@@ -159,14 +155,6 @@ def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, 
             os.fsync(out.fileno())
             if read // _TEXTS > before // _TEXTS:
                 log.info("teacher: %s of %s texts are read", f"{read:,}", f"{len(counts):,}")
-
-
-class _ByBatch(Lessons):
-    def __init__(self, key: str, reader: _Reader) -> None:
-        self.key, self._reader = key, reader
-
-    def beside(self, batches: Updates) -> Updates:
-        return _ReadBatches(batches, self._reader)
 
 
 class _ReadBatches(WithProbabilities):

@@ -20,13 +20,6 @@ from tests.runs.saved_checkpoints import SCORES, same_bits, save, trees
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved")
-    save(folder, SCORES, keep_last=2)
-    return folder
-
-
 def test_a_folder_whose_name_is_not_utf_8_is_not_called_damaged(folder, tmp_path):
     path = tmp_path / os.fsdecode(b"r\xfcn")
     shutil.copytree(folder, path)

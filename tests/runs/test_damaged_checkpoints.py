@@ -10,17 +10,10 @@ import pytest
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.system.errors import UserError
 from tests import tiny
-from tests.runs.saved_checkpoints import SCORES, same_bits, save, trees
+from tests.runs.saved_checkpoints import same_bits, save, trees
 
 # Where Orbax gives up, it leaves coroutines and threads behind that nobody waits for.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved")
-    save(folder, SCORES, keep_last=2)
-    return folder
 
 
 def open_and_restore(folder, params, moments):

@@ -163,18 +163,6 @@ def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_pa
         restore_run(tmp_path / "run", mesh={"data": 4})
 
 
-@pytest.mark.parametrize(
-    ("mesh", "message"),
-    [
-        ({"model": 0}, "mesh.model is 0; it must be at least 1"),
-        ({"data": -1, "model": -1}, "mesh.data and mesh.model are both -1"),
-    ],
-)
-def test_a_mesh_of_nothing_is_refused(workdir, mesh, message):
-    with pytest.raises(UserError, match=message):
-        restore_run(workdir, mesh=mesh)
-
-
 def test_what_a_run_that_never_began_left_behind_is_no_part_of_the_next(corpus, tmp_path):
     """A process was killed before it wrote config.json; the next run in the folder takes nothing over."""
     folder, array = RunFolder(tmp_path), np.ones(3, np.float32)

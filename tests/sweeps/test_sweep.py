@@ -119,14 +119,6 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
     assert not (tmp_path / "runs" / "dense").exists()
 
 
-def test_runs_that_wait_for_each_other_are_no_endless_wait(planned):
-    """A plan has none; the queue would rather fail than wait where nothing works and nothing can begin."""
-    plan = planned("failing")
-    stuck = [dataclasses.replace(each, needs=(each.name,)) for each in plan.runs]
-    with pytest.raises(AssertionError, match="wait for each other"):
-        run(dataclasses.replace(plan, runs=stuck))
-
-
 def test_a_folder_of_another_sweep_is_refused(planned, config, tmp_path):
     run(planned())
     before = (tmp_path / "runs" / "sweep.json").read_bytes()

@@ -203,10 +203,6 @@ def test_what_sbatch_refuses_is_said_in_one_sentence(plan, tmp_path, monkeypatch
     assert not (tmp_path / "runs" / "slurm.json").exists()
 
 
-def test_a_job_is_queued_again_as_often_as_needed(tmp_path, monkeypatch, cluster):
-    assert slurm_launcher(tmp_path, monkeypatch)._executor._executor.max_num_timeout > 1000
-
-
 def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
     with pytest.raises(UserError, match="partitoin"):
         slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")

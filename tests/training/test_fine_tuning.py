@@ -22,8 +22,8 @@ from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.interruption import Interrupted
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
-from one_layer.training.trainer import train_step
 from tests import tiny, tiny_runs
+from tests.training.test_train import disturbed, lines
 
 pytestmark = pytest.mark.slow
 
@@ -68,19 +68,6 @@ def test_the_same_model_takes_everything_over(source):
         np.testing.assert_array_equal(array, theirs[path])
     assert corpus.vocabularies == model.assets.vocabularies
     assert found.report[1] == "new: nothing" and not found.fixed
-
-
-def test_a_language_may_be_written_in_another_way(source):
-    model = source_of(tuned(source))
-    source_side, target_side = model.assets.source_preprocessing, model.assets.target_preprocessing
-    assets = dataclasses.replace(
-        model.assets,
-        source_preprocessing=dataclasses.replace(source_side, language="deu"),
-        target_preprocessing=dataclasses.replace(target_side, language="en-US"),
-    )
-    written = dataclasses.replace(model, assets=assets)
-    run = tuned(source)
-    assert run.task.corpus_in_vocabularies_of(written, run.data).vocabularies == model.assets.vocabularies
 
 
 def test_a_classifier_takes_over_encoder_and_embeddings(source, text):
@@ -279,27 +266,13 @@ def test_an_interrupted_run_goes_on_without_the_other_folder(source, text, tmp_p
     run = classifier(copy, text, {"optim.freeze": "attention"})
     train(run, tmp_path / "whole", [])
 
-    def made(*given):
-        step = train_step(*given)
-
-        def signalled(*arguments):
-            if arguments[-1] == 1:
-                signal.raise_signal(signal.SIGINT)
-            return step(*arguments)
-
-        return signalled
-
     with monkeypatch.context() as patched:
-        patched.setattr(training, "train_step", made)
+        patched.setattr(training, "train_step", disturbed(lambda n: n == 1 and signal.raise_signal(signal.SIGINT)))
         with pytest.raises(Interrupted):
             train(run, tmp_path / "stopped", [])
     shutil.rmtree(copy)
     train(run, tmp_path / "stopped", [])
-    whole, stopped = (read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "stopped"))
-    times = {"seconds", "train/tokens_per_second"}
-    assert [{k: v for k, v in line.items() if k not in times} for line in whole] == [
-        {k: v for k, v in line.items() if k not in times} for line in stopped
-    ]
+    assert lines(tmp_path / "whole") == lines(tmp_path / "stopped")
     results = [json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("whole", "stopped")]
     assert results[0]["test"] == results[1]["test"]
     (needs,) = results[1]["sources"]  # as it was known when the run began

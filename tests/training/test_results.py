@@ -15,15 +15,12 @@ from one_layer.training.train import train
 from one_layer.training.trainer import Trainer
 from tests import tiny
 from tests.tiny_tickets import flat, same_numbers
+from tests.training.test_train import result
 
 
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory):
     return tiny.trained(tmp_path_factory)
-
-
-def result(workdir):
-    return json.loads((workdir / "result.json").read_text("utf-8"))
 
 
 @pytest.fixture
