@@ -82,10 +82,8 @@ def _without_curve(run: Record, score: str) -> str:
     if run.evaluated(score):
         return "has a single evaluation, which is no curve"
     if not any(f"valid/{score}" in line for line in run.metrics):
-        known = sorted(
-            {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
-        )
-        return f"has no validation score {score!r} yet, but {', '.join(known) or 'none'}"
+        known = {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
+        return f"has no validation score {score!r} yet, but {', '.join(sorted(known)) or 'none'}"
     return "lacks lines of its metrics" if run.lacks_evaluations else f"has a {score} that is not finite"
 
 

@@ -22,7 +22,7 @@ from one_layer.runs.lock import locked
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps import table
 from one_layer.sweeps.claim import claim
-from one_layer.sweeps.jobs import Launcher, LocalLauncher
+from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.plan import Plan, program
 from one_layer.sweeps.populations import PopulationLauncher, describe
 from one_layer.sweeps.queue import FAILED, FINISHED, Queue
@@ -131,4 +131,4 @@ def _launcher(arguments: argparse.Namespace) -> Launcher:
         return SlurmLauncher(arguments.workdir, arguments.jobs, arguments.slurm)
     if arguments.vmap:
         return PopulationLauncher(PROGRAM, arguments.jobs, arguments.members or MEMBERS)
-    return LocalLauncher(PROGRAM, arguments.jobs)
+    return Launcher(PROGRAM, arguments.jobs)

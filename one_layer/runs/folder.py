@@ -17,11 +17,11 @@ from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_a
 from one_layer.runs import frozen
 from one_layer.runs.changes import changes, may_change
 from one_layer.runs.lock import locked
-from one_layer.runs.paths import RunPaths
+from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, left_open, resolve, with_values
 from one_layer.system.errors import UserError
-from one_layer.system.files import json_object, write_atomically
+from one_layer.system.files import write_atomically
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
@@ -119,15 +119,10 @@ class RunFolder(RunPaths):
 
         Raises: UserError for a damaged file.
         """
-        try:
-            found = json_object(self.identity_file) if self.identity_file.exists() else {}
-            if found and not (len(found["vocabularies"]) == 2 and isinstance(found["text"], dict)):
-                raise ValueError("it has other content")
-            return found
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{self.identity_file} is damaged ({error}); restore it, or train in a new --workdir"
-            ) from None
+        found = read_object(self.identity_file) if self.identity_file.exists() else {}
+        if found and not (isinstance(found.get("vocabularies"), list) and isinstance(found.get("text"), dict)):
+            raise UserError(f"{self.identity_file} has other content; restore it, or train in a new --workdir")
+        return found
 
     @_if_it_writes
     def write_config(self, run: RunConfig) -> None:
@@ -138,17 +133,9 @@ class RunFolder(RunPaths):
         """The config of the run. Raises: UserError if it is missing or damaged."""
         if self.path.is_file():
             raise UserError(f"{self} is a file; give the folder of a run, or a ticket as --ticket={self}")
-        try:
-            config = json_object(self.config_file)
-        except FileNotFoundError:
-            raise UserError(
-                f"{self} holds no run: there is no config.json; train first, or correct --workdir"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"{self.config_file} cannot be read ({error}); restore it, or train in a new --workdir"
-            ) from None
-        return resolve(config)
+        if not self.holds_run:
+            raise UserError(f"{self} holds no run: there is no config.json; train first, or correct --workdir")
+        return resolve(read_object(self.config_file))
 
     def assets(self) -> TextAssets:
         """The run's vocabularies and preprocessing. Raises: UserError for a missing or damaged file."""

@@ -27,7 +27,7 @@ from submitit.helpers import Checkpointable, DelayedSubmission
 from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.progress import log_file
-from one_layer.sweeps.jobs import Job, problem
+from one_layer.sweeps.jobs import Job, Launcher, problem
 from one_layer.sweeps.plan import ROOT, Run, program
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -65,7 +65,7 @@ class Command(Checkpointable):
         return DelayedSubmission(Command(self.words, self.log))
 
 
-class SlurmLauncher:
+class SlurmLauncher(Launcher):
     """Submits the runs that can begin as an array of jobs, of which at most `parallel` work at the same time.
 
     `options` are KEY=VALUE for submitit, or for sbatch by its own names. Raises: UserError where no SLURM is found, and for options
@@ -118,7 +118,7 @@ class SlurmLauncher:
         return [_Submitted(jobs[run.name], run.paths) for run in runs]
 
 
-class _Submitted:
+class _Submitted(Job):
     def __init__(self, job: Any, paths: RunPaths) -> None:
         self._job, self._paths = job, paths
 

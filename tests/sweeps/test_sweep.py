@@ -17,14 +17,14 @@ from one_layer.runs.lock import locked
 from one_layer.runs.progress import progress
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
-from one_layer.sweeps.jobs import LocalLauncher, Process, problem
+from one_layer.sweeps.jobs import Launcher, Process, problem
 from one_layer.system.errors import UserError
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
 
 
 def run(plan, jobs=2):
-    return sweep.run_sweep(plan, LocalLauncher([sys.executable, str(PROGRAM)], jobs))
+    return sweep.run_sweep(plan, Launcher([sys.executable, str(PROGRAM)], jobs))
 
 
 def rows(workdir):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from one_layer.sweeps.jobs import LocalLauncher
+from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.queue import Queue
 from tests import ROOT, mostly_slow
 from tests.sweeps.test_sweep import PROGRAM, rows, starts
@@ -80,7 +80,7 @@ def test_a_kill_leaves_no_run_behind(config, tmp_path):
 def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c, monkeypatch):
     """It does not wait for the runs to save."""
 
-    class Deaf(LocalLauncher):
+    class Deaf(Launcher):
         def start(self, runs):
             return [self for _ in runs]
 
