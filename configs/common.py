@@ -237,11 +237,6 @@ def _train() -> ConfigDict:
     train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit
-    # The minutes that the whole run may take, from reading the text to the scores of the test sets: they decide train.updates, from the
-    # speed of a hundred updates that are thrown away. train.epochs may end the run earlier. 0: train.updates is taken as it is
-    train.minutes = 0.0
-    # The most bytes of the ticket: they decide model.d_model and model.ffn. 0: these are taken as they are
-    train.bytes = 0
     # Updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
     train.evaluate_every = 0
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop
@@ -260,15 +255,12 @@ def _train() -> ConfigDict:
     train.model_of = ""
     # Whether init_from may leave behind masks, fixed matrices and imported weights of parts that both models have
     train.init_partly = False
-    # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1. Both
-    # distributions have the temperature. Of each target, the teacher's top_k largest probabilities are kept. docs/distillation.md
+    # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1.
+    # docs/distillation.md
     train.distil = 0.0
-    train.distil_temperature = 1.0
-    train.distil_top_k = 16
     # A checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
     train.checkpoint_minutes = 10.0
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
-    train.keep_best = 1  # the best checkpoints by validation score to keep; --checkpoint=average-best:N needs N of them
     return train
 
 

@@ -16,7 +16,7 @@ def load(path: str | Path, checkpoint: str | int | None = None, packed: bool = F
     """The trained model in a ticket, or in the folder of a run.
 
     A translation model has `translate(lines)`, a classifier `classify(texts)`, a causal language model `generate(prompts)`, a masked
-    one `fill(lines)`. Of a folder, `checkpoint` is `best` (by default), `last`, `average:N`, `average-best:N` or an update. Of a ticket,
+    one `fill(lines)`. Of a folder, `checkpoint` is `best` (by default), `last`, `average:N` or an update. Of a ticket,
     `packed` keeps the masks as bits: less memory, the same numbers.
 
     Raises: UserError for a path without a model, one that is damaged, and an argument that has no effect on such a path.

@@ -93,8 +93,9 @@ def declared(script: Path) -> dict[str, list[str] | None]:
         keys = choices.keys if isinstance(choices, ast.Dict) else getattr(choices, "elts", None)
         name = node.args[0].value if node.func.attr == "add_argument" else f"--{node.args[0].value}"
         found[name] = [key.value for key in keys] if keys else None
-    if any(isinstance(node, ast.ImportFrom) and node.module == "one_layer.cli.overrides" for node in tree(script).body):
-        found |= declared(ROOT / "one_layer" / "cli" / "overrides.py")
+    imported = {node.module for node in tree(script).body if isinstance(node, ast.ImportFrom)}
+    for shared in imported & {"one_layer.cli.overrides", "one_layer.commands.importing"}:
+        found |= declared(ROOT / f"{shared.replace('.', '/')}.py")
     if script.stem in COMMANDS and script.parent.name == "launch":
         return declared(ROOT / "one_layer" / "commands" / script.name)
     if script.name == "main.py":  # its flags are those of the package's own command

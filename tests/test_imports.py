@@ -168,7 +168,6 @@ def test_reports_and_sweeps_need_no_jax(project: Imports) -> None:
         "one_layer.runs.collection",
         "one_layer.sweeps.plan",
         "one_layer.sweeps.jobs",
-        "one_layer.sweeps.display",
         "main",
     ):
         needed = third_party({**project, "main": project["main"] & {"one_layer.report.writing"}}, module)

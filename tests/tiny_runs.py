@@ -109,6 +109,14 @@ def environment(**changes: str) -> dict[str, str]:
     return cache | dict(os.environ) | changes
 
 
+def on_devices(devices: int, module: str, *words: object) -> Any:
+    """The JSON that a module prints in a process of its own, with so many CPU devices."""
+    command, there = [sys.executable, "-m", module, *map(str, words)], environment(JAX_NUM_CPU_DEVICES=str(devices))
+    done = subprocess.run(command, cwd=ROOT, env=there, capture_output=True, encoding="utf-8", timeout=900)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def run(folder: Path, task: str, changes: dict[str, Any] | None = None, **variables: str) -> None:
     """Trains in `folder`, which has the text: as the command does, but in this process, which need not import everything once more.
 

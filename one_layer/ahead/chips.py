@@ -21,8 +21,8 @@ class Chip:
     - `operations`: of products with bfloat16 factors, without sparsity; `float32_operations`: with float32 factors, as JAX computes them by
       default (in TF32 on GPUs; six passes in bfloat16 on TPUs with the highest precision, and one by default).
     - `link`: what a chip sends to the others of its machine (or pod), in one direction; `network`: to other machines.
-    - `launch`: what the start of one kernel costs inside a CUDA graph, and `host_turn` what one turn of a loop costs that the host drives.
-      Both are assumptions and no maker's data. A TPU starts a whole program at once.
+    - `launch`: what the start of one kernel costs inside a CUDA graph, an assumption and no maker's data. A TPU starts a whole program at
+      once.
     """
 
     platform: str
@@ -35,13 +35,12 @@ class Chip:
     together: int  # chips of one machine, or of one pod
     source: str
     launch: float = 0.0
-    host_turn: float = 0.0
     xla: str = ""  # fields of XLA's description of a GPU
 
 
 _NVIDIA = "NVIDIA's data sheet"
 _CLOUD = "Google Cloud's page on TPU"
-_GPU: dict[str, Any] = {"platform": "cuda", "together": 8, "launch": 2e-6, "host_turn": 2e-5}
+_GPU: dict[str, Any] = {"platform": "cuda", "together": 8, "launch": 2e-6}
 _HOPPER = (
     "core_count: 132 clock_rate_ghz: 1.98 l2_cache_size: 52428800 shared_memory_per_core: 233472 shared_memory_per_block_optin: 232448 "
     "cuda_compute_capability { major: 9 feature_extension: ACCELERATED_FEATURES } device_interconnect_info { active_links: 18 }"

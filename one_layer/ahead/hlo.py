@@ -78,13 +78,12 @@ class Instruction:
 class Visit:
     """An instruction and where it is executed: `times` in one call of the program; loops without a known number of turns count once.
 
-    `computation` has the instruction. `open_loops`: the names of these loops around it.
+    `computation` has the instruction.
     """
 
     instruction: Instruction
     computation: str
     times: int
-    open_loops: tuple[str, ...]
 
 
 class Program:
@@ -109,16 +108,14 @@ class Program:
 
     def visits(self) -> Iterator[Visit]:
         """Every instruction that is executed, with those inside fusions, loops and branches."""
-        yield from self._visits(self.entry, 1, ())
+        yield from self._visits(self.entry, 1)
 
-    def _visits(self, name: str, times: int, open_loops: tuple[str, ...]) -> Iterator[Visit]:
+    def _visits(self, name: str, times: int) -> Iterator[Visit]:
         for each in self.computations.get(name, []):
-            yield Visit(each, name, times, open_loops)
-            loop = each.operation == "while"
-            trips = self.trips(each) if loop else 1
-            inside = (*open_loops, each.name) if loop and trips is None else open_loops
+            yield Visit(each, name, times)
+            trips = self.trips(each) if each.operation == "while" else 1
             for called in called_by(each):
-                yield from self._visits(called, times * (trips or 1), inside)
+                yield from self._visits(called, times * (trips or 1))
 
     def trips(self, loop: Instruction) -> int | None:
         """The turns of a loop; None if they depend on data. TPU programs do not say them: there the condition compares with a constant."""

@@ -14,22 +14,21 @@ from one_layer.ahead.contents import Contents
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of one update: its products, the memory that kernels read and write, transfers, starts of kernels, the host's turns."""
+    """Seconds of one update: its products, the memory that kernels read and write, transfers and starts of kernels."""
 
     products: float
     memory: float
     wire: float
     launches: float
-    host: float
 
     @property
     def update(self) -> float:
         """All of it. Products and memory overlap, so the longer of the two counts; the other terms are added."""
-        return max(self.products, self.memory) + self.wire + self.launches + self.host
+        return max(self.products, self.memory) + self.wire + self.launches
 
 
-def predict(contents: Contents, operations: float, target: Target, host_loops: int = 0) -> Prediction:
-    """The roofline of an update with `operations` in its products on all devices together, and loops for which the host waits."""
+def predict(contents: Contents, operations: float, target: Target) -> Prediction:
+    """The roofline of an update with `operations` in its products on all devices together."""
     chip = target.chip
     wide = sum(number for kinds, number in contents.products.items() if "f32" in kinds.partition(" ->")[0])
     share = wide / max(1, contents.products.total())  # of products with a float32 factor
@@ -41,5 +40,4 @@ def predict(contents: Contents, operations: float, target: Target, host_loops: i
             each.sent / (chip.link if each.devices <= chip.together else chip.network) for each in contents.transfers
         ),
         launches=contents.kernels * chip.launch,
-        host=host_loops * chip.host_turn,
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -17,15 +15,13 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from one_layer.ahead.chips import Target
-from one_layer.ahead.graphs import loops_outside
 from one_layer.layers import products
-from one_layer.models import ModelConfig, abstract, build
+from one_layer.models import ModelConfig, abstract
 from one_layer.models.sharding import DATA, Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks import model as trained
-from one_layer.tasks.losses import Distil
 from one_layer.training.backskipping import with_policy
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.optimizer import optimizer
@@ -34,7 +30,7 @@ from one_layer.training.step import train_step
 PROGRAMS = ("step", "search")
 _UPDATES = 100_000  # the length of the schedule, which changes no shape
 # Without a device, XLA cannot try the tiles of Triton's products, and takes some that have no meaning.
-_OF_A_GPU = {"xla_gpu_enable_triton_gemm": False, "xla_dump_hlo_as_text": True}
+_OF_A_GPU = {"xla_gpu_enable_triton_gemm": False}
 
 
 @dataclass(frozen=True)
@@ -42,15 +38,13 @@ class Compiled:
     """A program as the compiler left it. Bytes are those of one device.
 
     `arguments`: what lies there before and after, such as the state of training; `temporary`: what the program needs besides; `peak`: the
-    most that is in use at a time. `loops_outside`: on a GPU, the loops outside its CUDA graphs. `rows` and `length` are those of a
-    micro-batch on all devices, or of the batch of a search.
+    most that is in use at a time. `rows` and `length` are those of a micro-batch on all devices, or of the batch of a search.
     """
 
     text: str
     arguments: int
     temporary: int
     peak: int
-    loops_outside: frozenset[str]
     seconds: float
     rows: int
     length: int
@@ -68,19 +62,16 @@ def compiled(
     rows = _rows(name, run, length, devices)
     make = {"step": _step, "search": _search}[name]
     begun = time.perf_counter()
-    with products.compiling_for(target.chip.platform), TemporaryDirectory() as folder:
+    with products.compiling_for(target.chip.platform):
         lowered = make(run, config, devices, rows, length)
-        gpu = target.chip.platform == "cuda"
-        options = {**_OF_A_GPU, "xla_dump_to": folder} if gpu else None
+        options = _OF_A_GPU if target.chip.platform == "cuda" else None
         program = _fitting(lambda: lowered.compile(compiler_options=options), target)
-        outside = loops_outside(Path(folder)) if gpu else frozenset()
     memory = program.memory_analysis()
     return Compiled(
         text=program.as_text(),
         arguments=memory.argument_size_in_bytes,
         temporary=memory.temp_size_in_bytes,
         peak=memory.peak_memory_in_bytes,
-        loops_outside=outside,
         seconds=time.perf_counter() - begun,
         rows=rows,
         length=length,
@@ -95,38 +86,22 @@ def _rows(name: str, run: RunConfig, length: int, devices: Devices) -> int:
 
 
 def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
-    lr, warmup = (
-        run.optim.lr or 1e-3,
-        run.optim.warmup or 0,
-    )  # a run chooses what a config leaves open; no number changes the program
+    lr, warmup = run.optim.lr or 1e-3, run.optim.warmup or 0  # what a config leaves open changes no program
     adam = with_policy(optimizer(replace(run.optim, lr=lr, warmup=warmup), _UPDATES), config, run.seed)
     fixed = abstract(config)
     params = fixed.pop("params")
     moments = jax.eval_shape(lambda params: adam.init(TrainedParts.of(config).pick(params)), params)
     fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
-    distil = Distil.of(run.train)
-    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices, distil)
+    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices)
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {
         each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)
         for each, positions in run.task.arrays(run.data, length).items()
     }
-    if distil is not None:
-        batch |= _of_a_teacher(run, config, batch, distil.top_k)
     number = jax.ShapeDtypeStruct((), jnp.int32, sharding=NamedSharding(devices.mesh, P()))
     stored, computing = devices.stored_tree, devices.computing_tree
     given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number)
     return step.lower(*given)  # type: ignore[attr-defined]
-
-
-def _of_a_teacher(run: RunConfig, config: ModelConfig, batch: dict[str, Any], k: int) -> dict[str, Any]:
-    """The arrays that a teacher adds to a batch (`one_layer.data.probabilities`)."""
-    one = {name: jax.ShapeDtypeStruct(each.shape[1:], each.dtype) for name, each in batch.items()}
-    logits = jax.eval_shape(lambda given, rows: run.task.logits(build(config), given, rows, {}), abstract(config), one)
-    shape = (run.optim.accumulate, *logits.shape[:-1], min(k, logits.shape[-1]))
-    kinds = {"teacher_ids": jnp.int32, "teacher_p": jnp.float32}
-    by_rows = batch["source"].sharding
-    return {name: jax.ShapeDtypeStruct(shape, kind, sharding=by_rows) for name, kind in kinds.items()}
 
 
 def _search(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
@@ -159,12 +134,3 @@ def _fitting(compile_: Callable[[], Any], target: Target) -> Any:
             f"the program needs more memory than a device of {target.name} has{by}; lower data.max_tokens, raise optim.accumulate or "
             "mesh.model, set model.remat, or give more devices"
         ) from None
-
-
-def meshes(target: Target, config: ModelConfig) -> Sequence[tuple[int, int]]:
-    """Every mesh of the target's devices, data x model, whose axis `model` divides what it shares out."""
-    found = []
-    for model in range(1, target.number + 1):
-        if target.number % model == 0 and config.heads % model == 0 and config.ffn % model == 0:
-            found.append((target.number // model, model))
-    return found

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -50,26 +49,10 @@ def _quieten() -> None:
 
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
-    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it.
-
-    A Ctrl-C that came while JAX was collecting garbage, or in a finaliser, is raised again where it can end the program: a moment later,
-    because Python ignores what this function raises too.
-    """
-    if issubclass(problem.exc_type, KeyboardInterrupt):
-        # A signal, and not _thread.interrupt_main, which would wait until a sleep or another system call is over.
-        again = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-        again.daemon = True
-        again.start()
-        return
+    """Hides the tracebacks of readers that Orbax leaves open after a damaged checkpoint: our own error already reports it."""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(problem.exc_traceback)]
     if not any(module.startswith("orbax.") for module in modules) and str(problem.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(problem)
-
-
-def in_utf8() -> None:
-    """Restarts in Python's UTF-8 mode if the locale's encoding is another: Orbax accepts Unicode paths only."""
-    if sys.getfilesystemencoding() != "utf-8":
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def run(main: Callable[[], int | None]) -> None:
@@ -77,7 +60,6 @@ def run(main: Callable[[], int | None]) -> None:
 
     Words of the command line may begin in the home folder (~/), and name the project's configs as in a clone of the repository.
     """
-    in_utf8()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     _quieten()
     config_files.make_importable()

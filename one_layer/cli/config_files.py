@@ -1,4 +1,4 @@
-"""Finds the project's configs from any folder, and lists the config's keys with their comments."""
+"""Finds the project's configs from any folder, and lists the config's keys."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import importlib
 import importlib.util
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
+
+from one_layer.runs.records import flatten
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -48,43 +49,7 @@ def defaults() -> ConfigDict:
 
 
 def keys(values: dict[str, Any] | None = None) -> str:
-    """Every key of configs/common.py with its comment and its value in `values` (nested plain values); by default, its default."""
+    """The keys with their `values` (nested plain values); by default configs/common.py, where each has its default and a comment."""
     if values is None:
-        values = defaults().to_dict()
-    comments = _comments((folder() / "common.py").read_text("utf-8"))
-    entries = []
-    for section in dict.fromkeys(key.partition(".")[0] for key in comments):  # in the order of the file
-        if section not in values:
-            continue  # training says what such a config lacks
-        held = values[section] if isinstance(values[section], dict) else {"": values[section]}
-        order = list(comments)
-        named = {f"{section}.{name}" if name else section: value for name, value in held.items()}
-        for key in sorted(named, key=lambda key: order.index(key) if key in comments else len(order)):
-            entries.append(f"--config.{key}={_plain(named[key])}")
-            if comment := comments.get(key):
-                entries.append(textwrap.indent(textwrap.fill(comment, 110), "    "))
-    return "\n".join(entries)
-
-
-def _comments(source: str) -> dict[str, str]:
-    """The comment of each key: the lines of comment above its assignment, and what follows it on its line."""
-    sections = re.findall(r"config\.(\w+) = _\1\(\)", source)
-    found: dict[str, str] = {}
-    above: list[str] = []
-    for line in source.split("\n"):
-        stripped = line.strip()
-        if stripped.startswith("#"):
-            above.append(stripped.removeprefix("#").strip())
-            continue
-        code, _, behind = line.partition("  # ")
-        for section, name in re.findall(rf"\b(config|{'|'.join(sections)})\.(\w+)(?=,| = )", code):
-            if section == "config" and name in sections:
-                continue
-            key = name if section == "config" else f"{section}.{name}"
-            found.setdefault(key, " ".join([*above, behind.strip()]).strip())
-        above = []
-    return found
-
-
-def _plain(value: Any) -> str:
-    return "" if value is None else str(value)
+        return (folder() / "common.py").read_text("utf-8")
+    return "\n".join(f"--config.{key}={'' if value is None else value}" for key, value in flatten(values).items())

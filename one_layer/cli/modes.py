@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +27,6 @@ class Mode(NamedTuple):
 def _train() -> None:
     from one_layer.runs.model_of import with_model_of
     from one_layer.runs.settings import resolve
-    from one_layer.training.skipping import Diverged
     from one_layer.training.train import train
 
     folder = given.run_folder(or_ticket=False)
@@ -36,12 +34,8 @@ def _train() -> None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
     words = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
     words += [f"config.{name}={value}" for name, value in given.overrides().items()]
-    try:
-        config = with_model_of(options.CONFIG.value.to_dict(), given.overrides().keys(), folder.path)
-        train(resolve(config), folder.path, words)
-    except Diverged as error:
-        program = ["-m", "one_layer"] if Path(sys.argv[0]).name == "__main__.py" else sys.argv[:1]
-        raise UserError(f"{error}: {shlex.join([sys.executable, *program, *sys.argv[1:]])}") from None
+    config = with_model_of(options.CONFIG.value.to_dict(), given.overrides().keys(), folder.path)
+    train(resolve(config), folder.path, words)
 
 
 def _evaluate() -> None:

@@ -12,7 +12,7 @@ MODE = flags.DEFINE_string(
     "train",
     "What to do: train, evaluate, translate, classify, generate, fill, export, page, inspect, report, collect or keys.",
 )
-CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N, average-best:N or a step.")
+CHECKPOINT = flags.DEFINE_string("checkpoint", "best", "best, last, average:N or a step.")
 TICKET = flags.DEFINE_multi_string(
     "ticket",
     [],

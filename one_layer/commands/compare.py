@@ -1,6 +1,6 @@
 """Compares two runs, or two folders of runs. A collection (FILE.jsonl.zst) is a folder of runs, and FILE.jsonl.zst/RUN is a run.
 
-    python -m one_layer compare runs/short/keep=0.3 runs/short/keep=0.5 --html=two.html --csv=lines.csv
+    python -m one_layer compare runs/short/keep=0.3 runs/short/keep=0.5 --csv=lines.csv
 
 Of two runs, it shows the keys that differ, the scores, the cost, and the lines of each test set that one of them has better, with a test
 whether the difference could be chance: for translations sacreBLEU's paired bootstrap, for labels McNemar's test.
@@ -34,7 +34,7 @@ from one_layer.runs.convergence import LESS_IS_BETTER
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 from one_layer.sweeps.places import homes, in_sweep
-from one_layer.sweeps.scores import first_score
+from one_layer.sweeps.table import first_score
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
@@ -185,7 +185,6 @@ def main(argv: list[str]) -> None:
     parser.add_argument(
         "--lines", type=positive, default=3, help="of two runs: lines in each list (default: %(default)s)"
     )
-    parser.add_argument("--html", type=Path, help="of two runs: a file for a page with all of this and all lines")
     parser.add_argument("--csv", type=Path, help="of two runs: a file for all lines, with their scores")
     arguments = parser.parse_args(argv)
     with named(arguments.first) as first, named(arguments.second) as second:
@@ -193,17 +192,15 @@ def main(argv: list[str]) -> None:
             one, many = (first, second) if first.one else (second, first)
             raise UserError(f"{one.shown} is one run, and {many.shown} is none; give two runs, or two folders of runs")
         if first.one:
-            print(_two(first, second, arguments.lines, arguments.csv, arguments.html))
+            print(_two(first, second, arguments.lines, arguments.csv))
             return
-        for name in ("csv", "html"):
-            if file := getattr(arguments, name):
-                raise UserError(f"--{name}={file} is for the lines of two runs; leave it out, or give two runs")
+        if arguments.csv:
+            raise UserError(f"--csv={arguments.csv} is for the lines of two runs; leave it out, or give two runs")
         print(table(compare(first, second)))
 
 
-def _two(first: Runs, second: Runs, most: int, csv: Path | None, html: Path | None) -> str:
-    from one_layer.commands.compare_page import page  # late: they import JAX
-    from one_layer.commands.compare_two import as_csv, as_text, compare_two
+def _two(first: Runs, second: Runs, most: int, csv: Path | None) -> str:
+    from one_layer.commands.compare_two import as_csv, as_text, compare_two  # late: it imports JAX
 
     if first.folder.resolve() == second.folder.resolve() or first.shown == second.shown:
         raise UserError(f"{first.shown} and {second.shown} are the same run; give two runs")
@@ -212,6 +209,4 @@ def _two(first: Runs, second: Runs, most: int, csv: Path | None, html: Path | No
     names = str(first.shown), str(second.shown)
     if csv:
         write_atomically(csv, as_csv(compared.tests))
-    if html:
-        write_atomically(html, page(names, *compared))
     return as_text(compared, names, most)

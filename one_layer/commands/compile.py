@@ -4,19 +4,14 @@
 
 It prints, and with --output writes as JSON: whether the program fits, its memory on each device, its products by type, the bytes between
 devices, kernels and loops, and a predicted time. Nothing is run, so the time is a prediction, from makers' data. --target takes several
-targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --sweep tries every mesh of
-the devices, takes the one over which the least is sent, and there doubles data.max_tokens as long as the program fits. --top=40 lists the
-40 operations whose kernels read and write the most.
---config.a.b=VALUE changes a key.
+targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --config.a.b=VALUE changes a
+key.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -26,7 +21,7 @@ from rich.table import Table
 from one_layer.ahead.chips import Target
 from one_layer.ahead.contents import contents
 from one_layer.ahead.prediction import predict
-from one_layer.ahead.programs import PROGRAMS, compiled, meshes
+from one_layer.ahead.programs import PROGRAMS, compiled
 from one_layer.cli.command import parser_of, positive
 from one_layer.data.config import STREAMS
 from one_layer.data.text.streams import check_output, write_content
@@ -38,9 +33,6 @@ from one_layer.system.cuda_graphs import keep_loops_on_gpu
 from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
-
-_MOST_TOKENS = 2**24
-Mesh = tuple[int, int]  # data x model
 
 
 def main(argv: list[str]) -> None:
@@ -64,12 +56,6 @@ def main(argv: list[str]) -> None:
         default=32,
         help="padded tokens of a text; of a stream, data.block counts (default 32)",
     )
-    parser.add_argument(
-        "--sweep", action="store_true", help="find the best mesh, and there the largest update that fits"
-    )
-    parser.add_argument(
-        "--top", type=positive, default=None, help="list so many operations, those that read and write the most"
-    )
     parser.add_argument("--output", help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
     if arguments.output:
@@ -81,19 +67,11 @@ def main(argv: list[str]) -> None:
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length
     names = PROGRAMS if arguments.program == "all" else (arguments.program,)
-    found = []
-    for target in targets:
-        for name in names:
-            program = partial(_compiled, name, config=config, target=target, length=length, top=arguments.top or 0)
-            found += (
-                _swept(program, run, meshes(target, config)) if arguments.sweep else [program(run, _mesh(run, target))]
-            )
+    found = [_compiled(name, run, config, target, length) for target in targets for name in names]
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
     _print(found)
-    for each in found:
-        _print_largest(each)
     for each in found:
         if not each["fits"]:
             print(_too_much(each))
@@ -123,39 +101,12 @@ def _sizes(text: str) -> tuple[int, int]:
     return int(sizes[0]), int(sizes[1])
 
 
-def _mesh(run: RunConfig, target: Target) -> Mesh:
-    data, model = run.mesh.data, run.mesh.model
-    return (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
-
-
-def _swept(
-    program: Callable[[RunConfig, Mesh], dict[str, Any]], run: RunConfig, tried: Sequence[Mesh]
-) -> list[dict[str, Any]]:
-    """The program on every mesh; then, on the one with the least bytes to send, with more and more tokens, up to one that does not fit."""
-    each = {mesh: program(run, mesh) for mesh in tried}
-    fitting = [mesh for mesh in each if each[mesh]["fits"]]
-    found = list(each.values())
-    if fitting:
-        best = min(fitting, key=lambda mesh: each[mesh]["sent_bytes"])
-        while found[-1]["fits"] and run.data.max_tokens < _MOST_TOKENS:
-            run = replace(run, data=replace(run.data, max_tokens=2 * run.data.max_tokens))
-            try:
-                found.append(program(run, best))
-            except UserError as error:  # XLA itself says for a TPU that it does not fit
-                log.info("%s", error)
-                break
-    return found
-
-
-def _compiled(
-    name: str, run: RunConfig, mesh: Mesh, *, config: ModelConfig, target: Target, length: int, top: int
-) -> dict[str, Any]:
+def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, length: int) -> dict[str, Any]:
     """What is known of one program, as plain values."""
+    data, model = run.mesh.data, run.mesh.model
+    mesh = (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
     program = compiled(name, run, config, target, length, mesh)
     inside = contents(program.text)
-    host_loops = len(
-        program.loops_outside & inside.open_loops.keys()
-    )  # others have a known number of turns: the host need not wait
     found: dict[str, Any] = {
         "target": target.name,
         "program": name,
@@ -170,13 +121,11 @@ def _compiled(
         "sent_bytes": round(sum(each.sent for each in inside.transfers)),
         "moved_bytes": inside.moved,
         **inside.as_json(),
-        "largest": [vars(each) for each in inside.largest(top)],
-        "host_loops": host_loops,
         "compile_seconds": program.seconds,
     }
     if name == "step":
         operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
-        predicted = predict(inside, operations, target, host_loops)
+        predicted = predict(inside, operations, target)
         found |= {"operations": operations, "predicted_seconds": {**vars(predicted), "update": predicted.update}}
     log.info("%s, %s, mesh %s: compiled in %.0f s", target.name, name, found["mesh"], program.seconds)
     return found
@@ -202,7 +151,6 @@ def _print(found: list[dict[str, Any]]) -> None:
         "kernels": lambda each: f"{each['kernels']:,}",
         "read and written": lambda each: _mb(each["bytes"]),
         "loops of unknown length": lambda each: str(len(each["open_loops"])),
-        "loops driven by the host": lambda each: str(each["host_loops"]),
         "operations": lambda each: f"{each['operations'] / 1e12:,.2f} T" if "operations" in each else "",
     }
     for name, cell in rows.items():
@@ -212,20 +160,6 @@ def _print(found: list[dict[str, Any]]) -> None:
     for term in dict.fromkeys(term for each in found for term in each.get("predicted_seconds", {})):
         cells = (each.get("predicted_seconds", {}).get(term) for each in found)
         table.add_row(f"predicted ms: {term}", *("" if cell is None else f"{1e3 * cell:,.2f}" for cell in cells))
-    Console(width=200).print(table)
-
-
-def _print_largest(found: dict[str, Any]) -> None:
-    """A line for each operation that was asked for, the largest first."""
-    if not found["largest"]:
-        return
-    table = Table(
-        box=None, header_style="", pad_edge=False, title=f"\n{found['target']} {found['program']}", title_justify="left"
-    )
-    for heading, justify in (("MB", "right"), ("kernels", "right"), ("kind", "left"), ("made by", "left")):
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for each in found["largest"]:
-        table.add_row(f"{each['bytes'] / 1e6:,.0f}", f"{each['number']:,}", each["kind"], each["made_by"])
     Console(width=200).print(table)
 
 

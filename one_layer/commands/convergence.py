@@ -1,6 +1,6 @@
 """Compares how fast runs converge: AUCC over seconds, updates and operations, and what is saved until the baseline's best score.
 
-    python -m one_layer convergence --baseline=runs/LLLL --runs='runs/*' [--score=bleu] [--picture=FILE.svg] [--axis=updates]
+    python -m one_layer convergence --baseline=runs/LLLL --runs='runs/*' [--score=bleu]
 
 The table is that of the report (`--mode=report`), with a row for each run and the baseline that you name. --updates, --flops and --seconds
 give the end T of the areas; without them, it is the end of the shortest run. The conventions are those of
@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator
-from glob import glob
 from pathlib import Path
 
 from one_layer.cli.command import parser_of
@@ -23,11 +21,9 @@ from one_layer.report.comparable import otherwise
 from one_layer.report.naming import described
 from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record, in_place
-from one_layer.runs.collection import Place, opened
-from one_layer.runs.convergence import AXES, Curve
-from one_layer.runs.paths import RunPaths, read_metrics
+from one_layer.runs.collection import opened
+from one_layer.runs.convergence import AXES
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
 
 _UNITS = {"seconds": "seconds of training", "updates": "updates", "flops": "operations (FLOPs)"}
 
@@ -41,30 +37,16 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--updates", type=_end, help="T in updates; by default the end of the shortest run")
     parser.add_argument("--flops", type=_end, help="T in operations; by default the end of the shortest run")
     parser.add_argument("--seconds", type=_end, help="T in seconds of training; by default the end of the shortest run")
-    parser.add_argument("--picture", type=_picture_file, help="an .svg or .png file for the curves")
-    parser.add_argument(
-        "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
-    )
     arguments = parser.parse_args(argv)
     records = _comparable(arguments.baseline, arguments.runs, arguments.score)
-    without = left_out(records, arguments.score)
-    if arguments.picture and arguments.axis in without:
-        raise UserError(
-            f"--axis={arguments.axis} cannot be drawn, because {without[arguments.axis]}; give another --axis"
-        )
-    for axis, reason in without.items():
+    for axis, reason in left_out(records, arguments.score).items():
         print(f"the axis of {_UNITS[axis]} is left out, because {reason}", file=sys.stderr)
     for record in records:
         if record.sources:
             print(f"{record.folder} {described(record.sources)}; that is not counted here", file=sys.stderr)
     ends = {axis: end for axis in AXES if (end := getattr(arguments, axis)) is not None}
-    found = areas_of(records, arguments.score, ends)
-    names = [str(record.folder) for record in records]
-    table = run_table(found, names)
+    table = run_table(areas_of(records, arguments.score, ends), [str(record.folder) for record in records])
     print(f"{aligned([table.columns, *table.rows])}\n\n{table.caption}")
-    if arguments.picture:
-        curves = found.curves[arguments.axis]
-        _draw(dict(zip(_short(names), curves, strict=True)), arguments.score, arguments.axis, arguments.picture)
 
 
 def _comparable(baseline: str, pattern: str, score: str) -> list[Record]:
@@ -100,43 +82,15 @@ def _without_curve(run: Record, score: str) -> str:
     if run.evaluated(score):
         return "has a single evaluation, which is no curve"
     if not any(f"valid/{score}" in line for line in run.metrics):
-        known = sorted(
-            {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
-        )
-        return f"has no validation score {score!r} yet, but {', '.join(known) or 'none'}"
+        known = {name.removeprefix("valid/") for line in run.metrics for name in line if name.startswith("valid/")}
+        return f"has no validation score {score!r} yet, but {', '.join(sorted(known)) or 'none'}"
     return "lacks lines of its metrics" if run.lacks_evaluations else f"has a {score} that is not finite"
 
 
 def _records(pattern: str) -> list[Record]:
-    """The runs with metrics that the pattern matches, as a report reads them, and folders with metrics alone, of which no more is known."""
+    """The runs with metrics that the pattern matches, as a report reads them."""
     with opened(pattern) as places:
-        return [record for place in places for record in (*in_place(place), *_bare(place)) if record.metrics]
-
-
-def _bare(place: Place) -> Iterator[Record]:
-    there = [place.pattern] if Path(place.pattern).is_dir() else sorted(glob(place.pattern, recursive=True))
-    for paths in map(RunPaths, there):
-        if paths.metrics_file.is_file() and not (paths.config_file.is_file() or paths.result_file.is_file()):
-            yield Record(place.named(paths.path), {}, metrics=read_metrics(paths.metrics_file))
-
-
-def _short(folders: list[str]) -> list[str]:
-    """A name for each folder: the last part of its path, or the whole path where other folders have the same last part."""
-    last = [Path(folder).name for folder in folders]
-    names = [name if last.count(name) == 1 else folder for name, folder in zip(last, folders, strict=True)]
-    return [f"./{name}" if name.startswith("_") else name for name in names]  # Matplotlib hides names with _ in front
-
-
-def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
-    """Draws a line for each run, with its name. Past the number of colours, lines are dashed."""
-    from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone, svg
-
-    figure, axes = new_axes(_UNITS[axis], f"validation {score}")
-    for place, (name, each) in enumerate(curves.items()):
-        style = "-" if place < len(COLOURS) else "--"
-        axes.plot(each.x, each.y, style, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=name)
-    legend(figure)
-    write_atomically(path, png(figure) if path.suffix == ".png" else standalone(svg(figure, path.stem)))
+        return [record for place in places for record in in_place(place) if record.metrics]
 
 
 def _end(text: str) -> float:
@@ -148,11 +102,3 @@ def _end(text: str) -> float:
     if not 0.0 < end < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return end
-
-
-def _picture_file(text: str) -> Path:
-    """Parses --picture. Raises: ArgumentTypeError for other endings than .svg and .png."""
-    path = Path(text)
-    if path.suffix not in (".svg", ".png"):
-        raise argparse.ArgumentTypeError(f"{text!r} must end in .svg or .png")
-    return path

@@ -1,10 +1,8 @@
-"""Converts a fairseq checkpoint into a run folder, or a run folder into a fairseq checkpoint. Needs torch (requirements-torch.txt).
+"""Converts a fairseq checkpoint into a run folder. Needs torch (requirements-torch.txt).
 
     python -m one_layer import_fairseq --checkpoint=FILE.pt --source_dict=dict.de.txt --target_dict=dict.en.txt --workdir=DIR \\
         --config.data.directory=TEXT --config.data.valid=valid.bpe10k --config.data.tests='("test.bpe10k",)'
     python main.py --mode=evaluate --workdir=DIR
-
-    python -m one_layer import_fairseq --workdir=DIR --export=FILE.pt [--checkpoint=best]
 
 Sizes are read from the tensors, and options from the file's `args` (or `cfg`). Give what the file does not say with --config: a file
 that holds only tensors needs --config.model.heads and, if the model is masked, --config.model.keep. Also give the text that
@@ -12,13 +10,10 @@ that holds only tensors needs --config.model.heads and, if the model is masked, 
 --mode=translate, add how that text was prepared: data.prepared=True with data.tokenize, data.lowercase and data.bpe_codes.
 
 The file is read without running any code in it. It may hold only tensors, plain values and argparse.Namespace objects.
-The dictionaries of an exported file are vocabulary.source.txt and vocabulary.target.txt in the run folder.
 """
 
 from __future__ import annotations
 
-import argparse
-import io
 import logging
 from pathlib import Path
 from typing import Any
@@ -32,12 +27,10 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.lines import read_lines
 from one_layer.importers import fairseq
-from one_layer.importers.fairseq_checkpoint import import_torch, read_checkpoint
-from one_layer.importers.fairseq_options import read_options, write_options
-from one_layer.runs.restore import restore_run
+from one_layer.importers.fairseq_checkpoint import read_checkpoint
+from one_layer.importers.fairseq_options import read_options
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -67,32 +60,6 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     log.info("%s holds the %s model of %s", workdir, model.weights, path)
 
 
-def export_run(workdir: Path, checkpoint: str, path: Path) -> None:
-    """Writes the model of a checkpoint (see `restore_run`) in fairseq's format. Raises: UserError if the checkpoint is missing."""
-    torch = import_torch()
-    restored = restore_run(workdir, checkpoint)
-    state = fairseq.export(restored.variables, restored.config)
-    tensors = {id(array): torch.from_numpy(array) for array in state.values()}  # a shared array stays one tensor
-    content = {
-        "model": {name: tensors[id(array)] for name, array in state.items()},
-        "args": argparse.Namespace(**write_options(restored.config, restored.assets.languages)),
-        # fairseq's loader always reads these two entries, whatever the model is loaded for.
-        "optimizer_history": [
-            {
-                "criterion_name": "LabelSmoothedCrossEntropyCriterion",
-                "optimizer_name": "FairseqAdam",
-                "lr_scheduler_state": {},
-                "num_updates": restored.step,
-            }
-        ],
-        "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": None},
-    }
-    file = io.BytesIO()
-    torch.save(content, file)
-    write_atomically(path, file.getvalue())
-    log.info("%s holds the model of update %d of %s", path, restored.step, workdir)
-
-
 def _run(
     found: dict[str, Any], options: dict[str, Any], dictionaries: tuple[Path, Path], overrides: dict[str, Any]
 ) -> RunConfig:
@@ -112,27 +79,12 @@ def _run(
 
 
 def main(argv: list[str]) -> None:
-    """Runs the command line. Raises: UserError for options that are missing or exclude each other."""
+    """Runs the command line. Raises: UserError for options that are missing."""
     parser = parser_of(__doc__)
-    parser.add_argument(
-        "--checkpoint",
-        help="fairseq's file; with --export, a checkpoint of the run: best, last, average:N, average-best:N or a step",
-    )
-    parser.add_argument("--source_dict", type=Path, help="fairseq's dictionary of the source language")
-    parser.add_argument("--target_dict", type=Path, help="fairseq's dictionary of the target language")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="fairseq's file")
+    parser.add_argument("--source_dict", type=Path, required=True, help="fairseq's dictionary of the source language")
+    parser.add_argument("--target_dict", type=Path, required=True, help="fairseq's dictionary of the target language")
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
-    parser.add_argument("--export", type=Path, help="the fairseq file to write")
     arguments, rest = parser.parse_known_args(argv)
-    overrides = override(defaults(), rest)
-    if arguments.export:
-        if overrides or arguments.source_dict or arguments.target_dict:
-            raise UserError(
-                "--export takes only --workdir and --checkpoint; leave out the other options, the run has them"
-            )
-        export_run(arguments.workdir, arguments.checkpoint or "best", arguments.export)
-        return
-    for name in ("checkpoint", "source_dict", "target_dict"):
-        if not getattr(arguments, name):
-            raise UserError(f"--{name} is missing; give fairseq's file, or --export to write one")
     dictionaries = (arguments.source_dict, arguments.target_dict)
-    import_checkpoint(Path(arguments.checkpoint), dictionaries, arguments.workdir, overrides)
+    import_checkpoint(arguments.checkpoint, dictionaries, arguments.workdir, override(defaults(), rest))

@@ -18,15 +18,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from one_layer.cli.command import parser_of
-from one_layer.cli.config_files import defaults
-from one_layer.cli.overrides import override
-from one_layer.commands.importing import new_folder, run_of, write_run
+from one_layer.commands.importing import check_files, main_of, new_folder, read_merges, run_of, write_run
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import Preprocessing, check_codes
+from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_ids
 from one_layer.importers import gpt2, llama_options, llama_weights
@@ -34,8 +30,6 @@ from one_layer.importers.config_json import read_config
 from one_layer.importers.llama_options import Options
 from one_layer.importers.roberta import INDEX, sharded_state
 from one_layer.system.errors import UserError
-
-FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +41,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     Raises: UserError for a folder or a value that cannot be imported.
     """
     folder = new_folder(workdir)
-    parts = (source / INDEX).is_file()
-    if missing := [name for name in FILES if not (source / name).is_file() and not (name == FILES[1] and parts)]:
-        raise UserError(
-            f"{source} has no {' and no '.join(missing)}; give the folder of a Llama or a GPT-2, which has {', '.join(FILES)}"
-        )
+    check_files(source, "Llama or a GPT-2", INDEX)
     path = source / "config.json"
     given = read_config(path)
     is_gpt2 = given.get("model_type") == "gpt2"
@@ -62,17 +52,13 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
             f"{source} has no {llama_weights.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
             "as it was written"
         )
-    merges = "".join(f"{line}\n" for line in read_lines(source / "merges.txt"))
-    check_codes(merges, str(source / "merges.txt"), "byte-level")
+    merges = read_merges(source)
     tokens = (*SPECIALS, *byte_level.pieces(merges))
     table, named = (gpt2.EMBEDDING, gpt2.without_prefix(state)) if is_gpt2 else (llama_weights.EMBEDDING, state)
     rows = _rows(source, options, tokens, table, len(named.get(table, ())))
     vocabulary = Vocabulary(tokens)
-    stated: dict[str, Any] = {
-        "task": "causal_lm",
-        "model.norm_position": "pre",
-    }
-    stated |= {"model.encoder_layers": 0, **{f"model.{name}": value for name, value in options.model.items()}}
+    stated: dict[str, Any] = {"task": "causal_lm", "model.norm_position": "pre", "model.encoder_layers": 0}
+    stated |= {f"model.{name}": value for name, value in options.model.items()}
     assumed = {"model.weights": "multi_layer", "model.embedding": "frozen", "model.keep": 0.9, "train.select": "nll"}
     assumed |= {
         "data.source": "plain",
@@ -118,11 +104,5 @@ def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, c
 
 
 def main(argv: list[str]) -> None:
-    """Runs the command line. Raises: UserError for options that are missing."""
-    parser = parser_of(__doc__)
-    parser.add_argument(
-        "--folder", type=Path, required=True, help="the folder of a Llama or a GPT-2, as Hugging Face publishes it"
-    )
-    parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
-    arguments, rest = parser.parse_known_args(argv)
-    import_folder(arguments.folder, arguments.workdir, override(defaults(), rest))
+    """Runs the command line."""
+    main_of(__doc__, argv, import_folder)

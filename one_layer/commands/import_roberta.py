@@ -19,13 +19,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from one_layer.cli.command import parser_of
-from one_layer.cli.config_files import defaults
-from one_layer.cli.overrides import override
-from one_layer.commands.importing import new_folder, run_of, write_run
+from one_layer.commands.importing import check_files, main_of, new_folder, read_merges, run_of, write_run
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import LABEL, Preprocessing, check_codes
+from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
@@ -37,8 +33,6 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import TASKS
 from one_layer.tasks.classification.labels import label_set, spelled
 
-FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
-
 log = logging.getLogger(__name__)
 
 
@@ -49,10 +43,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     Raises: UserError for a folder or a value that cannot be imported.
     """
     folder = new_folder(workdir)
-    if missing := [name for name in FILES if not (source / name).is_file()]:
-        raise UserError(
-            f"{source} has no {' and no '.join(missing)}; give the folder of a RoBERTa, which has {', '.join(FILES)}"
-        )
+    check_files(source, "RoBERTa")
     options = read_options(source / "config.json")
     vocabulary, state = read_vocabulary_json(source / "vocab.json"), roberta_state(source)
     vocabulary = _named_rows(source, options, vocabulary, state)
@@ -155,9 +146,7 @@ def _outputs(state: StateDict) -> int:
 
 
 def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
-    path = source / "merges.txt"
-    codes = "".join(f"{line}\n" for line in read_lines(path))
-    check_codes(codes, str(path), "byte-level")
+    codes = read_merges(source)
     if run.task.name == "classification":
         labels = Vocabulary(SPECIALS + label_set(run.data).labels)
         steps = run.data.preprocessing(codes, run.data.source_language, pairs=True)
@@ -167,16 +156,5 @@ def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
 
 
 def main(argv: list[str]) -> None:
-    """Runs the command line. Raises: UserError for options that are missing or exclude each other."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--folder", type=Path, help="the folder of a RoBERTa, as Hugging Face publishes it")
-    parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
-    arguments, rest = parser.parse_known_args(argv)
-    if old := [word for word in rest if word.partition("=")[0] in ("--export", "--checkpoint")]:
-        raise UserError(
-            f"{old[0]}: models are exported by --mode=export --workdir={arguments.workdir} --format=huggingface --output=FOLDER, which "
-            "also takes --checkpoint"
-        )
-    if not arguments.folder:
-        raise UserError("--folder is missing; give the folder of a RoBERTa to import")
-    import_folder(arguments.folder, arguments.workdir, override(defaults(), rest))
+    """Runs the command line."""
+    main_of(__doc__, argv, import_folder)

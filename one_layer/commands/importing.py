@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
+from one_layer.cli.overrides import override
 from one_layer.data.text.assets import TextAssets
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.preprocess import check_codes
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.training.optimizer import optimizer
 from one_layer.training.progress import Progress
+
+FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")  # of a folder in Hugging Face's format
+
+
+def main_of(documentation: str | None, argv: list[str], convert: Callable[[Path, Path, dict[str, Any]], None]) -> None:
+    """Runs the command line of a command that imports such a folder. Raises: UserError for options that are missing."""
+    parser = parser_of(documentation)
+    parser.add_argument("--folder", type=Path, required=True, help="the folder, as Hugging Face publishes it")
+    parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
+    arguments, rest = parser.parse_known_args(argv)
+    convert(arguments.folder, arguments.workdir, override(defaults(), rest))
+
+
+def check_files(source: Path, kind: str, elsewhere: str = "") -> None:
+    """Raises: UserError for a folder that lacks one of FILES. The weights may be in parts, which the file `elsewhere` names."""
+    parts = elsewhere and (source / elsewhere).is_file()
+    if missing := [name for name in FILES if not (source / name).is_file() and not (name == FILES[1] and parts)]:
+        raise UserError(
+            f"{source} has no {' and no '.join(missing)}; give the folder of a {kind}, which has {', '.join(FILES)}"
+        )
+
+
+def read_merges(source: Path) -> str:
+    """The merges of a folder's byte-level BPE. Raises: UserError for a file that has none."""
+    path = source / "merges.txt"
+    merges = "".join(f"{line}\n" for line in read_lines(path))
+    check_codes(merges, str(path), "byte-level")
+    return merges
 
 
 def new_folder(workdir: Any) -> RunFolder:

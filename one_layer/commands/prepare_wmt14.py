@@ -1,8 +1,7 @@
-"""Prepares WMT14 English-German from statmt.org's archives, or from TFDS, as training text, as the literature does.
+"""Prepares WMT14 English-German from statmt.org's archives as training text, as the literature does.
 
     python -m one_layer prepare_wmt14 --download --archives=DIR --out=DIR
     python -m one_layer prepare_wmt14 --archives=DIR --out=DIR [--news_commentary=v12]
-    python -m one_layer prepare_wmt14 --tfds --data_dir=DIR --out=DIR
 
 The training text is Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12): 4.5 million pairs. The steps
 are:
@@ -12,9 +11,7 @@ are:
 - learn a joint BPE of 40,000 merges on the training set, and apply it;
 - keep pairs with 1 to 250 tokens per side whose longer side has at most 1.5 times as many tokens as the shorter side.
 
-The test set is newstest2014, tokenised without normalisation and never filtered. With --tfds, all text comes from the splits train
-and test of wmt14_translate/de-en, prepared as ArrayRecord. This is the same text in TFDS's order, so other pairs go to the
-validation set.
+The test set is newstest2014, tokenised without normalisation and never filtered.
 
 Afterwards --out holds train, valid and test .en and .de, the codes (`code`) and manifest.json. Until then, its folder `work` holds
 the intermediate files, up to 6 GB. The same command continues an interrupted preparation.
@@ -25,9 +22,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -37,8 +32,6 @@ from one_layer.data.preparation.manifest import checksums, refuse_finished, tool
 from one_layer.data.preparation.markup import segments
 from one_layer.data.preparation.parallel import cores
 from one_layer.data.preparation.shards import ShardedPreparation
-from one_layer.data.sources.pairs import one_line
-from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_lines, stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
@@ -80,8 +73,6 @@ NEWS_COMMENTARY = {
 TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum is published
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
-TFDS_NAME = "wmt14_translate/de-en"
-
 Sources = list[tuple[Archive, str]]
 
 
@@ -111,86 +102,27 @@ def prepare(
     """
     refuse_finished(out)
     paths = [fetch(archive, archives, download) for archive in [archive for archive, _ in training] + [test]]
-    job = Job(out, [name for _, name in training], paths, merges, processes, shard_size)
-    job.claim()
+    facts = {"corpus": "WMT14 en-de", "training": [name for _, name in training], "merges": merges}
+    work, read = out / "work", checksums(paths)
+    _claim(work, {**facts, "shard_size": shard_size, "input": read, **tool_versions()})
     raw = [
-        _extracted(path, [f"{name}.{language}" for language in LANGUAGES], job.work)
+        _extracted(path, [f"{name}.{language}" for language in LANGUAGES], work)
         for path, (_, name) in zip(paths[:-1], training, strict=True)
     ]
-    job.run(_pairs(raw), _test_lines(_extracted(paths[-1], list(TEST_FILES), job.work)))
-
-
-def prepare_tfds(
-    name: str, directory: str, out: Path, merges: int = 40_000, processes: int = 1, shard_size: int = 50_000
-) -> None:
-    """Prepares the training text in the folder `out` from the data set `name`, which TFDS prepared in `directory`.
-
-    Raises: UserError for a data set that is missing or cannot be used, and if `out` holds unfinished work with other options.
-    """
-    refuse_finished(out)
-    records = TfdsRecords(name, directory)
-    paths = [path for split in ("train", "test") for path in records.files(split)]
-    job = Job(out, [name], paths, merges, processes, shard_size)
-    job.claim()
-    # As with the archives, a text is one line, and the test set has apostrophes.
-    test = [[one_line(line).replace("\u2019", "'") for line in side] for side in records.read("test", LANGUAGES)]
-    job.run(((one_line(source), one_line(target)) for source, target in records.stream("train", LANGUAGES)), test)
-
-
-@dataclass(frozen=True)
-class Job:
-    """A preparation into the folder `out`. `training` names the corpora of the training text, and `paths` are all input files."""
-
-    out: Path
-    training: list[str]
-    paths: list[Path]
-    merges: int
-    processes: int
-    shard_size: int
-
-    @property
-    def work(self) -> Path:
-        """The folder of the intermediate files."""
-        return self.out / "work"
-
-    @cached_property
-    def read(self) -> dict[str, dict[str, int | str]]:
-        """What the input files are, by their content."""
-        return checksums(self.paths)
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """The first entries of the manifest."""
-        return {"corpus": "WMT14 en-de", "training": self.training, "merges": self.merges}
-
-    def claim(self) -> None:
-        """Records the options of the work in progress, or checks that existing work has the same options."""
-        _claim(self.work, {**self.facts, "shard_size": self.shard_size, "input": self.read, **tool_versions()})
-
-    def run(self, pairs: Iterable[tuple[str, str]], test: list[list[str]]) -> None:
-        """Writes all files, from the raw training pairs and both sides of the test set."""
-        plain = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
-        words = [step.words(side) for step, side in zip(plain, test, strict=True)]
-        steps = tuple(Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES)
-        preparation = ShardedPreparation(
-            self.work,
-            (steps[0], steps[1]),
-            LengthFilter(1, 250, 1.5),
-            self.merges,
-            100,
-            self.shard_size,
-            self.processes,
-        )
-        outputs, counts = preparation.run(pairs, self.out)
-        codes = (self.out / "code").read_text(encoding="utf-8")
-        for language, side in zip(LANGUAGES, words, strict=True):
-            outputs.append(self.out / f"test.{language}")
-            split = Preprocessing(language, codes=codes).subwords(side)
-            write_atomically(outputs[-1], "".join(line + "\n" for line in split))
-        counts["test"] = len(words[0])
-        write_manifest(self.out, self.read, outputs, {**self.facts, "pairs": counts})
-        shutil.rmtree(self.work)
-        log.info("%s: %s", self.out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    words = _test_words(_extracted(paths[-1], list(TEST_FILES), work))
+    steps = tuple(Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES)
+    length = LengthFilter(1, 250, 1.5)
+    preparation = ShardedPreparation(work, (steps[0], steps[1]), length, merges, 100, shard_size, processes)
+    outputs, counts = preparation.run(_pairs(raw), out)
+    codes = (out / "code").read_text(encoding="utf-8")
+    for language, side in zip(LANGUAGES, words, strict=True):
+        outputs.append(out / f"test.{language}")
+        split = Preprocessing(language, codes=codes).subwords(side)
+        write_atomically(outputs[-1], "".join(line + "\n" for line in split))
+    counts["test"] = len(words[0])
+    write_manifest(out, read, outputs, {**facts, "pairs": counts})
+    shutil.rmtree(work)
+    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
 def _claim(work: Path, options: dict[str, object]) -> None:
@@ -221,13 +153,15 @@ def _pairs(raw: list[list[Path]]) -> Iterator[tuple[str, str]]:
     return chain.from_iterable(stream_parallel(source, target) for source, target in raw)
 
 
-def _test_lines(paths: list[Path]) -> list[list[str]]:
+def _test_words(paths: list[Path]) -> list[list[str]]:
+    """Both sides of the test set, tokenised."""
     source, target = (segments(read_lines(path), str(path)) for path in paths)
     if len(source) != len(target):
         raise UserError(
             f"{paths[0]} has {len(source):,} segments, but {paths[1]} has {len(target):,}; give the published archive"
         )
-    return [source, target]
+    plain = [Preprocessing(language, tokenize=True, normalize=False, split_hyphens=True) for language in LANGUAGES]
+    return [step.words(side) for step, side in zip(plain, (source, target), strict=True)]
 
 
 def main(argv: list[str]) -> None:
@@ -236,14 +170,6 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
     parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
     parser.add_argument("--download", action="store_true", help="download the missing archives (1.7 GB in all)")
-    parser.add_argument(
-        "--tfds",
-        nargs="?",
-        const=TFDS_NAME,
-        metavar="NAME",
-        help=f"read a data set of TFDS instead (default: {TFDS_NAME})",
-    )
-    parser.add_argument("--data_dir", default="", help="the folder of TFDS's data sets (default: TFDS's own folder)")
     parser.add_argument(
         "--news_commentary",
         choices=list(NEWS_COMMENTARY),
@@ -255,14 +181,6 @@ def main(argv: list[str]) -> None:
         "--processes", type=positive, default=cores(), help="number of processes (default: one for each core)"
     )
     given = parser.parse_args(argv)
-    if given.tfds:
-        if given.archives or given.download:
-            raise UserError("--tfds uses no archives; leave out --archives and --download, or leave out --tfds")
-        with locked(given.out, "prepares a corpus in it"):
-            prepare_tfds(given.tfds, given.data_dir, given.out, given.merges, given.processes)
-        return
-    if given.data_dir:
-        raise UserError(f"--data_dir={given.data_dir} is only used with --tfds; add --tfds, or give --archives instead")
     training = sources(given.news_commentary)
     with locked(given.out, "prepares a corpus in it"):
         prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download, given.processes)

@@ -14,17 +14,15 @@ import argparse
 import dataclasses
 import logging
 import shlex
+import time
 from pathlib import Path
-
-from rich.console import Console
 
 from one_layer.cli.command import parser_of, positive
 from one_layer.runs.lock import locked
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps import table
 from one_layer.sweeps.claim import claim
-from one_layer.sweeps.display import Display
-from one_layer.sweeps.jobs import Launcher, LocalLauncher
+from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.plan import Plan, program
 from one_layer.sweeps.populations import PopulationLauncher, describe
 from one_layer.sweeps.queue import FAILED, FINISHED, Queue
@@ -36,7 +34,7 @@ PROGRAM = program()
 MEMBERS = 16
 
 
-def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
+def run_sweep(plan: Plan, launcher: Launcher) -> int:
     """Runs what has not finished. Returns: the exit code: 0, 1 if a run failed, or 128 + the number of a signal.
 
     Raises: UserError if the folder holds another sweep, or if another process works in it.
@@ -48,15 +46,14 @@ def run_sweep(plan: Plan, launcher: Launcher, console: Console) -> int:
         done = sum(state == FINISHED for state in queue.states.values())
         log.info("%d runs in %s, %d of them finished", len(plan.runs), plan.workdir, done)
 
-        display = Display(queue, console)
-
         def changed(runs: list[plans.Run]) -> None:
-            if runs:
-                table.write(plan, queue.states)
-                display.changed(runs)
+            table.write(plan, queue.states)
+            for run in runs:
+                state = queue.states[run.name]
+                more = table.scores(run) if state == FINISHED else queue.problems.get(run.name, "")
+                log.info("%s  %s  %s", time.strftime("%H:%M:%S"), run.name, f"{state}: {more}" if more else state)
 
-        with display.shown:
-            signal = queue.work(changed, display.look)
+        signal = queue.work(changed)
         failed = {name: problem for name, problem in queue.problems.items() if queue.states[name] == FAILED}
         for name, problem in failed.items():
             log.info("%s failed: %s", name, problem)
@@ -112,7 +109,7 @@ def main(argv: list[str]) -> int:
             if not run.paths.result_file.exists():
                 print(shlex.join(["python", *(["main.py"] if len(PROGRAM) == 2 else PROGRAM[1:]), *run.words]))
         return 0
-    return run_sweep(plan, launcher, Console(stderr=True))
+    return run_sweep(plan, launcher)
 
 
 def _check_together(arguments: argparse.Namespace, rest: list[str]) -> None:
@@ -134,4 +131,4 @@ def _launcher(arguments: argparse.Namespace) -> Launcher:
         return SlurmLauncher(arguments.workdir, arguments.jobs, arguments.slurm)
     if arguments.vmap:
         return PopulationLauncher(PROGRAM, arguments.jobs, arguments.members or MEMBERS)
-    return LocalLauncher(PROGRAM, arguments.jobs)
+    return Launcher(PROGRAM, arguments.jobs)

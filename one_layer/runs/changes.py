@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, left_open
+from one_layer.system.errors import UserError
 
 
 def everywhere_alike(run: RunConfig) -> dict[str, Any]:
@@ -43,3 +45,11 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
         return key not in run.task.validated_by
     free = ("patience", "log_every", "checkpoint_minutes", "check_memory")
     return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))
+
+
+def refuse_others(pairs: Iterable[tuple[str, Any, Any]], why: str) -> None:
+    """Raises: UserError that begins with `why` and names all keys whose two values, here and in another run, differ."""
+    different = [(key, here, there) for key, here, there in pairs if here != there]
+    if different:
+        listed = ", ".join(f"{key} is {here!r}, but it is {there!r} there" for key, here, there in different)
+        raise UserError(f"{why}: {listed}; give {' '.join(f'--config.{key}={there}' for key, _, there in different)}")

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
-from jax.experimental import multihost_utils
+from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.runs.digests import digest, digest_of_text
-from one_layer.runs.kept import Kept, ranked, score_of
 from one_layer.system.errors import UserError, not_in_utf8
-from one_layer.system.files import json_object
-
-log = logging.getLogger(__name__)
 
 _OF_READING = (
     "CheckpointManagerOptions.read_only=True",
@@ -36,32 +32,28 @@ class Checkpoints:
     """The folder `checkpoints/` of a run. Each checkpoint has a folder in it, named after its update.
 
     A checkpoint saved at an evaluation has the score of that evaluation. One saved because training was interrupted has no score, and
-    is deleted when the next one is written. If its evaluation follows, it is replaced by one with a score; until that one is complete, the
-    old one stays as `unscored-STEP`.
+    is deleted when the next one is written, also where that one is of the same step, whose evaluation followed.
     """
 
-    def __init__(self, folder: Path, keep_last: int = 1, keep_best: int = 1, read_only: bool = False) -> None:
-        """Keeps the `keep_last` newest and the `keep_best` with the highest scores."""
+    def __init__(self, folder: Path, keep_last: int = 1, read_only: bool = False) -> None:
+        """Keeps the `keep_last` newest with a score and the one with the highest score."""
         self.folder = folder.resolve()
         try:
             str(self.folder).encode()
         except UnicodeEncodeError:
             raise not_in_utf8(self.folder) from None
-        if not read_only:
-            _by_one_process(self._finish_replacing)
-            _by_one_process(self._set_aside_damaged_scores)
-        self._kept = Kept(keep_last, keep_best)
+        self._kept = _Kept(keep_last)
         try:
             with _silent(_OF_READING):
                 options = ocp.CheckpointManagerOptions(
                     preservation_policy=self._kept,
-                    best_fn=score_of,
+                    best_fn=_score,
                     create=not read_only,
                     read_only=read_only,
                     cleanup_tmp_directories=not read_only,
                 )
                 self._manager = ocp.CheckpointManager(self.folder, options=options)
-            self.ranked()
+            self._metrics()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             # Orbax reads all scores here, to find the best.
             raise UserError(
@@ -81,8 +73,7 @@ class Checkpoints:
         self.wait()
         with self._writing():
             if step in self.steps():
-                _by_one_process(lambda: self._rename(step, f"unscored-{step}"))
-                self._manager.reload()
+                self._manager.delete(step)
             saved = self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -100,22 +91,18 @@ class Checkpoints:
         """Waits until everything is written. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
-            _by_one_process(self._finish_replacing)
 
     def last(self) -> int | None:
         """The step of the newest checkpoint; None if there is none."""
         return self._manager.latest_step()
 
     def best(self) -> int | None:
-        """The step of the checkpoint with the highest score; None if there is none."""
-        return next(reversed(self.ranked()), None)
+        """The step of the checkpoint with the highest score, of equal ones the first; None if there is none."""
+        return _best(self._metrics())
 
-    def ranked(self) -> list[int]:
-        """The steps of the checkpoints with a score, from the lowest score to the highest. Of equal scores, the first one ranks higher.
-
-        `keep_best` uses the same order, so for every N up to `keep_best`, the last N steps are the N best of the whole run.
-        """
-        return ranked(self._metrics())
+    def scored(self) -> list[int]:
+        """The steps of the checkpoints with a score, in ascending order."""
+        return [step for step, found in self._metrics().items() if found]
 
     def score(self, step: int) -> float | None:
         """The score of the checkpoint of `step`; None if it was saved without one."""
@@ -129,45 +116,6 @@ class Checkpoints:
 
     def _metrics(self) -> dict[int, Any]:
         return {step: self._manager.metrics(step) for step in self.steps()}
-
-    def set_aside(self, step: int) -> Path:
-        """Renames the folder of a damaged checkpoint, so that its update can be saved again. Returns the new path."""
-        name = f"damaged-{step}"
-        _by_one_process(lambda: self._rename(step, name))
-        self._manager.reload()
-        return self.folder / name
-
-    def _rename(self, step: int, name: str) -> None:
-        shutil.rmtree(self.folder / name, ignore_errors=True)
-        (self.folder / str(step)).rename(self.folder / name)
-
-    def _finish_replacing(self) -> None:
-        """Removes the checkpoints that have been replaced by one with a score, and takes the others back: a killed process left them.
-
-        Where a newer one exists, it was replaced too, and the one with a score was superfluous by then.
-        """
-        steps = [
-            int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()
-        ]  # Orbax names a folder when it is complete
-        for aside in self.folder.glob("unscored-*"):
-            step = int(aside.name.removeprefix("unscored-"))
-            if steps and max(steps) >= step:
-                shutil.rmtree(aside)
-            else:
-                aside.rename(self.folder / str(step))
-
-    def _set_aside_damaged_scores(self) -> None:
-        """Sets checkpoints aside whose score cannot be read, unless no other is left. Orbax reads all scores before anything else."""
-        steps = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
-        damaged = [step for step in steps if not _readable(self.folder / str(step) / "metrics" / "metrics")]
-        for step in damaged if len(damaged) < len(steps) else ():
-            name = f"damaged-{step}"
-            self._rename(step, name)
-            log.warning(
-                "the score of the checkpoint %s is damaged; it is kept as %s",
-                self.folder / str(step),
-                self.folder / name,
-            )
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints, in ascending order."""
@@ -217,7 +165,6 @@ class Checkpoints:
         """Waits until everything is written, and closes the folder. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
-            _by_one_process(self._finish_replacing)
             self._manager.close()
 
     @contextmanager
@@ -265,21 +212,31 @@ def _silent(beginnings: tuple[str, ...]) -> Iterator[None]:
         logger.removeFilter(wanted)
 
 
-def _by_one_process(change: Callable[[], None]) -> None:
-    """Lets the first of the processes that train together change the folder, while the others wait."""
-    if jax.process_index() == 0:
-        change()
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices("checkpoints")
-
-
 def _abstract(tree: Any) -> Any:
     return jax.tree.map(ocp.utils.to_shape_dtype_struct, tree)
 
 
-def _readable(path: Path) -> bool:
-    """Whether a file of scores is missing, as for checkpoints without a score, or holds a number."""
-    try:
-        return not path.exists() or isinstance(json_object(path)["score"], (int, float))
-    except (OSError, ValueError, KeyError):
-        return False
+@dataclass
+class _Kept(policies.PreservationPolicy):
+    """Keeps the newest checkpoint; and of those with a score, the last ones and the best one."""
+
+    last: int
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        kept = self.steps({each.step: each.metrics for each in checkpoints})
+        return [each.step in kept for each in checkpoints]
+
+    def steps(self, metrics: dict[int, dict[str, float] | None]) -> set[int | None]:
+        """Those that are kept of the steps in ascending order, each with its `metrics`, if it has any."""
+        scored = [step for step, found in metrics.items() if found]
+        return {*scored[-self.last :], _best(metrics), *list(metrics)[-1:]}
+
+
+def _score(metrics: dict[str, float]) -> float:
+    """The score by which Orbax ranks a checkpoint."""
+    return metrics["score"]
+
+
+def _best(metrics: dict[int, Any]) -> int | None:
+    """The step with the highest score, of equal ones the first; None if none has a score."""
+    return max((step for step, found in metrics.items() if found), key=lambda step: _score(metrics[step]), default=None)

@@ -62,7 +62,6 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             scores["file_bytes"] = model.file_bytes
             scores |= {"ticket_checkpoint": model.ticket_checkpoint} if model.ticket_checkpoint else {}
         if folder:
-            _compare(model, name, scores, folder)
             folder.write_scores(name, _scored(model), scores)
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
@@ -131,14 +130,3 @@ def _scored(model: TrainedModel) -> str:
         source = f"ticket-{source}"  # a file may have the name of a checkpoint
     engine = [f"engine={model.engine_name}"] if model.engine_name else []
     return " ".join([source, *layers, *changed, *engine])
-
-
-def _compare(model: TrainedModel, split: str, scores: dict[str, Any], folder: RunFolder) -> None:
-    """Says so if an average of checkpoints scores below the best checkpoint, as far as that one was scored on this split."""
-    best, name = folder.best_scores(split), model.main_score
-    if model.source.startswith("average") and name in best and name in scores and scores[name] < best[name]:
-        log.warning(
-            "%s: %s has a %s of %.4g, below the %.4g of the best checkpoint. The averaged checkpoints lie too far apart: average fewer, or "
-            "checkpoints of shorter intervals (train.evaluate_every). docs/running.md says when averaging helps",
-            *(split, model.source, name, scores[name], best[name]),
-        )

@@ -6,20 +6,22 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial, wraps
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.runs import frozen
 from one_layer.runs.changes import changes, may_change
 from one_layer.runs.lock import locked
-from one_layer.runs.paths import RunPaths
+from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, left_open, resolve, with_values
 from one_layer.system.errors import UserError
-from one_layer.system.files import json_object, write_atomically
+from one_layer.system.files import write_atomically
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
@@ -117,15 +119,10 @@ class RunFolder(RunPaths):
 
         Raises: UserError for a damaged file.
         """
-        try:
-            found = json_object(self.identity_file) if self.identity_file.exists() else {}
-            if found and not (len(found["vocabularies"]) == 2 and isinstance(found["text"], dict)):
-                raise ValueError("it has other content")
-            return found
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{self.identity_file} is damaged ({error}); restore it, or train in a new --workdir"
-            ) from None
+        found = read_object(self.identity_file) if self.identity_file.exists() else {}
+        if found and not (isinstance(found.get("vocabularies"), list) and isinstance(found.get("text"), dict)):
+            raise UserError(f"{self.identity_file} has other content; restore it, or train in a new --workdir")
+        return found
 
     @_if_it_writes
     def write_config(self, run: RunConfig) -> None:
@@ -136,17 +133,9 @@ class RunFolder(RunPaths):
         """The config of the run. Raises: UserError if it is missing or damaged."""
         if self.path.is_file():
             raise UserError(f"{self} is a file; give the folder of a run, or a ticket as --ticket={self}")
-        try:
-            config = json_object(self.config_file)
-        except FileNotFoundError:
-            raise UserError(
-                f"{self} holds no run: there is no config.json; train first, or correct --workdir"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"{self.config_file} cannot be read ({error}); restore it, or train in a new --workdir"
-            ) from None
-        return resolve(config)
+        if not self.holds_run:
+            raise UserError(f"{self} holds no run: there is no config.json; train first, or correct --workdir")
+        return resolve(read_object(self.config_file))
 
     def assets(self) -> TextAssets:
         """The run's vocabularies and preprocessing. Raises: UserError for a missing or damaged file."""
@@ -173,7 +162,7 @@ class RunFolder(RunPaths):
         prints = [vocabulary.fingerprint for vocabulary in assets.vocabularies]
         return {"vocabularies": prints, "frozen": frozen.fingerprint(self.frozen_file)}
 
-    def check_identity(self, progress: dict[str, Any], assets: TextAssets) -> None:
+    def check_identity(self, progress: Mapping[str, Any], assets: TextAssets) -> None:
         """Checks that a checkpoint with this `progress` belongs to the folder. Raises: UserError if it does not."""
         now = self.identity(assets)
         for side, vocabulary, saved, found in zip(
@@ -190,42 +179,29 @@ class RunFolder(RunPaths):
                 "the model is another: restore the run's own files, or train or import the model again"
             )
 
+    def check_beginning(self, began: Mapping[str, Any], corpus: Corpus, data: DataConfig) -> None:
+        """Checks that the folder and the text are those that the run began with. Raises: UserError if not."""
+        self.check_identity(began, corpus)
+        for part, now in corpus.fingerprints().items():
+            if began["text"].get(part) != now:
+                raise UserError(
+                    f"the {data.describe(part)} is not the text that this run began with; restore the run's own text, or train in a new "
+                    "--workdir"
+                )
+
     def checkpoints(self, kept: TrainConfig | None = None) -> Checkpoints:
         """The run's checkpoints. `kept` says how many to keep; if it is None, they are only read."""
         from one_layer.runs.checkpoints import Checkpoints  # late: Orbax takes memory that a ticket does not need
 
         if kept is None:
             return Checkpoints(self.checkpoints_folder, read_only=True)
-        return Checkpoints(self.checkpoints_folder, kept.keep_last, kept.keep_best)
+        return Checkpoints(self.checkpoints_folder, kept.keep_last)
 
     @_if_it_writes
     def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:
         """Writes `evaluation-SPLIT.json`; the name says what was `scored` unless that is the best checkpoint with the run's settings."""
         path = self.evaluation_file(split, self._suffix(scored))
         write_atomically(path, json.dumps(scores, indent=1) + "\n")
-
-    @_if_it_writes
-    def date_scores(self, splits: Iterable[str], best: int) -> None:
-        """Adds the update to the names of files that `--mode=evaluate` wrote of an earlier best checkpoint than that of update `best`."""
-        for split in splits:
-            with suppress(OSError, ValueError):
-                scores = json_object(self.evaluation_file(split))
-                if scores.get("checkpoint") != "best" or scores.get("step") in (None, best):
-                    continue
-                tokenized = partial(self.hypotheses_file, kind="tokenized")
-                for file in (self.evaluation_file, self.hypotheses_file, tokenized):
-                    with suppress(FileNotFoundError):
-                        file(split).rename(file(split, f"-best-{scores['step']}"))
-
-    def best_scores(self, split: str) -> dict[str, float]:
-        """The numbers of the best checkpoint on a split, as far as they were written; empty where there are none, or damaged ones."""
-        for read in (
-            lambda: json_object(self.result_file)["test"][split],
-            lambda: json_object(self.evaluation_file(split)),
-        ):
-            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                return {name: value for name, value in read().items() if isinstance(value, (int, float))}
-        return {}
 
     @_if_it_writes
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:

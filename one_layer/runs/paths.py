@@ -21,44 +21,20 @@ class RunPaths:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(at_home(os.path.join(path, "")))
+        self.config_file = self.path / "config.json"  # the resolved config; a folder without it holds no run
+        self.metrics_file = self.path / "metrics.jsonl"  # one JSON object per line
+        # The fingerprints of the vocabularies, the fixed arrays and the text that the run began with.
+        self.identity_file = self.path / "identity.json"
+        self.curves_file = self.path / "curves.svg"  # of the metrics, drawn at each evaluation
+        self.result_file = self.path / "result.json"  # written when the run has ended
+        self.tensorboard = self.path / "tensorboard"
+        self.ticket_file = self.path / "ticket.safetensors"
+        self.frozen_file = self.path / "frozen.npz"  # fixed arrays that no seed gives
+        self.start_file = self.path / "start.npz"  # the trained arrays that a fine-tuned run begins with
+        self.checkpoints_folder = self.path / "checkpoints"  # each has a folder in it, named after its update
 
     def __str__(self) -> str:
         return str(self.path)
-
-    @property
-    def config_file(self) -> Path:
-        """The resolved config. A folder without it holds no run."""
-        return self.path / "config.json"
-
-    @property
-    def metrics_file(self) -> Path:
-        """The metrics, with one JSON object per line."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def identity_file(self) -> Path:
-        """The fingerprints of the vocabularies, the fixed arrays and the text that the run began with."""
-        return self.path / "identity.json"
-
-    @property
-    def curves_file(self) -> Path:
-        """The curves of the metrics, drawn at each evaluation."""
-        return self.path / "curves.svg"
-
-    @property
-    def result_file(self) -> Path:
-        """The result, which is written when the run has ended."""
-        return self.path / "result.json"
-
-    @property
-    def tensorboard(self) -> Path:
-        """The folder for TensorBoard events."""
-        return self.path / "tensorboard"
-
-    @property
-    def ticket_file(self) -> Path:
-        """The ticket: the trained model in one file."""
-        return self.path / "ticket.safetensors"
 
     def ticket_in(self, precision: str | None, layers: Mapping[str, str] | None = None) -> Path:
         """The ticket whose trained and fixed matrices have this precision; None: the one in which they were trained.
@@ -68,21 +44,6 @@ class RunPaths:
         parts = [] if precision in (None, "float32") else [precision]
         parts += [f"{stack}-{numbers}" for stack, numbers in (layers or {}).items()]
         return self.path / f"{'-'.join(['ticket', *parts])}.safetensors"
-
-    @property
-    def frozen_file(self) -> Path:
-        """Fixed arrays that no seed gives."""
-        return self.path / "frozen.npz"
-
-    @property
-    def start_file(self) -> Path:
-        """The trained arrays that a fine-tuned run begins with."""
-        return self.path / "start.npz"
-
-    @property
-    def checkpoints_folder(self) -> Path:
-        """The folder of the checkpoints; each has a folder in it, named after its update."""
-        return self.path / "checkpoints"
 
     def hypotheses_file(self, split: str, suffix: str = "", kind: str = "plain") -> Path:
         """The hypotheses of a split; `suffix` says the checkpoint."""

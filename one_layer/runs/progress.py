@@ -53,7 +53,7 @@ def progress(paths: RunPaths, train: Mapping[str, Any]) -> Progress:
         return Progress()
     update, seconds = lines[-1]["step"], lines[-1].get("seconds")
     updates = _updates(paths, train)
-    left = max(updates - update, 0) * seconds / update if updates and update and seconds is not None else None
+    left = time_left(update, updates, seconds) if updates and update and seconds is not None else None
     return Progress(update, updates, _metric(lines), left)
 
 
@@ -101,6 +101,11 @@ def _metric(lines: list[dict[str, Any]]) -> str:
                 return f"{name} {float(line[name]):.4g}"  # "nan" is a string in the file
     loss = lines[-1].get("train/loss")
     return "" if loss is None else f"train/loss {float(loss):.4g}"
+
+
+def time_left(update: int, updates: int, seconds: float) -> float:
+    """The seconds that the rest of a run takes, from those of the updates until now. Evaluations are not counted."""
+    return max(updates - update, 0) * seconds / update
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from one_layer.models import initialize
 from one_layer.models.sharding import Devices, fetch
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import MeshConfig, RunConfig
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 from one_layer.tasks.model import TrainedModel
 
 if TYPE_CHECKING:
@@ -26,11 +26,10 @@ log = logging.getLogger(__name__)
 def restore_run(
     workdir: str | Path | RunFolder, checkpoint: str = "best", mesh: dict[str, int] | None = None
 ) -> TrainedModel:
-    """Restores `best`, `last`, a step, or an average: of the last N checkpoints (`average:N`) or the N best (`average-best:N`).
+    """Restores `best`, `last`, a step, or the average of the last N checkpoints (`average:N`).
 
-    An average is over the trained parameters: scores are averaged, and masks are made from the averaged scores (paper A, section 4). The
-    best checkpoints have the highest validation scores; of equal scores, the later one ranks higher. Where none has a score yet, `best` is
-    restored as `last`, and the log says so. `mesh` replaces keys of the run's section `mesh`.
+    An average is over the trained parameters: scores are averaged, and masks are made from the averaged scores (paper A, section 4). Where
+    no checkpoint has a score yet, `best` is restored as `last`, and the log says so. `mesh` replaces keys of the run's section `mesh`.
 
     Raises: UserError for a folder without a run, a missing or damaged checkpoint, or one with another vocabulary.
     """
@@ -42,7 +41,7 @@ def restore_run(
         if checkpoint == "best" and checkpoints.steps() and checkpoints.best() is None:
             log.info("no checkpoint has a validation score yet, so this is the last one, update %d", checkpoints.last())
             checkpoint = "last"
-        steps = _steps(checkpoints, checkpoint, run.train.keep_best)
+        steps = _steps(checkpoints, checkpoint)
         folder.check_identity(checkpoints.progress(steps[-1]), assets)
         params = _average(checkpoints, steps, variables["params"])
     return run.task.model(
@@ -71,7 +70,7 @@ def _devices(run: RunConfig, mesh: dict[str, int] | None) -> Devices:
         return Devices.arranged()
 
 
-def _steps(checkpoints: Checkpoints, name: str, keep_best: int) -> list[int]:
+def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
     """The updates of the checkpoints that `name` means, in ascending order."""
     steps = checkpoints.steps()
     if not steps:
@@ -79,29 +78,19 @@ def _steps(checkpoints: Checkpoints, name: str, keep_best: int) -> list[int]:
     if name == "last":
         return steps[-1:]
     if name == "best":
-        return checkpoints.ranked()[-1:]
+        return [step for step in (checkpoints.best(),) if step is not None]
     kind, _, number = name.rpartition(":")
-    if not number.isdecimal() or kind not in ("", "average", "average-best"):
-        raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N, average-best:N or a step")
+    if not number.isdecimal() or kind not in ("", "average"):
+        raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N or a step")
     if not kind:
         return [int(number)]
-    if kind == "average":
-        choice, which, key = (
-            _last_evaluations(checkpoints),
-            "of the latest consecutive evaluations",
-            "keep_last",
-        )
-    else:
-        choice, which, key = _best(checkpoints, keep_best), "known to be among the best", "keep_best"
-    if not int(number):
-        raise UserError(f"--checkpoint={name!r} is an average of no checkpoints; give {kind}:N with N of at least 1")
-    if not int(number) <= len(choice):
-        held = "1 checkpoint" if len(choice) == 1 else f"{len(choice)} checkpoints"
-        fewer = f"give N from 1 to {len(choice)}, or " if len(choice) > 1 else ""
+    choice = _last_evaluations(checkpoints)
+    if not 0 < int(number) <= len(choice):
         raise UserError(
-            f"--checkpoint={name!r}, but {checkpoints.folder} holds {held} {which}; {fewer}train with train.{key} of at least N"
+            f"--checkpoint={name!r}, but {checkpoints.folder} holds {counted(len(choice), 'checkpoint')} of the latest consecutive "
+            f"evaluations; give N from 1 to {len(choice)}, or train with train.keep_last of at least N"
         )
-    return sorted(choice[-int(number) :])
+    return choice[-int(number) :]
 
 
 def _last_evaluations(checkpoints: Checkpoints) -> list[int]:
@@ -109,22 +98,12 @@ def _last_evaluations(checkpoints: Checkpoints) -> list[int]:
 
     Older checkpoints may also exist, because of their score. Between those and these, checkpoints are missing.
     """
-    scored = sorted(checkpoints.ranked())
+    scored = checkpoints.scored()
     if not scored:
         return []
     evaluated = checkpoints.progress(scored[-1])["evaluated"]
     missing = [place for place, step in enumerate(evaluated) if step not in scored]
     return evaluated[missing[-1] + 1 if missing else 0 :]
-
-
-def _best(checkpoints: Checkpoints, keep_best: int) -> list[int]:
-    """The updates of the checkpoints that are the best of the whole run, from the lowest score to the highest.
-
-    Others have scores too: those that are kept as the last ones. Between them and the best, checkpoints may be missing.
-    """
-    ranked = checkpoints.ranked()
-    complete = bool(ranked) and set(checkpoints.progress(max(ranked))["evaluated"]) <= set(ranked)
-    return ranked if complete else ranked[-keep_best:]
 
 
 def _average(checkpoints: Checkpoints, steps: list[int], like: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What starts the runs of a sweep: the protocol of launchers, and the launcher that runs processes on this machine."""
+"""What starts the runs of a sweep, here as processes on this machine."""
 
 from __future__ import annotations
 
@@ -8,39 +8,30 @@ import os
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from one_layer.runs.progress import last_line, log_file
 from one_layer.sweeps.plan import Run
 
 
-@runtime_checkable
-class Job(Protocol):
+class Job(ABC):
     """A run that was started. It has finished if it left a result, and only then."""
 
+    @abstractmethod
     def ended(self) -> str | None:
         """None while the run works; then what went wrong, which is empty for a run that finished."""
 
+    @abstractmethod
     def stop(self, number: int) -> None:
         """Sends the signal `number` to the run."""
 
 
-@runtime_checkable
-class Launcher(Protocol):
-    """Starts runs. Jobs that are `detached` go on when the sweep's program ends."""
+class Launcher:
+    """Starts `program` as a process of this machine for each run; what a run prints goes to NAME.log beside its folder.
 
-    detached: bool
-
-    def choose(self, ready: list[Run], working: int) -> list[Run]:
-        """Which of the runs that are `ready` shall start now; `working` runs have not ended yet."""
-
-    def start(self, runs: list[Run]) -> list[Job]:
-        """Starts the runs."""
-
-
-class LocalLauncher:
-    """Starts `program` as a process of this machine for each run; what a run prints goes to NAME.log beside its folder."""
+    Other launchers are subclasses. Jobs that are `detached` go on when the sweep's program ends.
+    """
 
     detached = False
 
@@ -48,7 +39,7 @@ class LocalLauncher:
         self._at_once, self._program = at_once, program
 
     def choose(self, ready: list[Run], working: int) -> list[Run]:
-        """The first ones, so that `at_once` runs work."""
+        """Which of the runs that are `ready` shall start now, while `working` have not ended: the first ones, so that `at_once` work."""
         return ready[: self._at_once - working]
 
     def start(self, runs: list[Run]) -> list[Job]:
@@ -56,7 +47,7 @@ class LocalLauncher:
         return [_Training(run, self._program) for run in runs]
 
 
-class Process:
+class Process(Job):
     """A command as a process. Its group is its own, so that Ctrl-C reaches it once, through `stop`. What it prints goes to `log`."""
 
     def __init__(self, words: list[str], log: Path) -> None:

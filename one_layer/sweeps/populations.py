@@ -5,31 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from one_layer.runs.progress import last_line, log_file
-from one_layer.sweeps.jobs import Job, LocalLauncher, Process
+from one_layer.sweeps.jobs import Job, Launcher, Process
 from one_layer.sweeps.plan import Run
 from one_layer.training.programs import INPUTS, apart, mark
 
 _ERROR = "error: "
 
 
-class PopulationLauncher:
+class PopulationLauncher(Launcher):
     """Trains at most `members` runs together, by the command `population` of `program`; `jobs` such processes work at the same time.
 
     A run that no other one fits is trained as without populations.
     """
 
-    detached = False
-
     def __init__(self, program: list[str], jobs: int, members: int) -> None:
-        self._program, self._jobs, self._members = program, jobs, members
-        self._alone = LocalLauncher(program, jobs)
-        self._working: list[_Process | Job] = []
-        self._started = 0
+        super().__init__(program, jobs)
+        self._members, self._started = members, 0
+        self._working: list[Job] = []
 
     def choose(self, ready: list[Run], working: int) -> list[Run]:
         """The first run and those that can be trained with it."""
         self._working = [each for each in self._working if each.ended() is None]
-        if not ready or len(self._working) >= self._jobs:
+        if not ready or len(self._working) >= self._at_once:
             return []
         first = mark(ready[0].config)
         return [run for run in ready if mark(run.config) == first][: self._members]
@@ -37,7 +34,7 @@ class PopulationLauncher:
     def start(self, runs: list[Run]) -> list[Job]:
         """Starts the runs, which one program can train."""
         if len(runs) == 1:
-            jobs = self._alone.start(runs)
+            jobs = super().start(runs)
             self._working += jobs
             return jobs
         self._started += 1
@@ -77,27 +74,21 @@ class _Process(Process):
             self.stop(number)
 
 
-class _Member:
+class _Member(Job):
     """A run that is trained in a population. It may end before the others do."""
 
     def __init__(self, process: _Process, run: Run) -> None:
         self._process, self._run, self._log = process, run, log_file(run.folder)
-        self._begin = self._read = self._log.stat().st_size if self._log.exists() else 0
+        self._begin = self._log.stat().st_size if self._log.exists() else 0
         self._stops = 0
 
     def ended(self) -> str | None:
         if self._run.paths.result_file.exists():
             return ""
-        return self._error() or self._process.ended()
-
-    def _error(self) -> str:
-        """The sentence with which the member ended, if it has."""
-        size = self._log.stat().st_size if self._log.exists() else 0
-        if size == self._read:
-            return ""
-        self._read = size
-        said = last_line(self._log, self._begin)
-        return said.removeprefix(_ERROR) if said.startswith(_ERROR) else ""
+        if (why := self._process.ended()) is None:
+            return None
+        said = last_line(self._log, self._begin)  # perhaps the sentence with which the member itself ended
+        return said.removeprefix(_ERROR) if said.startswith(_ERROR) else why
 
     def stop(self, number: int) -> None:
         self._stops += 1

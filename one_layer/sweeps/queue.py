@@ -22,10 +22,10 @@ class Queue:
         self.problems: dict[str, str] = {}
         self._jobs: dict[str, Job] = {}
 
-    def work(self, changed: Callable[[list[Run]], None], look: Callable[[], None]) -> int | None:
+    def work(self, changed: Callable[[list[Run]], None]) -> int | None:
         """Works until all runs have ended, or until a signal asks to stop.
 
-        Calls `changed` with the runs whose state has changed, and `look` every 0.2 seconds. Returns: the signal, if one came.
+        Calls `changed` with the runs whose state has changed. Returns: the signal, if one came.
         """
         forwarded = False
         with Interruption() as interruption:
@@ -38,8 +38,8 @@ class Queue:
                     elif not forwarded:
                         forwarded = True
                         self._stop(interruption.signal)
-                    changed([run for run in self.plan.runs if self.states[run.name] != before[run.name]])
-                    look()
+                    if others := [run for run in self.plan.runs if self.states[run.name] != before[run.name]]:
+                        changed(others)
                     time.sleep(_PAUSE)
             except KeyboardInterrupt:  # a second Ctrl-C: the runs get a second one too, which ends them at once
                 self._stop(2)

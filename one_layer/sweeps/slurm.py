@@ -7,7 +7,6 @@ in the sweep's folder, and later changes of the working tree change no waiting j
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
@@ -16,6 +15,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from submitit.helpers import Checkpointable, DelayedSubmission
 from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.progress import log_file
-from one_layer.sweeps.jobs import Job, problem
+from one_layer.sweeps.jobs import Job, Launcher, problem
 from one_layer.sweeps.plan import ROOT, Run, program
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -65,7 +65,7 @@ class Command(Checkpointable):
         return DelayedSubmission(Command(self.words, self.log))
 
 
-class SlurmLauncher:
+class SlurmLauncher(Launcher):
     """Submits the runs that can begin as an array of jobs, of which at most `parallel` work at the same time.
 
     `options` are KEY=VALUE for submitit, or for sbatch by its own names. Raises: UserError where no SLURM is found, and for options
@@ -77,6 +77,7 @@ class SlurmLauncher:
     def __init__(self, workdir: Path, parallel: int, options: list[str]) -> None:
         self._workdir = workdir
         self._record, self._folder = workdir / "slurm.json", workdir / "slurm"
+        self._code: Path | None = None  # the copy, which all runs of this command have
         logging.getLogger("submitit").setLevel(logging.ERROR)
         try:
             self._executor = submitit.AutoExecutor(
@@ -101,7 +102,7 @@ class SlurmLauncher:
         jobs = {name: job for name, job in jobs.items() if not (job.done() or _forgotten(job))}
         new = [run for run in runs if run.name not in jobs]
         if new:
-            code = copy_code(ROOT, self._workdir)
+            code = self._code = self._code or copy_code(ROOT, self._workdir)
             # The jobs' relative paths are those of this command; modules come from the copy.
             setup = [f"cd {shlex.quote(str(Path.cwd()))}", f"export PYTHONPATH={shlex.quote(str(code))}"]
             self._executor.update_parameters(slurm_setup=setup)
@@ -117,7 +118,7 @@ class SlurmLauncher:
         return [_Submitted(jobs[run.name], run.paths) for run in runs]
 
 
-class _Submitted:
+class _Submitted(Job):
     def __init__(self, job: Any, paths: RunPaths) -> None:
         self._job, self._paths = job, paths
 
@@ -150,29 +151,16 @@ def _forgotten(job: Any) -> bool:
 
 
 def copy_code(root: Path, workdir: Path) -> Path:
-    """Copies the program into the sweep's folder, under a name that depends on its content. Returns: the copy's folder."""
-    files = sorted(
-        path
-        for name in _CODE
-        for path in ([root / name] if (root / name).is_file() else (root / name).rglob("*"))
-        if _is_code(path)
-    )
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
-    copy = workdir.absolute() / f"code-{digest}"
-    if copy.exists():
-        return copy
-    partial = copy.with_name(f".{copy.name}.{os.getpid()}")
-    for path in files:
-        target = partial / path.relative_to(root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    (partial / COMMIT_FILE).write_text(commit() or "")
-    partial.rename(copy)
+    """Copies the program into the sweep's folder, under a name of its own. Returns: the copy's folder."""
+    workdir.mkdir(parents=True, exist_ok=True)
+    copy = Path(tempfile.mkdtemp(prefix="code-", dir=workdir.absolute()))
+    for name in _CODE:
+        if (root / name).is_file():
+            shutil.copy(root / name, copy)
+        else:
+            shutil.copytree(root / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / COMMIT_FILE).write_text(commit() or "")
     return copy
-
-
-def _is_code(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts
 
 
 def _words(run: Run, root: Path, code: Path) -> list[str]:

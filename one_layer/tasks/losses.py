@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.data.special_tokens import PAD, UNK
 from one_layer.system.errors import UserError
 
+TOP_K = 16  # a teacher's probabilities of each target, the largest ones
 _LEAST = 1e-6  # of the probability of all classes that a teacher's file leaves out: float32 has no more digits beside 1
 
 AnyArray = Array | np.ndarray
@@ -55,33 +56,25 @@ def _summed(
 
 @dataclass(frozen=True)
 class Distil:
-    """Distillation by words: the share `weight` (w) of the loss is a teacher's, whose `top_k` largest probabilities a batch has.
+    """Distillation by words: the share `weight` (w) of the loss is a teacher's, whose `TOP_K` largest probabilities a batch has.
 
-    loss = (1 - w)·label loss + w·T²·Σ_v -q_v log softmax(z/T)_v, with q the teacher's distribution at the temperature T. This is Hinton et
-    al. 2015 (arXiv 1503.02531), section 2; for words, Kim and Rush 2016 (arXiv 1606.07947), section 3.1. T² keeps the gradients as large as
-    at T = 1. All other classes than the `top_k` count as one, so that a student with the teacher's distribution has no gradient.
+    loss = (1 - w)·label loss + w·Σ_v -q_v log softmax(z)_v, with q the teacher's distribution. This is Hinton et al. 2015 (arXiv
+    1503.02531), section 2, at the temperature 1; for words, Kim and Rush 2016 (arXiv 1606.07947), section 3.1. All other classes than the
+    largest count as one, so that a student with the teacher's distribution has no gradient.
     """
 
     weight: float
-    temperature: float
-    top_k: int
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.weight <= 1.0:
             raise UserError(
                 f"train.distil is {self.weight}, the teacher's share of the loss; give a number from 0 to 1"
             )
-        if not 0.0 < self.temperature < float("inf"):
-            raise UserError(f"train.distil_temperature is {self.temperature}; give a number above 0, for instance 2")
-        if self.top_k < 1:
-            raise UserError(
-                f"train.distil_top_k is {self.top_k}; give the number of probabilities of each target, at least 1"
-            )
 
     @classmethod
     def of(cls, train: Any) -> Distil | None:
         """What the config's section `train` says; None if the teacher has no share. Raises: UserError for a value out of range."""
-        found = cls(train.distil, train.distil_temperature, train.distil_top_k)
+        found = cls(train.distil)
         return found if found.weight else None
 
     def mixed(
@@ -91,12 +84,12 @@ class Distil:
         ids: Int[AnyArray, "rows *places k"],
         p: Float[AnyArray, "rows *places k"],
     ) -> Float[Array, ""]:
-        """The loss. `p`: the teacher's probabilities of the classes `ids`, at the temperature; all are 0 where no target is."""
-        logits = logits.astype(jnp.float32) / self.temperature
+        """The loss. `p`: the teacher's probabilities of the classes `ids`; all are 0 where no target is."""
+        logits = logits.astype(jnp.float32)
         # Here take_along_axis: on a CPU, an update takes less time than with `p` spread over all classes.
         log_p = jnp.take_along_axis(logits, ids, axis=-1) - jax.nn.logsumexp(logits, axis=-1)[..., None]
         total = p.sum(axis=-1)
         others = jnp.where(total > 0, jnp.maximum(1 - total, 0), 0)
         own_others = jnp.maximum(1 - jnp.exp(log_p).sum(axis=-1), _LEAST)
         cross = -jnp.sum(p * log_p) - jnp.sum(others * jnp.log(own_others))
-        return (1.0 - self.weight) * label_loss + self.weight * self.temperature**2 * cross
+        return (1.0 - self.weight) * label_loss + self.weight * cross

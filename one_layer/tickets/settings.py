@@ -141,7 +141,7 @@ def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, larg
 
 
 def _read_training(metadata: dict[str, str]) -> dict[str, Any]:
-    """`checkpoint`, `unicode` and `training` of the settings. Unknown keys are left out, so that later versions may add some."""
+    """`checkpoint`, `unicode` and `training` of the settings. Unknown keys are left out: no weight depends on them."""
     found = read_json(metadata, "training")
     if not isinstance(found, dict):
         raise damaged("its metadata 'training' is not a JSON object")
@@ -150,9 +150,6 @@ def _read_training(metadata: dict[str, str]) -> dict[str, Any]:
         raise damaged(f"its checkpoint is {checkpoint!r:.120}, which is no name of a checkpoint")
     if not all(isinstance(found.get(name, {}), dict) for name in OF_TRAINING):
         raise damaged("a section of its metadata 'training' is not a JSON object")
-    refuse_removed(
-        f"{name}.{key}" for name in OF_TRAINING for key in sorted(found.get(name, {}).keys() - OF_TRAINING[name])
-    )
     training = of_training(found)
     for name, section in training.items():
         _check_section(name, section, _LONGEST_LABELS, math.inf)  # the records limit numbers

@@ -10,11 +10,13 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+import optax
 from tqdm import tqdm
 
 from one_layer.data.batches import Batch, training_iterator
 from one_layer.models.flops import batch_flops
 from one_layer.runs.convergence import selected_by
+from one_layer.runs.progress import duration, time_left
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 from one_layer.training import curves, processes
@@ -22,13 +24,13 @@ from one_layer.training.backskipping import computed
 from one_layer.training.flips import Flips
 from one_layer.training.interruption import Interruption
 from one_layer.training.meter import Meter
-from one_layer.training.metrics import MetricsLog, log_of, read_metrics
-from one_layer.training.progress_line import ProgressLine
-from one_layer.training.skipping import MEND, MOST_IN_A_ROW, diverged, report
+from one_layer.training.metrics import MetricsLog, read_metrics
 from one_layer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
 
+MOST_IN_A_ROW = 10  # updates that are skipped; after so many, the run ends
+MEND = "training has diverged; lower optim.lr, lengthen optim.warmup or set optim.clip, in a new --workdir"
 Request = tuple[dict[str, Any], int]  # a batch, placed on the devices, and the number of updates before it
 
 
@@ -39,13 +41,13 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
     after it, and `sums` is what it reports. So one program may do the updates of many runs.
 
     Raises: Interrupted, between two updates or two batches of the validation set, if a signal asks to stop; a checkpoint was saved
-    before. Diverged, after too many updates in a row that were not finite.
+    before. UserError, after too many updates in a row that were not finite.
     """
     if trainer.over:
         return
     folder, progress = trainer.folder, trainer.progress
     log.info("curves: %s, or pip install tensorboard && tensorboard --logdir=%s", folder.curves_file, folder)
-    with closing(log_of(folder, progress.step, progress.step in progress.evaluated)) as lines:
+    with closing(MetricsLog(folder, progress.step, progress.step in progress.evaluated)) as lines:
         under_way = _Course(trainer, interruption, lines)
         while not trainer.over:
             yield from under_way.interval()
@@ -69,9 +71,7 @@ class _Course:
         self._validator = trainer.new_validator()
         self._flips = Flips(trainer.model, trainer.devices)
         self._keep_masks_of_last_evaluation()
-        self._line = ProgressLine(trainer.updates, trainer.evaluate_every)
         self._pause = processes.Pause()
-        self._flops_after: dict[int, int] = {}  # by the updates of the present interval
         trainer.saved = time.perf_counter()
 
     def _keep_masks_of_last_evaluation(self) -> None:
@@ -98,29 +98,25 @@ class _Course:
             yield from self._updates(batches)
 
     def _updates(self, batches: Iterator[Batch]) -> Iterator[Request]:
-        """Metrics are fetched one step late, so that the device never waits. Only an update that may be the last of too many skipped ones
-        is waited for: none may follow it.
-        """
+        """Metrics are fetched one step late, so that the device never waits."""
         trainer = self._trainer
         run, progress = trainer.run, trainer.progress
         next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
         end = progress.step if trainer.unevaluated else min(next_evaluation, trainer.updates)
         if end > progress.step:
             progress.trains(trainer.members, *trainer.trains_on)
-        of_line = progress.seconds, progress.meter, self._line
-        meter = Meter(self._log, trainer.schedule, run.train.log_every, *of_line, trainer.clock)
+        of_line = run.train.log_every, trainer.updates, progress.seconds, progress.meter
+        meter = Meter(self._log, trainer.schedule, *of_line, trainer.clock)
         pending: list[tuple[int, dict[str, Any]]] = []
         reached = progress.step
-        self._flops_after = {reached: progress.flops}
         for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
             batch = next(batches)
             placed = trainer.devices.batch(batch)
             yield placed, step
             counted = computed(trainer.model, run.seed, run.optim.warmup or 0, step)
             progress.flops += batch_flops(counted, placed)
-            self._flops_after[step + 1] = progress.flops
             pending.append((step + 1, trainer.sums))
-            while len(pending) > (1 if meter.in_a_row + 1 < MOST_IN_A_ROW else 0):
+            if len(pending) > 1:
                 self._read(meter, *pending.pop(0))
             reached = step + 1
             if self._pause.now(bool(self._interruption.signal) or self._due()):
@@ -142,22 +138,28 @@ class _Course:
         return bool(minutes) and time.perf_counter() - self._trainer.saved >= 60 * minutes
 
     def _read(self, meter: Meter, step: int, sums: dict[str, Any]) -> None:
-        """Reads what an update reports. Raises: Diverged after too many in a row that were not finite; their start is saved."""
-        trainer, skipped = self._trainer, meter.skipped
-        read = meter.add(step, sums)
-        if meter.skipped == skipped:
-            return
-        report(self._log, step, meter.seconds(), trainer.epoch_updates, read, trainer.params, meter.in_a_row)
-        if meter.in_a_row < MOST_IN_A_ROW:
-            return
-        progress = trainer.progress
-        # Otherwise the row began before this interval, at whose start a checkpoint was saved.
-        if meter.before_row is not None:
-            progress.tokens += meter.tokens
-            progress.step, progress.seconds, progress.meter = step - meter.in_a_row, meter.seconds(), meter.before_row
-            progress.flops = self._flops_after.get(progress.step, progress.flops)
-        trainer.save_unscored()
-        raise diverged(step, meter.in_a_row, progress.step)
+        """Reads what an update reports. Raises: UserError after too many in a row that were not finite."""
+        skipped, read = meter.skipped, meter.add(step, sums)
+        if meter.skipped > skipped:
+            self._report(meter, step, read["loss"], read["norm"])
+        if meter.in_a_row >= MOST_IN_A_ROW:
+            first = step - meter.in_a_row + 1
+            raise UserError(
+                f"the loss or the gradient was not finite in {meter.in_a_row} updates in a row ({first} to {step}), and none of these was "
+                f"applied: {MEND}. The same command repeats them, from the newest checkpoint"
+            )
+
+    def _report(self, meter: Meter, step: int, loss: float, norm: float) -> None:
+        """Logs an update that is not applied, and writes it into the metrics. The parameters are those before it."""
+        epoch, batch = divmod(step - 1, self._trainer.epoch_updates)
+        parameters = float(optax.tree.norm(self._trainer.params))
+        log.warning(
+            "update %d is not applied: its loss is %g and the norm of its gradient is %g (batch %d of epoch %d; norm of the parameters "
+            "%.4g; %d such updates in a row)",
+            *(step, loss, norm, batch + 1, epoch + 1, parameters, meter.in_a_row),
+        )
+        values = {"loss": loss, "gradient_norm": norm, "parameter_norm": parameters, "in_a_row": meter.in_a_row}
+        self._log.write(step, meter.seconds(), {f"skipped/{name}": value for name, value in values.items()})
 
     def evaluate_and_save(self) -> None:
         """Measures the validation set, writes the metrics and the curves, and saves a checkpoint with its score."""
@@ -183,10 +185,10 @@ class _Course:
         folder = trainer.folder
         if folder.writes:
             write_atomically(folder.curves_file, curves.draw(read_metrics(folder.metrics_file), select))
-        self._line.evaluated()
         trainer.save(score)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        log.info("%s  update %d  %s%s", self._title(), progress.step, shown, "  *" if better else "")
+        left = duration(time_left(progress.step, trainer.updates, progress.seconds))
+        log.info("%s  update %d  %s  %s left%s", self._title(), progress.step, shown, left, "  *" if better else "")
 
     def _selected_by(self, values: dict[str, float]) -> str:
         """The score of these `values` that selects the best checkpoint."""

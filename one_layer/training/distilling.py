@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array
 from tqdm import tqdm
 
-from one_layer.data.batches import Batch, TrainingBatches, Updates, evaluation_batches
+from one_layer.data.batches import Batch, Updates, evaluation_batches
 from one_layer.data.corpus import Corpus
 from one_layer.data.probabilities import (
     Probabilities,
@@ -40,50 +41,47 @@ from one_layer.runs.digests import digest
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.losses import Distil
+from one_layer.tasks.losses import TOP_K, Distil
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.teacher import check_vocabularies, continued
+from one_layer.training.teacher import continued
 
 log = logging.getLogger(__name__)
 
 _TEXTS = 8192  # that the teacher reads between two lines of the log
 
 
-class Lessons(ABC):
-    """What a teacher says of the training text. `key` is a digest of all that decides it."""
+class Lessons(NamedTuple):
+    """What a teacher says of the training text. `key` is a digest of all that decides it.
+
+    `beside` gives batches `teacher_ids` and `teacher_p` (`one_layer.data.probabilities.with_probabilities`).
+    """
 
     key: str
-
-    @abstractmethod
-    def beside(self, batches: Updates) -> Updates:
-        """`batches` with `teacher_ids` and `teacher_p` (`one_layer.data.probabilities.with_probabilities`)."""
+    beside: Callable[[Any], Updates]
 
 
 def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: TrainedModel | None) -> Lessons | None:
     """What `teacher` says of the training text of `corpus`; None where `train.distil` is 0.
 
     The file of a text of pairs is in `data.store`, or else in the run's folder, and runs of one store share it. After an interruption, the
-    next call goes on behind the last batch. Raises: UserError for a teacher of other pieces, a damaged file, and if another process is
-    writing the file.
+    next call goes on behind the last batch. Raises: UserError for a damaged file, and if another process is writing the file.
     """
-    distil = Distil.of(run.train)
-    if distil is None or teacher is None:
+    if Distil.of(run.train) is None or teacher is None:
         return None
-    check_vocabularies(run, corpus, teacher)
-    reader = _Reader(run, teacher, distil)
-    key = _key(teacher, distil, corpus)
+    reader = _Reader(run, teacher)
+    key = _key(teacher, corpus)
     if run.data.streamed:
         log.info("teacher: %s (%s, update %d) reads each batch", run.data.teacher, teacher.source, teacher.step)
-        return _ByBatch(key, reader)
+        return Lessons(key, partial(_ReadBatches, reader=reader))
     file = (Path(run.data.store) if run.data.store else folder.path) / f"teacher-{key}.probabilities"
-    found = _OfPairs(key, reader, run, corpus, file)
+    probabilities = _of_pairs(reader, run, corpus, file)
     log.info("teacher: %s (%s, update %d): %s", run.data.teacher, teacher.source, teacher.step, file)
-    return found
+    return Lessons(key, partial(TaughtBatches, probabilities=probabilities, of_rows=reader.of_rows))
 
 
-def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
+def _key(teacher: TrainedModel, corpus: Corpus) -> str:
     found = hashlib.blake2b(digest(fetch(teacher.variables)).encode(), digest_size=8)
-    for each in (teacher.config, distil.top_k, distil.temperature, corpus.fingerprints()["train"]):
+    for each in (teacher.config, TOP_K, corpus.fingerprints()["train"]):
         found.update(repr(each).encode())
     return found.hexdigest()
 
@@ -91,7 +89,7 @@ def _key(teacher: TrainedModel, distil: Distil, corpus: Corpus) -> str:
 class _Reader:
     """A teacher that reads batches, their rows on all devices of this process."""
 
-    def __init__(self, run: RunConfig, teacher: TrainedModel, distil: Distil) -> None:
+    def __init__(self, run: RunConfig, teacher: TrainedModel) -> None:
         task, network = run.task, build(teacher.config)
         self._devices = Devices.arranged(devices=jax.local_devices())
         # Every device has the whole teacher. So the program sends nothing between devices, and may run beside the student's update.
@@ -99,8 +97,7 @@ class _Reader:
 
         def largest(variables: Any, batch: dict[str, Array]) -> tuple[Array, Array]:
             logits = task.logits(network, variables, batch, {}).astype(jnp.float32)
-            log_p = jax.nn.log_softmax(logits / distil.temperature)
-            log_p, ids = jax.lax.top_k(log_p, min(distil.top_k, logits.shape[-1]))
+            log_p, ids = jax.lax.top_k(jax.nn.log_softmax(logits), min(TOP_K, logits.shape[-1]))
             return ids, log_p.astype(jnp.float16)
 
         self._largest = jax.jit(largest)
@@ -109,7 +106,7 @@ class _Reader:
         self.k, self.of_rows = ids.shape[-1], ids.ndim == 2  # whether a row has one target
 
     def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities at the temperature.
+        """The ids of the k most probable classes of each target [rows, *length, k], and their log-probabilities.
 
         Raises: UserError if these are not finite.
         """
@@ -121,19 +118,14 @@ class _Reader:
         return ids, log_p
 
 
-class _OfPairs(Lessons):
-    def __init__(self, key: str, reader: _Reader, run: RunConfig, corpus: Corpus, file: Path) -> None:
-        self.key, self._of_rows = key, reader.of_rows
-        source, target = corpus.train.source, corpus.train.target
-        counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
-        kind = record(reader.k, len(corpus.target_vocabulary))
-        if not file.exists():
-            _write(reader, run, corpus, counts, kind, file)
-        self._probabilities = Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
-
-    def beside(self, batches: Updates) -> Updates:
-        assert isinstance(batches, TrainingBatches)
-        return TaughtBatches(batches, self._probabilities, self._of_rows)
+def _of_pairs(reader: _Reader, run: RunConfig, corpus: Corpus, file: Path) -> Probabilities:
+    """What is in the file, which is written if it is not there."""
+    source, target = corpus.train.source, corpus.train.target
+    counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
+    kind = record(reader.k, len(corpus.target_vocabulary))
+    if not file.exists():
+        _write(reader, run, corpus, counts, kind, file)
+    return Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
 
 
 def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, kind: np.dtype, file: Path) -> None:
@@ -163,14 +155,6 @@ def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, 
             os.fsync(out.fileno())
             if read // _TEXTS > before // _TEXTS:
                 log.info("teacher: %s of %s texts are read", f"{read:,}", f"{len(counts):,}")
-
-
-class _ByBatch(Lessons):
-    def __init__(self, key: str, reader: _Reader) -> None:
-        self.key, self._reader = key, reader
-
-    def beside(self, batches: Updates) -> Updates:
-        return _ReadBatches(batches, self._reader)
 
 
 class _ReadBatches(WithProbabilities):

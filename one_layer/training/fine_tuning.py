@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.sharding import fetch
+from one_layer.runs.changes import refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run
@@ -144,12 +145,8 @@ def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: 
     ]
     lost += [path[1:] for path in _stored_there(run) if path[1] in parts and path not in _stored(run, model)]
     if lost:
-        keys = [key for key in MODEL_KEYS if getattr(model, key) != getattr(source.config, key) and key not in _FREE]
-        differing = ", ".join(
-            f"model.{key} is {getattr(model, key)} and {getattr(source.config, key)} there" for key in keys
-        )
         raise UserError(
-            f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {differing}; give "
+            f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {_others(model, source, _FREE)}; give "
             f"train.model_of={run.train.init_from}, which takes its settings, or train.init_partly=True, which allows it"
         )
 
@@ -176,11 +173,7 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
         for key in _TEXT
         if (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize)
     ]
-    different = [(key, here, there) for key, here, there in pairs if here != there]
-    if different:
-        listed = ", ".join(f"{key} is {here!r}, but it is {there!r} there" for key, here, there in different)
-        mended = " ".join(f"--config.{key}={there}" for key, _, there in different)
-        raise UserError(f"{run.train.init_from} of train.init_from does not fit: {listed}; give {mended}")
+    refuse_others(pairs, f"{run.train.init_from} of train.init_from does not fit")
 
 
 def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
@@ -190,40 +183,18 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
     """
     model = run.model_config(source.config.source_vocab, source.config.target_vocab)
     stored = _stored(run, model)
+    ours, theirs = _fixed(model, run.seed), _fixed(source.config, source.seed)
     here, there = shapes(model), shapes(source.config)
-    ours, theirs = _fixed(here), _fixed(there)
     for module in sorted(ours.keys() & theirs.keys()):
-        if ours[module] != theirs[module]:
+        path, scores = (ours[module][0], *module, "kernel"), ("params", *module, "scores")
+        kept = path in stored and there.get(path) == here[path]
+        same_kind = ours[module][0] == theirs[module][0]
+        left = same_kind and here[path] != there[path] and here.get(scores, ()) != there.get(scores)
+        if ours[module] != theirs[module] and not kept and not left:
+            seed = [f"seed is {run.seed} and {source.seed} there"] * (run.seed != source.seed)
             raise UserError(
-                f"model.embedding_path is {model.embedding_path!r:.200}, but it is {source.config.embedding_path!r:.200} in "
-                f"{run.train.init_from} of train.init_from, whose scores and layers belong to its own {'/'.join(module)}; give the same "
-                "model.embedding_path"
-            )
-        path, scores = (ours[module], *module, "kernel"), ("params", *module, "scores")
-        if here[path] != there[path] and here.get(scores, ()) == there.get(scores):
-            raise UserError(
-                f"the random weights {'/'.join(module)} have the shape {here[path]}, but {there[path]} in {run.train.init_from} of "
-                "train.init_from, to whose weights its scores belong; give the same model.weights, model.sharing and number of layers"
-            )
-    drawn = [path for path in here if path[0] == "random" and there.get(path) == here[path] and path not in stored]
-    if drawn and run.seed != source.seed:
-        raise UserError(
-            f"seed is {run.seed}, but it is {source.seed} in {run.train.init_from} of train.init_from, whose random weights belong to its "
-            f"scores; give seed={source.seed}"
-        )
-    now, then = recipes(model), recipes(source.config)
-    for path in drawn:
-        own, other = now[path[1:-1]], then[path[1:-1]]
-        if own != other == dataclasses.replace(own, layers=other.layers):
-            raise UserError(
-                f"the random weights {'/'.join(path[1:-1])} are of other layers than those in {run.train.init_from} of train.init_from, "
-                "because other layers are left out (small letters); give the same model.encoder_layers and model.decoder_layers"
-            )
-        if own != other:
-            raise UserError(
-                f"the random weights {'/'.join(path[1:-1])} are {own.scheme} with the scale {own.scale:.4g} for {own.role}, but "
-                f"{other.scheme} with {other.scale:.4g} for {other.role} in {run.train.init_from} of train.init_from; give the same "
-                "model.init_* keys, model.scale_by_keep, model.keep and model.shared_embedding"
+                f"the fixed weights {'/'.join(module)} are others than in {run.train.init_from} of train.init_from, to whose weights its "
+                f"scores and layers belong: {', '.join([*seed, _others(model, source)])}; give the same"
             )
 
 
@@ -239,9 +210,22 @@ def check_tables(run: RunConfig, source: TrainedModel, tables: Variables, begun:
             )
 
 
-def _fixed(known: Iterable[ArrayPath]) -> dict[ArrayPath, str]:
-    """The collections of the matrices that are not trained, by the paths of their modules."""
-    return {path[1:-1]: path[0] for path in known if path[0] in ("random", "frozen") and path[-1] == "kernel"}
+def _fixed(model: ModelConfig, seed: int) -> dict[ArrayPath, tuple[Any, ...]]:
+    """What decides each matrix that is not trained, by the path of its module: its collection and, if it is drawn, its recipe and the seed.
+
+    The scores of layers that are left out (small letters) are not taken over, so the recipe says which layers there are.
+    """
+    drawn = recipes(model)
+    known = {path[1:-1]: path[0] for path in shapes(model) if path[0] in ("random", "frozen") and path[-1] == "kernel"}
+    return {module: (kind, drawn[module], seed) if kind == "random" else (kind,) for module, kind in known.items()}
+
+
+def _others(model: ModelConfig, source: TrainedModel, free: Collection[str] = ()) -> str:
+    """The keys, but for those that are `free`, in which the model differs from that of `source`, with both values."""
+    keys = [key for key in MODEL_KEYS if getattr(model, key) != getattr(source.config, key) and key not in free]
+    return ", ".join(
+        f"model.{key} is {getattr(model, key)!r:.200} and {getattr(source.config, key)!r:.200} there" for key in keys
+    )
 
 
 def _stored(run: RunConfig, model: ModelConfig) -> dict[ArrayPath, np.ndarray]:

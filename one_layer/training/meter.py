@@ -1,8 +1,10 @@
-"""Averages the sums that updates report, and writes a line of metrics every `log_every` updates. Counts updates that were skipped."""
+"""Averages the sums that updates report, writes them as lines of metrics and of the log, and counts updates that were skipped."""
 
 from __future__ import annotations
 
+import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +13,12 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
+from one_layer.runs.progress import duration, time_left
 from one_layer.training.metrics import MetricsLog
-from one_layer.training.progress_line import ProgressLine
+
+log = logging.getLogger(__name__)
+
+_SILENCE = 30.0  # seconds without a line of the log
 
 
 class Clock:
@@ -40,7 +46,9 @@ class Clock:
 
 
 class Meter:
-    """Adds up what updates report. Writes a line of means every `log_every` updates and at each evaluation.
+    """Adds up what updates report. Writes a line of means every `log_every` of the run's `updates` and at each evaluation.
+
+    Where no terminal shows a progress bar, a line of the log says now and then how the run goes.
 
     An update whose loss or gradient is not finite was skipped: it is counted, and is in no mean. `skipped` counts these of the whole
     run, `in_a_row` those since the last update that was applied. A checkpoint stores `state`, so that a resumed run continues an
@@ -52,20 +60,20 @@ class Meter:
         log: MetricsLog,
         schedule: Callable[[int], Array],
         log_every: int,
+        updates: int,
         seconds: float,
         state: dict[str, Any],
-        line: ProgressLine,
         clock: Clock,
     ) -> None:
-        self._log, self._schedule, self._log_every, self._line = log, schedule, log_every, line
-        self._clock = clock
+        self._log, self._schedule, self._log_every = log, schedule, log_every
+        self._clock, self._of = clock, updates
         self._before, self._start = seconds, clock()
         self._sums: dict[str, float] = dict(state.get("sums", {}))
         self._updates, self._spent = int(state.get("updates", 0)), float(state.get("spent", 0.0))
         self._since = seconds
         self.skipped, self.in_a_row = int(state.get("skipped", 0)), int(state.get("in_a_row", 0))
-        self.before_row: dict[str, Any] | None = None  # `state` before the first of the updates in a row, if added here
         self.tokens = 0
+        self._shown = time.perf_counter()
 
     @property
     def state(self) -> dict[str, Any]:
@@ -88,29 +96,29 @@ class Meter:
             self._updates += 1
             self.tokens += int(read["tokens"])
         else:
-            if not self.in_a_row:
-                self.before_row = self.state
             self.in_a_row += 1
             self.skipped += 1
-        silent = self._line.updated(step)
+        if self._updates and not sys.stderr.isatty() and time.perf_counter() - self._shown >= _SILENCE:
+            self._show(step, self._means(step))
         if step % self._log_every == 0:
             self.write(step)
-        elif silent and self._updates:
-            self._show(step, self._means(step))
         return read
 
     def write(self, step: int) -> None:
         """Writes the unfinished line if it has any updates, and begins a new one."""
         if not self._updates:
             return
-        means, now = self._means(step), self.seconds()
-        self._show(step, means)
-        self._log.write(step, now, means)
+        now = self.seconds()
+        self._log.write(step, now, self._means(step))
         self._sums, self._updates, self._spent, self._since = {}, 0, 0.0, now
 
     def _show(self, step: int, means: dict[str, float]) -> None:
-        names = ("train/loss", "train/learning_rate", "train/tokens_per_second")
-        self._line.show(step, *(means[name] for name in names))
+        self._shown = time.perf_counter()
+        log.info(
+            "update %d/%d  loss %.3f  rate %.2g  %.0f tokens/s  %s left",
+            *(step, self._of, means["train/loss"], means["train/learning_rate"], means["train/tokens_per_second"]),
+            duration(time_left(step, self._of, self.seconds())),
+        )
 
     def _means(self, step: int) -> dict[str, float]:
         """The unfinished line."""

@@ -21,10 +21,14 @@ class MetricsLog:
     """`metrics.jsonl`, with one object per line that has `step` and `seconds`, and TensorBoard events beside it.
 
     When a run is resumed, the lines that will be written again are deleted: those after the step of the restored checkpoint and,
-    if the checkpoint was saved before the evaluation of its step (`evaluated` is False), that evaluation's line.
+    if the checkpoint was saved before the evaluation of its step (`evaluated` is False), that evaluation's line. A process that does not
+    write into the run's folder keeps nothing.
     """
 
     def __init__(self, folder: RunFolder, step: int, evaluated: bool = True) -> None:
+        self._writes = folder.writes
+        if not self._writes:
+            return
         kept = [
             line
             for line in read_metrics(folder.metrics_file)
@@ -44,6 +48,8 @@ class MetricsLog:
 
         JSON has no numbers that are not finite; they are written as the strings "nan", "inf" and "-inf", which float() reads.
         """
+        if not self._writes:
+            return
         plain = {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
         self._file.write(json.dumps({"step": step, "seconds": round(seconds, 3), **plain}) + "\n")
         self._file.flush()
@@ -51,28 +57,12 @@ class MetricsLog:
 
     def close(self) -> None:
         """Closes the files when everything is on the disk."""
+        if not self._writes:
+            return
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
         self._board.close()
-
-
-class NoLog(MetricsLog):
-    """The log of a process that does not write into the run's folder: it keeps nothing."""
-
-    def __init__(self) -> None:
-        pass
-
-    def write(self, step: int, seconds: float, values: dict[str, float]) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""
-
-
-def log_of(folder: RunFolder, step: int, evaluated: bool) -> MetricsLog:
-    """The log of a run that is at update `step`, which has been `evaluated` or not."""
-    return MetricsLog(folder, step, evaluated) if folder.writes else NoLog()
 
 
 class _Board:

@@ -51,7 +51,6 @@ def write(
     best = restore_run(folder, "best", vars(run.mesh))
     with closing(folder.checkpoints()) as checkpoints:
         score = checkpoints.score(best.step)  # not `progress.best`: the checkpoint of that one may have been removed
-    folder.date_scores(("valid", *corpus.tests), best.step)  # before this checkpoint's hypotheses take their place
     tests, examples = {}, {}
     for name, split in corpus.tests.items():
         tests[name], hypotheses = best.score(split, name)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import one_layer
-from one_layer.data.corpus import Corpus
 from one_layer.data.text.languages import code
 from one_layer.data.training_text import codes_of
+from one_layer.runs.changes import refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
@@ -107,16 +107,10 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
     now, then = run.data, model.data
     keys = [*_VOCABULARIES, *(_STEPS if not (now.is_prepared and then.is_prepared) else ())]
     keys = [key for key in keys if not (key == "bpe_merges" and now.bpe_codes)]  # codes are compared themselves
-    different = [
-        (key, getattr(now, key), getattr(then, key)) for key in keys if getattr(now, key) != getattr(then, key)
-    ]
-    if different:
-        listed = ", ".join(f"data.{key} is {here!r}, but it is {there!r} there" for key, here, there in different)
-        mended = " ".join(f"--config.data.{key}={there}" for key, _, there in different)
-        raise UserError(
-            f"train.distil needs a teacher with the same pieces and labels, and data.teacher={now.teacher} has others: {listed}; give "
-            f"{mended}"
-        )
+    refuse_others(
+        [(f"data.{key}", getattr(now, key), getattr(then, key)) for key in keys],
+        f"train.distil needs a teacher with the same pieces and labels, and data.teacher={now.teacher} has others",
+    )
     if now.bpe_codes and codes_of(now, None, "byte-level" if now.streamed else "") != model.assets.codes:
         raise UserError(
             f"train.distil needs a teacher with the same pieces, and data.bpe_codes={now.bpe_codes} are not the merges of "
@@ -129,15 +123,6 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
         raise UserError(
             f"data.{longest} is {getattr(now, longest)}, but data.teacher={now.teacher} reads at most {most} tokens; give at most "
             f"data.{longest}={most}"
-        )
-
-
-def check_vocabularies(run: RunConfig, corpus: Corpus, model: TrainedModel) -> None:
-    """Raises: UserError if the ids of the text are not those of the teacher, whose probabilities would be those of other pieces."""
-    if corpus.vocabularies != model.assets.vocabularies:
-        raise UserError(
-            f"train.distil needs a teacher with the same pieces, but the vocabularies of data.teacher={run.data.teacher} are not those "
-            "of this run; give a teacher that was trained on the same text with the same data keys"
         )
 
 

@@ -29,6 +29,6 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
 
 
 def run_to_the_end(trainer: Trainer, interruption: Interruption) -> None:
-    """Does all updates that are left. Raises: Interrupted and Diverged as `course` does."""
+    """Does all updates that are left. Raises: Interrupted and UserError as `course` does."""
     for batch, number in course(trainer, interruption):
         trainer.update(batch, number)

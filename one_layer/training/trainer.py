@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
-from one_layer.training import continuing, processes, results
+from one_layer.training import processes, results
 from one_layer.training.backskipping import with_policy
 from one_layer.training.distilling import Lessons
 from one_layer.training.frozen_masks import with_frozen_masks
@@ -27,6 +28,8 @@ from one_layer.training.optimizer import learning_rate, optimizer
 from one_layer.training.plan import total_updates
 from one_layer.training.progress import Progress
 from one_layer.training.step import train_step as new_train_step
+
+log = logging.getLogger(__name__)
 
 # A run that goes on, or is repeated, in the same process has its program already.
 train_step = lru_cache(maxsize=8)(new_train_step)
@@ -83,15 +86,21 @@ class Trainer:
         return self.run.task.validator(self.model, self.run.data, self.run.evaluation, self.corpus)
 
     def restore(self) -> None:
-        """Makes the run ready for its next update: continues from the newest checkpoint that can be read, if there is one."""
-        found = continuing.newest(self.checkpoints, self.params, self.moments, self._check_progress)
-        if found is not None:
-            self.progress, self.params, self.moments = found
-        self.fixed = with_frozen_masks(self.model, self.params, self.fixed, self.devices)
+        """Makes the run ready for its next update: continues from the newest checkpoint, if there is one.
 
-    def _check_progress(self, progress: Progress) -> None:
-        continuing.check(vars(progress), self.folder, self.corpus, self.run.data)
-        progress.text = self.progress.text
+        Raises: UserError, which says what to do, for one that is damaged, or of another folder or text.
+        """
+        if (step := self.checkpoints.last()) is not None:
+            progress = Progress(**self.checkpoints.progress(step))
+            self.folder.check_beginning(
+                vars(progress), self.corpus, self.run.data
+            )  # before arrays, which may have other shapes
+            restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
+            self.checkpoints.remove_superfluous()
+            progress.text = self.progress.text
+            self.progress, self.params, self.moments = progress, restored["params"], restored["optimizer"]
+            log.info("continuing from update %d", step)
+        self.fixed = with_frozen_masks(self.model, self.params, self.fixed, self.devices)
 
     def update(self, batch: dict[str, Any], number: int) -> None:
         """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""

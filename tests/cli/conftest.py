@@ -21,8 +21,8 @@ def cli(monkeypatch, capsys):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", os.environ.get("JAX_COMPILATION_CACHE_DIR", ""))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
-    def call(*arguments, program="main.py"):
-        monkeypatch.setattr(sys, "argv", [program, *map(str, arguments)])
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["main.py", *map(str, arguments)])
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as caught:
             main.run()
         return (caught.value.code, *capsys.readouterr())

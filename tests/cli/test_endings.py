@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
-import time
 
 import jax
 import jax.numpy as jnp
@@ -24,35 +22,6 @@ def test_only_readers_that_orbax_leaves_open_end_in_silence(monkeypatch, capsys,
     next(reader)
     del reader
     assert ("not read" in capsys.readouterr().err) == (module == "own")
-
-
-def _finalised(ctrl_c):
-    """Ctrl-C comes while an object is finalised."""
-    type("Object", (), {"__del__": lambda self: ctrl_c()})()
-
-
-def _collected(ctrl_c):
-    """Ctrl-C comes in a callback of the garbage collection."""
-
-    def callback(*_):
-        gc.callbacks.remove(callback)
-        ctrl_c()
-
-    gc.callbacks.append(callback)
-    gc.collect()
-
-
-def _go_on_after(begin, ctrl_c):
-    begin(ctrl_c)
-    time.sleep(60)  # the interrupt ends it at once
-
-
-@pytest.mark.parametrize("begin", [_finalised, _collected])
-def test_ctrl_c_during_a_garbage_collection_is_not_lost(monkeypatch, ctrl_c, begin):
-    """Python only reports what a finaliser, or a callback of the collection, raises."""
-    monkeypatch.setattr(sys, "unraisablehook", _unraisable)
-    with pytest.raises(KeyboardInterrupt):
-        _go_on_after(begin, ctrl_c)
 
 
 @pytest.mark.parametrize("size", [np.zeros, lambda shape: jax.jit(lambda x: jnp.zeros(shape) + x)(1.0)])

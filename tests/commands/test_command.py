@@ -23,20 +23,6 @@ def program(source: str, *arguments: str, environment: dict[str, str] = ASCII) -
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=120)
 
 
-def test_a_command_reads_paths_in_utf_8_in_every_locale(tmp_path):
-    source = "import sys; from one_layer.cli import command; command.run(lambda: print(ascii(sys.argv[1]), open(sys.argv[1]).read()))"
-    path = tmp_path / "rün"
-    path.write_text("größe", "utf-8")
-    done = program(source, str(path))
-    assert done.stdout == f"{str(path)!a} größe\n", done.stderr
-
-
-def test_paths_of_a_command_may_begin_in_the_home_folder(tmp_path):
-    source = "import sys; from one_layer.cli import command; command.run(lambda: print(sys.argv[1:]))"
-    done = program(source, "--out=~/x", "~/y", environment=UTF8 | {"HOME": str(tmp_path)})
-    assert done.stdout == f"['--out={tmp_path}/x', '{tmp_path}/y']\n", done.stderr
-
-
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from one_layer.commands import compare
-from one_layer.commands.compare_page import marked
 from one_layer.runs.collection import collect
 from one_layer.runs.folder import RunFolder
 from one_layer.system.errors import UserError
@@ -63,29 +62,6 @@ def test_keys_scores_and_lines_of_two_runs(runs, tmp_path, capsys):
     assert len(rows) == 8 and [row["second"] == row["reference"] for row in rows[:2]] == [True, True]
     better = [row["line"] for row in rows if float(row["second_score"]) > float(row["first_score"])]
     assert better == ["1", "2"]
-
-
-def test_the_page_needs_nothing_else_and_has_every_line(runs, tmp_path, capsys):
-    text = said(capsys, runs / "bad", runs / "good", f"--html={tmp_path / 'two.html'}")
-    page = (tmp_path / "two.html").read_text("utf-8")
-    assert "src=" not in page and "http://" not in page and "https://" not in page and "<script" not in page
-    assert page.count('<td class="better">') == 2 and page.count('<td class="text">') == 8 * 4
-    assert "the second 2, and 6 are equally good" in page and "the second 2, and 6 are equally good" in text
-
-
-@pytest.mark.parametrize(
-    ("text", "reference", "html"),
-    [
-        ("a dog sleeps", "a dog sleeps", "a dog sleeps"),
-        ("a cat sleeps", "a dog sleeps", "a <mark>cat</mark> sleeps"),
-        ("sleeps a dog", "a dog sleeps", "<mark>sleeps</mark> a dog"),
-        ("a <b> & dog", "a dog", "a <mark>&lt;b&gt; &amp;</mark> dog"),
-        ("", "a dog", ""),
-        ("a", "", "<mark>a</mark>"),
-    ],
-)
-def test_words_that_the_reference_has_not_there_are_marked(text, reference, html):
-    assert str(marked(text, reference)) == html
 
 
 def test_what_is_said_of_two_runs_turns_with_their_order(runs, capsys):

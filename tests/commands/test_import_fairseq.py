@@ -122,7 +122,6 @@ def test_missing_values_are_asked_for(command, holding):
         (["--config.data.directory=nowhere"], r"nowhere/valid\.de does not exist"),
         (["extra"], "unexpected argument 'extra'"),
         (["--chekpoint=x"], "chekpoint"),
-        (["--export=x.pt"], "--export takes only --workdir and --checkpoint"),
     ],
 )
 def test_invalid_options_are_refused(command, holding, files, arguments, message):
@@ -133,7 +132,7 @@ def test_invalid_options_are_refused(command, holding, files, arguments, message
 
 
 def test_missing_options_are_named(files):
-    with pytest.raises(UserError, match="--source_dict is missing; give fairseq's file, or --export"):
+    with pytest.raises(UserError, match="the following arguments are required: --source_dict, --target_dict"):
         import_fairseq.main([f"--workdir={files / 'run'}", "--checkpoint=model.pt"])
 
 
@@ -187,7 +186,7 @@ def test_without_torch_the_install_command_is_given(command, monkeypatch):
 
 
 @pytest.mark.parametrize(("config", "form"), [(CONFIG, "args"), (DENSE, "cfg")])
-def test_a_torch_file_survives_import_and_export(command, files, config, form):
+def test_a_torch_file_is_imported(command, files, config, form):
     """In half precision, as fairseq trains, and with options in the older and in the newer form."""
     torch = pytest.importorskip("torch")
     variables = jax.tree.map(lambda leaf: leaf.astype(np.float16).astype(np.float32), drawn(config))
@@ -196,28 +195,9 @@ def test_a_torch_file_survives_import_and_export(command, files, config, form):
     newer = {"args": None, "cfg": {"task": {"source_lang": "de"}, "model": options}}
     said = {"args": options} if form == "args" else newer
     torch.save({"model": model, **said, "extra_state": {"epoch": 3}}, files / "model.pt")
-    workdir = command()
-    same(restore_run(workdir, "best").variables, variables)
-    import_fairseq.main([f"--workdir={workdir}", f"--export={files / 'back.pt'}"])
-    again = command(workdir="again", checkpoint="back.pt")
-    first, second = restore_run(workdir, "best"), restore_run(again, "best")
-    assert second.config == first.config == config
-    same(second.variables, variables)
-    for name in ("config.json", "vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json"):
-        assert (again / name).read_bytes() == (workdir / name).read_bytes()
-    there, back = (torch.load(files / name, weights_only=False) for name in ("model.pt", "back.pt"))
-    assert back["model"].keys() == there["model"].keys()
-    assert all(torch.equal(back["model"][name], tensor.float()) for name, tensor in there["model"].items())
-    assert vars(back["args"]) == vars(options)
-
-
-def test_an_exported_shared_layer_is_stored_once(command, holding, files):
-    torch = pytest.importorskip("torch")
-    holding(CONFIG, drawn(CONFIG))
-    import_fairseq.main([f"--workdir={command()}", f"--export={files / 'back.pt'}"])
-    model = torch.load(files / "back.pt", weights_only=False)["model"]
-    pointers = {model[f"decoder.layers.{layer}.fc1.weight"].data_ptr() for layer in range(CONFIG.decoder_layers)}
-    assert len(pointers) == 1
+    restored = restore_run(command(), "best")
+    assert restored.config == config
+    same(restored.variables, variables)
 
 
 class Malicious:

@@ -8,10 +8,8 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from configs import lm
-from one_layer.commands import import_llama
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build
 from one_layer.models.causal_decoding import CausalDecoder
@@ -21,7 +19,7 @@ from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.training.train import train
-from tests.commands.test_import_llama import END, MERGES, TOKENS
+from tests.commands.hugging_face import DENSE, TOKENS, imported, same_logits, write
 from tests.compiling import jit
 
 D, LAYERS, CONTEXT = 8, 2, 32
@@ -49,31 +47,11 @@ def tensors():
 def gpt2(tmp_path):
     """Writes the folder of a GPT-2, with changes, in one file of tensors or in two."""
 
-    def write(options=(), state=(), parts=1):
-        folder = tmp_path / "gpt2"
-        folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({**OPTIONS, **dict(options)}), "utf-8")
-        (folder / "vocab.json").write_text(json.dumps({token: n for n, token in enumerate(TOKENS)}), "utf-8")
-        (folder / "merges.txt").write_text(MERGES, "utf-8")
-        found = {**tensors(), **dict(state)}
-        if parts == 1:
-            save_file(found, folder / "model.safetensors")
-            return folder
-        places = {name: f"model-{number % parts}.safetensors" for number, name in enumerate(found)}
-        for file in set(places.values()):
-            save_file({name: found[name] for name in found if places[name] == file}, folder / file)
-        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}), "utf-8")
-        return folder
-
-    return write
+    return lambda options=(), state=(), parts=1: write(
+        tmp_path / "gpt2", {**OPTIONS, **dict(options)}, {**tensors(), **dict(state)}, parts=parts
+    )
 
 
-def imported(folder, tmp_path, *arguments):
-    import_llama.main([f"--folder={folder}", f"--workdir={tmp_path / 'run'}", *arguments])
-    return restore_run(tmp_path / "run")
-
-
-DENSE = ("--config.model.weights=dense", "--config.model.embedding=trained")
 TEXT = np.array([[EOS, 11, 253, 6, 262, 261]], np.int32)  # this program's ids
 
 
@@ -83,11 +61,8 @@ def test_transformers_has_the_same_logits(gpt2, tmp_path):
     folder = gpt2()
     model = imported(folder, tmp_path, *DENSE)
     reader = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
-    ours = model.assets.target_vocabulary.tokens[4:]
-    theirs = {EOS: TOKENS.index(END), **{4 + number: TOKENS.index(token) for number, token in enumerate(ours)}}
-    their = reader(torch.tensor([[theirs[int(each)] for each in TEXT[0]]])).logits.detach().numpy()[0]
     logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), TEXT))[0]
-    np.testing.assert_allclose(logits[:, list(theirs)], their[:, list(theirs.values())], rtol=1e-5, atol=1e-5)
+    same_logits(reader, torch, logits, model, TEXT)
 
 
 def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tmp_path):
@@ -115,9 +90,6 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
     [
         ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are relu, gelu"),
         ({"eos_token_id": -1}, {}, r"eos_token_id is -1; it must be the id of the token that ends a text"),
-        ({"eos_token_id": [3, -1]}, {}, r"eos_token_id is \[3, -1\]; it must be the id"),
-        ({"eos_token_id": []}, {}, r"eos_token_id is \[\]; it must be the id"),
-        ({"eos_token_id": 10_000}, {}, r"a token has the id 10,000, but \S+ has \d+ rows"),
         (
             {"layer_norm_epsilon": None},
             {},
@@ -127,9 +99,7 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
         ({"n_embd": None}, {}, r"n_embd is None; it must be a whole number"),
         ({}, {"lm_head.weight": np.ones((len(TOKENS), D), np.float32)}, r"lm_head\.weight is another matrix than wte"),
         ({}, {"ln_f.bias": np.ones(3, np.float32)}, r"the parameter ln_f\.bias is \[3\], and not \[8\]"),
-        ({}, {"h.1.mlp.c_fc.weight": np.ones((D, 4 * D), np.int8)}, r"mlp\.c_fc\.weight has numbers of the type int8"),
         ({}, {"h.2.ln_1.bias": np.ones(D, np.float32)}, r"the parameter h\.2\.ln_1\.bias has no place in the model"),
-        ({"quantization_config": {}}, {}, r"quantization_config is \{\}, but"),
     ],
 )
 def test_a_gpt2_that_is_computed_in_another_way_is_refused(gpt2, tmp_path, options, state, message):

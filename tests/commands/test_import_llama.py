@@ -6,19 +6,16 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from one_layer.commands import import_llama
-from one_layer.data.special_tokens import EOS, PAD
-from one_layer.data.text import byte_level
+from one_layer.data.special_tokens import EOS
 from one_layer.models import build
 from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
+from tests.commands.hugging_face import DENSE, END, TOKENS, imported, same_logits, write
 
-MERGES = "#version: 0.2\nĠ t\nĠt h\nĠth e\n"
-END = "<|endoftext|>"
-TOKENS = (*byte_level.pieces(MERGES), END)  # the ids are not those of this program
 D, FFN, LAYERS, HEADS, KEY_HEADS = 8, 12, 2, 4, 2
 OPTIONS = {
     **{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": len(TOKENS), "hidden_size": D},
@@ -49,21 +46,9 @@ def tensors():
 def llama(tmp_path):
     """Writes the folder of a Llama, with changes."""
 
-    def write(options=(), state=(), tokens=TOKENS):
-        folder = tmp_path / "llama"
-        folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({**OPTIONS, **dict(options)}), "utf-8")
-        (folder / "vocab.json").write_text(json.dumps({token: n for n, token in enumerate(tokens)}), "utf-8")
-        (folder / "merges.txt").write_text(MERGES, "utf-8")
-        save_file({**tensors(), **dict(state)}, folder / "model.safetensors")
-        return folder
-
-    return write
-
-
-def imported(folder, tmp_path, *arguments):
-    import_llama.main([f"--folder={folder}", f"--workdir={tmp_path / 'run'}", *arguments])
-    return restore_run(tmp_path / "run")
+    return lambda options=(), state=(), tokens=TOKENS: write(
+        tmp_path / "llama", {**OPTIONS, **dict(options)}, {**tensors(), **dict(state)}, tokens
+    )
 
 
 def test_the_weights_are_fixed_and_the_masks_keep_the_largest(llama, tmp_path):
@@ -93,16 +78,11 @@ def test_transformers_has_the_same_logits(llama, tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed (requirements-torch.txt)")
     folder = llama()
-    model = imported(folder, tmp_path, "--config.model.weights=dense", "--config.model.embedding=trained")
+    model = imported(folder, tmp_path, *DENSE)
     reader = transformers.LlamaForCausalLM.from_pretrained(folder).eval()
-    ours = model.assets.target_vocabulary.tokens[4:]
-    theirs = [TOKENS.index(END), *map(TOKENS.index, ours)]  # their ids of eos and of our pieces
-    text = [0, 8, 250, 3, 259, 258]
-    their = reader(torch.tensor([[theirs[each] for each in text]])).logits.detach().numpy()[0][:, theirs]
-    source = np.array([[2 if each == 0 else each + 3 for each in text]], np.int32)
-    assert PAD not in source
-    logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), source))[0]
-    np.testing.assert_allclose(logits[:, [2, *range(4, 4 + len(ours))]], their, rtol=1e-5, atol=1e-5)
+    text = np.array([[2, 11, 253, 6, 262, 261]])
+    logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), text))[0]
+    same_logits(reader, torch, logits, model, text)
 
 
 @pytest.mark.slow
@@ -118,13 +98,12 @@ def test_a_run_of_its_model_trains_masks_over_its_weights(llama, tmp_path):
 def test_what_is_exported_comes_back(llama, tmp_path):
     from one_layer.importers import engines
 
-    model = imported(llama(), tmp_path, "--config.model.weights=dense", "--config.model.embedding=trained")
+    model = imported(llama(), tmp_path, *DENSE)
     engines.export(model, "huggingface", tmp_path / "out")
     assert (model.config.norm_epsilon, model.config.rotary_base) == (1e-3, 500.0)
     written = json.loads((tmp_path / "out" / "config.json").read_text("utf-8"))
     assert (written["rms_norm_eps"], written["rope_theta"]) == (1e-3, 500.0)
-    dense = ["--config.model.weights=dense", "--config.model.embedding=trained"]
-    import_llama.main([f"--folder={tmp_path / 'out'}", f"--workdir={tmp_path / 'again'}", *dense])
+    import_llama.main([f"--folder={tmp_path / 'out'}", f"--workdir={tmp_path / 'again'}", *DENSE])
     again = restore_run(tmp_path / "again")
     source = np.array([[2, 9, 262, 100, 5]], np.int32)
     first, second = (build(each.config).apply(each.variables, source) for each in (model, again))
@@ -174,8 +153,7 @@ def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, opt
 def test_of_several_ends_of_a_text_the_first_counts(llama, tmp_path):
     end = TOKENS.index(END)
     folder = llama({"eos_token_id": [end, 3]})
-    wanted = "--config.model.weights=dense", "--config.model.embedding=trained"
-    table = imported(folder, tmp_path, *wanted).variables["params"]["target_embedding"]["kernel"]
+    table = imported(folder, tmp_path, *DENSE).variables["params"]["target_embedding"]["kernel"]
     expected = tensors()["model.embed_tokens.weight"][end]
     np.testing.assert_allclose(table[EOS] * np.sqrt(D), expected, rtol=1e-6)
 

@@ -99,11 +99,6 @@ def test_classifiers_that_cannot_be_imported(roberta, command, tmp_path, options
             r"each layer of RoBERTa has parameters of its own; give model\.weights=dense",
         ),
         (["--config.data.directory=nowhere"], r"nowhere"),
-        (
-            ["--checkpoint=best"],
-            r"--checkpoint=best: models are exported by --mode=export --workdir=.*run --format=huggingface",
-        ),
-        (["--export=x"], r"--export=x: models are exported by --mode=export"),
     ],
 )
 def test_options_that_do_not_fit(roberta, command, tmp_path, arguments, message):

@@ -15,14 +15,7 @@ GOOD = {"config": tiny.config(), "words": ["--config.seed=2"]}
 
 @pytest.mark.parametrize(
     ("plan", "message"),
-    [
-        (None, "sweep.json is missing; one_layer sweep writes it"),
-        ({}, "sweep.json lacks runs"),
-        ({"runs": ["a"]}, "runs is \\['a'\\], but must be an object"),
-        ({"runs": {"a": {"words": []}}}, "sweep.json lacks runs.a.config; restore the file, or move it away"),
-        ({"runs": {"a": {"config": GOOD["config"]}}}, "sweep.json lacks runs.a.words"),
-        ({"runs": {"b": GOOD}}, "sweep.json has no run a; it has b"),
-    ],
+    [(None, "sweep.json cannot be read"), ({"runs": {"b": GOOD}}, "sweep.json has no run a; it has b")],
 )
 def test_a_sweep_that_cannot_be_read_is_said(tmp_path, plan, message):
     if plan is not None:

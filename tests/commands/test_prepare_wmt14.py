@@ -11,12 +11,10 @@ import pytest
 from one_layer.commands import prepare_wmt14 as wmt14
 from one_layer.data.preparation import shards
 from one_layer.data.preparation.archives import Archive
-from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text import bpe_learning
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
 from one_layer.system.errors import UserError
-from tests import tfds_sets
 from tests.commands.test_prepare_iwslt14 import pack
 
 NAMES = [name for _, name in wmt14.sources("v9")]
@@ -159,44 +157,3 @@ def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
         UserError, match=r"europarl-v7\.tgz does not exist; save https://www\.statmt\.org/.* there, or add --download"
     ):
         wmt14.main([f"--out={tmp_path / 'none'}"])
-
-
-def test_a_tfds_data_set_is_prepared_in_the_same_way(tmp_path: Path) -> None:
-    sides = {side: sentences(side, "europarl", 230) for side in wmt14.LANGUAGES}
-    sides["en"][7], sides["de"][7] = "two\nlines “of” a-b", "zwei\nZeilen „von“ a-b"
-    test = ["It’s a “test”.", "two\nlines"]
-    parts = {"train": (sides["de"], sides["en"]), "validation": ([""], [""]), "test": (test, test)}
-    tfds_sets.write_translation(tmp_path / "sets", "tiny_wmt", parts)
-    records = TfdsRecords("tiny_wmt", str(tmp_path / "sets"))  # TFDS shuffles once, when it writes
-    order = list(records.stream("train", wmt14.LANGUAGES))
-    assert {english for english, _ in order} == set(sides["en"])
-
-    wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out", merges=50, shard_size=40)
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert manifest["pairs"] == {"train": 228, "valid": 2, "test": 2} and manifest["training"] == ["tiny_wmt"]
-    assert [name.split("-")[1][:5] for name in manifest["archives"]] == ["train", "test."]
-    # The same lines from files of the archives give the same text.
-    raw = [[tmp_path / f"raw.{side}" for side in wmt14.LANGUAGES]]
-    for path, lines in zip(raw[0], zip(*order, strict=True), strict=True):
-        path.write_text("".join(line.replace("\n", " ") + "\n" for line in lines))
-    in_order, _ = records.read("test", wmt14.LANGUAGES)
-    lines = [[line.replace("’", "'").replace("\n", " ") for line in in_order]] * 2
-    job = wmt14.Job(tmp_path / "files", ["tiny_wmt"], [], 50, 1, 1000)
-    job.run(wmt14._pairs(raw), lines)
-    made, expected = contents(tmp_path / "out"), contents(tmp_path / "files")
-    assert made.keys() == expected.keys()
-    assert all(made[name] == expected[name] for name in made if name != "manifest.json")
-    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
-        wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out")
-
-
-def test_tfds_options_that_exclude_each_other_are_refused(tmp_path: Path) -> None:
-    out = f"--out={tmp_path / 'out'}"
-    for given, message in (
-        ([out, "--tfds", "--download"], "--tfds uses no archives"),
-        ([out, f"--data_dir={tmp_path}"], "add --tfds"),
-        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared in .*tfds build wmt14"),
-    ):
-        with pytest.raises(UserError, match=message):
-            wmt14.main(given)
-    assert not (tmp_path / "out").exists()

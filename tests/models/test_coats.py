@@ -22,7 +22,7 @@ from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.coats import nested_bits
-from one_layer.training.flips import flipped_share, packed_masks
+from one_layer.training.flips import flipped_share, masks_of
 from tests.numpy_transformer import mask_of
 from tests.page.engine import outcomes, run
 from tests.tiny_tickets import TINY, ticket_of, trained
@@ -163,7 +163,7 @@ def test_a_change_of_the_value_alone_is_a_flip():
     before, after = (
         {"a": {"scores": jnp.asarray([row])}} for row in ([8.0, 7, 6, 5, 4, 3, 2, 1], [6.0, 5, 8, 7, 4, 3, 2, 1])
     )
-    masks = [packed_masks(each, Supermask(0.5, coats=2)) for each in (before, after)]
+    masks = [masks_of(each, Supermask(0.5, coats=2)) for each in (before, after)]
     assert flipped_share(*masks) == 0.5
 
 

@@ -218,7 +218,6 @@ def test_settings_are_refused_where_the_reader_refuses_them(tmp_path):
     settings += [("training", {"optim": {"clip": clip}}) for clip in (10**18, 10**18 + 1000, 1e18, 0.0, -1)]
     settings += [("training", {"later": {"a": [None, -0.0, 1e300]}, "optim": {"later": 10**400}})]
     settings += [("training", {"train": {"distil": share}}) for share in (1.0, 5.0)]
-    settings += [("training", {"train": {key: 0}}) for key in ("distil_top_k", "distil_temperature")]
     changes = [
         (good, section, keys)
         for good in (fuzz_tickets.good_ticket(), fuzz_tickets.good_classifier())

@@ -20,13 +20,6 @@ from tests.runs.saved_checkpoints import SCORES, same_bits, save, trees
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved")
-    save(folder, SCORES, keep_last=2)
-    return folder
-
-
 def test_a_folder_whose_name_is_not_utf_8_is_not_called_damaged(folder, tmp_path):
     path = tmp_path / os.fsdecode(b"r\xfcn")
     shutil.copytree(folder, path)
@@ -60,16 +53,6 @@ def test_the_last_and_the_best_stay(folder):
     checkpoints.close()
 
 
-@pytest.mark.parametrize(("keep_best", "left"), [(1, [2, 7]), (2, [2, 6, 7]), (3, [1, 2, 6, 7])])
-def test_the_n_best_stay_and_of_equal_ones_the_first(tmp_path, keep_best, left):
-    save(tmp_path, SCORES | {1: 0.5, 5: 0.4, 7: 0.1}, keep_best=keep_best)
-    checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
-    assert checkpoints.steps() == left
-    assert checkpoints.ranked() == [step for step in (7, 1, 6, 2) if step in left]
-    assert checkpoints.best() == 2
-    checkpoints.close()
-
-
 def test_one_without_a_score_stays_until_the_next(tmp_path):
     """It is what an interruption leaves, and takes no place among the last and the best."""
     for steps, left in (({3: None}, [1, 2, 3]), ({4: 0.3}, [1, 2, 4]), ({5: 0.2, 6: None}, [1, 4, 5, 6])):
@@ -87,36 +70,9 @@ def test_one_without_a_score_is_replaced_by_the_same_step_with_one(tmp_path):
     save(tmp_path, {1: 0.9, 2: None})
     save(tmp_path, {2: 1.5}, keep_last=2)
     checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
-    assert checkpoints.ranked() == [1, 2] and checkpoints.progress(2)["score"] == 1.5
+    assert checkpoints.scored() == [1, 2] and checkpoints.progress(2)["score"] == 1.5
     checkpoints.close()
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["1", "2"]
-
-
-def test_a_replaced_one_without_a_score_does_not_come_back(tmp_path):
-    """Not even when the one with the score has been removed, because better ones are kept."""
-    save(tmp_path, {1: 0.9, 2: None})
-    folder = tmp_path / "checkpoints"
-    save(tmp_path, {2: 0.1, 3: 0.2, 4: 0.3})
-    assert sorted(path.name for path in folder.iterdir()) == ["1", "4"]
-    shutil.copytree(folder / "1", folder / "unscored-2")  # as versions before this one left it
-    Checkpoints(folder).close()
-    assert sorted(path.name for path in folder.iterdir()) == ["1", "4"]
-
-
-@pytest.mark.parametrize("complete", [True, False])
-def test_a_process_that_is_killed_while_it_replaces_a_checkpoint_loses_nothing(tmp_path, complete):
-    """The old one stays until the new one is complete."""
-    save(tmp_path, {1: 0.9, 2: 0.5 if complete else None}, keep_last=2)
-    folder = tmp_path / "checkpoints"
-    if complete:
-        shutil.copytree(folder / "1", folder / "unscored-2")
-    else:
-        (folder / "2").rename(folder / "unscored-2")
-    checkpoints = Checkpoints(folder, keep_last=2)
-    assert checkpoints.steps() == [1, 2] and checkpoints.ranked() == [2, 1][not complete :]
-    assert checkpoints.progress(2)["step"] == 2
-    checkpoints.close()
-    assert sorted(path.name for path in folder.iterdir()) == ["1", "2"]
 
 
 def test_what_a_killed_process_had_still_to_remove_is_removed(tmp_path):

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from one_layer.report.reading import read_runs
 from one_layer.runs import collection
 from one_layer.runs.collection import collect, opened
-from one_layer.runs.paths import RunPaths
 from one_layer.system.errors import UserError
 from tests import ROOT, tiny
 
@@ -83,14 +82,6 @@ def test_runs_may_be_named_from_the_folder_that_one_is_in(folders, tmp_path, mon
     assert content == read(Path("whole.jsonl.zst")) and any(name.endswith("plain/result.json") for name in content)
 
 
-def test_the_scores_of_a_test_set_with_any_name_come_back(folders, tmp_path):
-    run = shutil.copytree(folders / "plain", tmp_path / "run+1")
-    name = RunPaths(run).evaluation_file("test (2016), new").name
-    (run / name).write_bytes(b"{}")
-    collect(str(run), tmp_path / "all.jsonl.zst")
-    assert read(tmp_path / "all.jsonl.zst")[f"run+1/{name}"] == b"{}"  # type: ignore[index]
-
-
 def test_a_file_that_is_no_text_is_named(folders, tmp_path):
     run = shutil.copytree(folders / "plain", tmp_path / "run")
     with (run / "metrics.jsonl").open("ab") as file:
@@ -110,11 +101,6 @@ def test_a_line_without_end_takes_little_memory(tmp_path, monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 2**22
     finally:
         tracemalloc.stop()
-
-
-def test_a_collection_of_a_collection_is_the_same_file(collected, tmp_path):
-    collect(str(collected), tmp_path / "again.jsonl.zst")
-    assert (tmp_path / "again.jsonl.zst").read_bytes() == collected.read_bytes()
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,6 @@ import pytest
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.runs.checkpoints import _readable
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_object
 from one_layer.system.errors import UserError
@@ -46,28 +45,6 @@ def test_it_is_one_sentence_that_names_the_file(folder, name, content):
     with pytest.raises(UserError) as caught:
         READERS[name](folder)
     assert str(folder.path / name) in str(caught.value) and len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_scores_that_cannot_be_read_are_none(folder, content):
-    """An evaluation only compares itself with them."""
-    assert folder.best_scores("test") == {}
-    for path in (folder.evaluation_file("test"), folder.result_file):
-        path.write_text(content, "utf-8", "surrogateescape")
-        assert folder.best_scores("test") == {}
-    folder.evaluation_file("test").write_text('{"bleu": 3.5, "split": "test"}')
-    assert folder.best_scores("test") == {"bleu": 3.5}
-    folder.result_file.write_text('{"test": {"test": 5}}')
-    assert folder.best_scores("test") == {"bleu": 3.5}
-    folder.result_file.write_text('{"test": {"test": {"bleu": 4.5}}}')
-    assert folder.best_scores("test") == {"bleu": 4.5}
-
-
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_the_score_of_a_checkpoint_that_cannot_be_read_is_known(tmp_path, content):
-    path = tmp_path / "metrics"
-    path.write_text(content, "utf-8", "surrogateescape")
-    assert not _readable(path)
 
 
 @pytest.mark.parametrize("name", ["vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json"])

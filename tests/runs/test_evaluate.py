@@ -19,14 +19,12 @@ from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import build, initialize
 from one_layer.models.accounting import account, describe
-from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.rescoring import rescored, without_layers
 from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
-from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tickets.inspection import describe as describe_ticket
 from one_layer.tickets.inspection import inspect
 from one_layer.training.train import train
@@ -62,19 +60,6 @@ def last(workdir):
 def padded(sentences):
     width = max(map(len, sentences))
     return np.stack([np.pad(ids, (0, width - len(ids)), constant_values=PAD) for ids in sentences]).astype(np.int32)
-
-
-@pytest.mark.parametrize(("of_the_best", "said"), [(100.0, True), (-1.0, False)])
-def test_an_average_below_the_best_checkpoint_is_said(last, workdir, tmp_path, caplog, of_the_best, said):
-    folder = RunFolder(tmp_path)
-    result = json.loads((workdir / "result.json").read_text())
-    result["test"]["test"]["bleu_tokenized"] = of_the_best
-    folder.write_result(result)
-    for source, expected in (("average:2", said), ("last", False)):
-        caplog.clear()
-        evaluate(dataclasses.replace(last, source=source), "test", folder)
-        warned = [message for message in caplog.messages if "below the" in message]
-        assert bool(warned) == expected and all("docs/running.md" in message for message in warned)
 
 
 @pytest.mark.parametrize("batches", [{"buckets": 1}, {"buckets": 3, "max_tokens": 40}])
@@ -128,26 +113,11 @@ def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
     assert 0 <= scores["bleu_tokenized"] <= 100 and "BP" in scores["details_tokenized"]
 
 
-def test_other_settings_of_the_search(workdir):
-    short = SearchSettings(beam=1, max_length_a=0.0, max_length_b=2, buckets=1)
-    restored = dataclasses.replace(restore_run(workdir, "last"), settings=short)
-    scores = evaluate(restored, "test", None)["test"]
-    assert scores["beam"] == 1 and scores["max_length_b"] == 2
-    assert scores["tokens"] <= 3 * scores["sentences"]
-
-
 def test_the_best_of_a_run_is_what_its_result_scored(finished, workdir):
     scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
     result = json.loads((finished / "result.json").read_text("utf-8"))
     assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
     assert scores["step"] == result["valid"]["step"]
-
-
-def test_a_run_without_checkpoints(workdir, tmp_path):
-    shutil.copytree(workdir, tmp_path / "run", ignore=lambda *_: ["checkpoints"])
-    with pytest.raises(UserError, match=r"there is no checkpoint in .*train first"):
-        restore_run(tmp_path / "run", "best")
-    assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 def test_scores_say_of_which_text_and_which_layers_they_are(workdir, last, tmp_path):
@@ -280,18 +250,6 @@ def test_names_with_folders_make_files_in_the_folder_of_the_run(tmp_path):
     assert folder.evaluation_file("test.bpe10k").name == "evaluation-test.bpe10k.json"
 
 
-def test_splits_that_are_not_there(workdir):
-    with pytest.raises(UserError, match="--split='tset' is unknown; this run has valid, test"):
-        evaluate(restore_run(workdir, "last"), "tset", None)
-
-
-def test_another_checkpoint_leaves_the_best_one_s_files_alone(workdir):
-    before = {path.name: path.read_bytes() for path in workdir.iterdir() if path.is_file()}
-    evaluate(restore_run(workdir, "average:2"), "test", RunFolder(workdir))
-    assert {name: (workdir / name).read_bytes() for name in before} == before
-    assert (workdir / "evaluation-test-average-2.json").exists()
-
-
 def test_only_the_split_that_is_asked_for_is_read(workdir, monkeypatch):
     read = []
     monkeypatch.setattr(Toy, "read", lambda self, name, of=Toy.read: read.append(name) or of(self, name))
@@ -305,32 +263,6 @@ def test_a_run_without_test_sets_has_none_to_score(last):
         evaluate(without, "test", None)
 
 
-def changed_word(text):
-    """The same number of types, one of them another word."""
-    first, _, rest = text.partition("\n")
-    return f"{first.split(' ')[0]}x {first.split(' ')[1]}\n{rest}"
-
-
-@pytest.mark.parametrize("change", [lambda text: text.partition("\n")[2], changed_word])
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_vocabulary_that_does_not_fit_the_checkpoint(workdir, tmp_path, side, change):
-    shutil.copytree(workdir, tmp_path / "run")
-    path = tmp_path / "run" / f"vocabulary.{side}.txt"
-    path.write_text(change(path.read_text("utf-8")), "utf-8")
-    before = tiny.contents(tmp_path)
-    with pytest.raises(UserError, match=rf"vocabulary\.{side}\.txt .* is not the {side} vocabulary"):
-        restore_run(tmp_path / "run", "last")
-    assert tiny.contents(tmp_path) == before
-
-
-def test_checkpoints_are_read_and_never_changed(workdir):
-    before = tiny.contents(workdir / "checkpoints")
-    checkpoints = Checkpoints(workdir / "checkpoints", read_only=True)
-    assert checkpoints.steps() == [4, 8, 12]
-    checkpoints.close()
-    assert tiny.contents(workdir / "checkpoints") == before
-
-
 def translated(workdir, lines):
     return restore_run(workdir, "best").translate(lines)
 
@@ -340,14 +272,3 @@ def test_translations_of_the_test_set_are_its_hypotheses(finished, workdir, corp
     expected = (finished / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
     assert translated(workdir, source) == expected
     assert translated(workdir, source[::-1]) == expected[::-1]
-
-
-def test_every_line_has_its_line(workdir, corpus):
-    """Empty and blank lines stay empty; unknown words, and what Unicode takes for line ends, do no harm."""
-    known = corpus.tests["test"].source_text[0]
-    lines = ["", known, "   ", "qwertz 123 \u2028 \u0085 zzz", "", known, ""]
-    found = translated(workdir, lines)
-    assert len(found) == len(lines)
-    assert found[0] == found[2] == found[4] == found[6] == ""
-    assert found[1] == found[5] != "" and found[3] != ""
-    assert translated(workdir, ["", ""]) == ["", ""]

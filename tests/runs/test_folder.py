@@ -112,7 +112,7 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     for section, names in {
         "model": ("selection", "sharing", "scale_by_keep"),
         "data": ("labels", "bpe_kind", "vocabulary", "tests"),
-        "train": ("keep_best",),
+        "train": ("check_memory",),
         "optim": ("weight_decay",),
     }.items():
         for name in names:

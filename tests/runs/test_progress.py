@@ -11,7 +11,7 @@ import pytest
 
 from one_layer.runs.lock import holder, locked
 from one_layer.runs.paths import RunPaths
-from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, Doing, doing, log_file, progress
+from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, Doing, doing, duration, log_file, progress
 
 
 @pytest.fixture
@@ -73,3 +73,10 @@ def test_a_failed_run_says_why_and_one_that_goes_on_does_not(run):
         assert doing(run, {}).problem == ""
     log_file(run.path).write_text("error: the text is missing\nit goes on\n")
     assert doing(run, {}).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (90, "2 min"), (3599, "1 h 0 min"), (7500, "2 h 5 min")]
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -15,7 +15,6 @@ from one_layer.data import loading
 from one_layer.models import build, initialize
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import with_values
 from one_layer.system.errors import UserError
 from tests import numpy_transformer, tiny
 from tests.compiling import jit
@@ -48,7 +47,7 @@ def workdir(corpus, saved, tmp_path_factory):
     folder = RunFolder(tmp_path_factory.mktemp("run"))
     folder.begin(corpus, {}, {})
     folder.write_config(RUN)
-    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=1, keep_best=5))
+    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=5))
     for step, score in VALIDATION.items():
         progress = {**folder.identity(corpus), "evaluated": [each for each in VALIDATION if each <= step]}
         checkpoints.save(step, saved[step], {"updates": jnp.zeros(1)}, progress, score)
@@ -73,10 +72,6 @@ def same(tree, other):
         ("average:1", [20]),
         ("average:2", [16, 20]),
         ("average:5", [4, 8, 12, 16, 20]),
-        ("average-best:1", [8]),
-        ("average-best:2", [8, 16]),
-        ("average-best:3", [8, 12, 16]),
-        ("average-best:5", [4, 8, 12, 16, 20]),
     ],
 )
 def test_a_name_means_these_checkpoints_and_their_mean(workdir, saved, name, steps):
@@ -89,11 +84,11 @@ def test_a_name_means_these_checkpoints_and_their_mean(workdir, saved, name, ste
 
 def test_masks_are_those_of_the_averaged_scores(workdir, saved):
     """And not the average of masks; seen in the logits, which another program makes in float64."""
-    restored = restore_run(workdir, "average-best:3")
+    restored = restore_run(workdir, "average:3")
     config, variables = restored.config.replace(dropout=0.0), restored.variables
     source, target_in = np.array([[5, 6, 7, 2]], np.int32), np.array([[2, 8, 9]], np.int32)
     logits = jit(build(config).apply)(variables, source, target_in)
-    trees = [saved[step] for step in (8, 12, 16)]
+    trees = [saved[step] for step in (12, 16, 20)]
     recomputed = {**variables, "params": mean(trees)}
     np.testing.assert_allclose(logits, numpy_transformer.logits(config, recomputed, source, target_in), atol=1e-4)
     averaged = {"params": {}, "random": mean([masked(variables["random"], tree, config.keep) for tree in trees])}
@@ -124,16 +119,12 @@ def kept(scores, keep):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("newest", "--checkpoint='newest' is unknown; give best, last, average:N, average-best:N or a step"),
+        ("newest", "--checkpoint='newest' is unknown; give best, last, average:N or a step"),
         ("average:x", "is unknown"),
         ("average:²", "is unknown"),
         ("average-worst:2", "is unknown"),
-        ("average:0", "is an average of no checkpoints; give average:N with N of at least 1"),
+        ("average:0", "holds 5 checkpoints of the latest consecutive evaluations; give N from 1 to 5"),
         ("average:9", r"give N from 1 to 5, or train with train\.keep_last of at least N"),
-        (
-            "average-best:6",
-            r"holds 5 checkpoints known to be among the best; give N from 1 to 5, or train with train\.keep_best of at least N",
-        ),
         ("7", "there is no checkpoint of step 7 in .* available steps: 4, 8, 12, 16, 20"),
     ],
 )
@@ -172,18 +163,6 @@ def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_pa
         restore_run(tmp_path / "run", mesh={"data": 4})
 
 
-@pytest.mark.parametrize(
-    ("mesh", "message"),
-    [
-        ({"model": 0}, "mesh.model is 0; it must be at least 1"),
-        ({"data": -1, "model": -1}, "mesh.data and mesh.model are both -1"),
-    ],
-)
-def test_a_mesh_of_nothing_is_refused(workdir, mesh, message):
-    with pytest.raises(UserError, match=message):
-        restore_run(workdir, mesh=mesh)
-
-
 def test_what_a_run_that_never_began_left_behind_is_no_part_of_the_next(corpus, tmp_path):
     """A process was killed before it wrote config.json; the next run in the folder takes nothing over."""
     folder, array = RunFolder(tmp_path), np.ones(3, np.float32)
@@ -194,25 +173,20 @@ def test_what_a_run_that_never_began_left_behind_is_no_part_of_the_next(corpus, 
 
 
 def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
-    """Survivors of keep_best are no part of it: between them and the last, checkpoints are missing."""
+    """The best one is no part of it: between it and the last, checkpoints are missing."""
     folder = RunFolder(tmp_path)
     folder.begin(corpus, {}, {})
-    train = dataclasses.replace(RUN.train, keep_last=2, keep_best=2)
-    folder.write_config(with_values(RUN, {"train.keep_last": 2, "train.keep_best": 2}))
-    checkpoints = folder.checkpoints(train)
+    folder.write_config(RUN)
+    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=2))
     evaluated = list(range(4, 36, 4))
     for place, step in enumerate(evaluated):
         progress = {**folder.identity(corpus), "evaluated": evaluated[: place + 1]}
-        score = -float(step)  # the first are the best
+        score = -float(step)  # the first is the best
         checkpoints.save(step, saved[VALIDATION_STEPS[place % 5]], {"updates": jnp.zeros(1)}, progress, score)
-    assert checkpoints.steps() == [4, 8, 28, 32]
+    assert checkpoints.steps() == [4, 28, 32]
     checkpoints.close()
     assert restore_run(folder, "average:2").step == 32
-    assert restore_run(folder, "average-best:2").step == 8
-    with pytest.raises(UserError, match="holds 2 checkpoints known to be among the best; give N from 1 to 2"):
-        restore_run(folder, "average-best:3")  # 12 would be the third, and not 28
-    for number in (3, 4):
-        with pytest.raises(
-            UserError, match=r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"
-        ):
-            restore_run(folder, f"average:{number}")
+    with pytest.raises(
+        UserError, match=r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"
+    ):
+        restore_run(folder, "average:3")

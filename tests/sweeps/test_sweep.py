@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
 import json
 import os
 import sys
@@ -12,21 +11,20 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from one_layer.commands import sweep
 from one_layer.runs.lock import locked
 from one_layer.runs.progress import progress
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
-from one_layer.sweeps.jobs import LocalLauncher, Process, problem
+from one_layer.sweeps.jobs import Launcher, Process, problem
 from one_layer.system.errors import UserError
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
 
 
 def run(plan, jobs=2):
-    return sweep.run_sweep(plan, LocalLauncher([sys.executable, str(PROGRAM)], jobs), Console(file=io.StringIO()))
+    return sweep.run_sweep(plan, Launcher([sys.executable, str(PROGRAM)], jobs))
 
 
 def rows(workdir):
@@ -119,14 +117,6 @@ def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
     }
     assert "dense failed: it needs the run dense,keep=0.9, which failed" in caplog.messages
     assert not (tmp_path / "runs" / "dense").exists()
-
-
-def test_runs_that_wait_for_each_other_are_no_endless_wait(planned):
-    """A plan has none; the queue would rather fail than wait where nothing works and nothing can begin."""
-    plan = planned("failing")
-    stuck = [dataclasses.replace(each, needs=(each.name,)) for each in plan.runs]
-    with pytest.raises(AssertionError, match="wait for each other"):
-        run(dataclasses.replace(plan, runs=stuck))
 
 
 def test_a_folder_of_another_sweep_is_refused(planned, config, tmp_path):

@@ -152,13 +152,6 @@ def test_a_run_is_found_by_every_path_to_its_folder(config, tmp_path, monkeypatc
         assert [run.needs for run in plan.runs] == [(), ("seed=2",)]
 
 
-def test_a_run_waits_for_the_run_whose_translations_it_reads(config, tmp_path):
-    runs = [{"seed": 2}, {"data.translations": "{sweep}/seed=2/teacher-1.en"}]
-    text = config.read_text().replace('"source": "text"', '"source": "text", "translations": ""')
-    config.write_text(f"{text}\ndef sweep():\n    return {runs}\n")
-    assert [run.needs for run in plans.make(str(config), "", [], tmp_path / "runs").runs] == [(), ("seed=2",)]
-
-
 def test_a_place_in_the_sweep_s_folder_is_that_of_a_run_or_there_already(config, tmp_path):
     runs = [{"seed": 2}, {"model.embedding_path": "{sweep}/seed=1"}]
     config.write_text(f"{config.read_text()}\ndef sweep():\n    return {runs}\n")
@@ -172,12 +165,6 @@ def test_a_place_in_the_sweep_s_folder_is_that_of_a_run_or_there_already(config,
     config.write_text(vectors.replace("{sweep}/vectors.{language}.txt", "{sweep}/seed=1"))
     (tmp_path / "runs" / "seed=1").mkdir(parents=True)
     assert [run.needs for run in plans.make(str(config), "", [], tmp_path / "runs").runs] == [(), ()]
-
-
-def test_a_value_that_is_no_path_names_no_run(config):
-    """Though the run `dense` of a sweep in the current folder is the folder `dense`, and has dense weights."""
-    plan = plans.make(str(config), "named", [], Path("."))
-    assert [run.needs for run in plan.runs] == [(), ()]
 
 
 def test_runs_whose_resolved_configs_are_equal_are_refused(tmp_path):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from one_layer.sweeps.jobs import LocalLauncher
+from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.queue import Queue
 from tests import ROOT, mostly_slow
 from tests.sweeps.test_sweep import PROGRAM, rows, starts
@@ -77,10 +77,10 @@ def test_a_kill_leaves_no_run_behind(config, tmp_path):
     assert wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
 
 
-def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c):
+def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c, monkeypatch):
     """It does not wait for the runs to save."""
 
-    class Deaf(LocalLauncher):
+    class Deaf(Launcher):
         def start(self, runs):
             return [self for _ in runs]
 
@@ -92,7 +92,8 @@ def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c):
 
     told, changed = [], []
     queue = Queue(planned(), Deaf(["main.py"], 2))
+    monkeypatch.setattr(time, "sleep", lambda _: ctrl_c())  # between two looks
     with pytest.raises(KeyboardInterrupt):
-        queue.work(changed.extend, ctrl_c)
+        queue.work(changed.extend)
     assert told == 4 * [signal.SIGINT] and sorted(queue.states.values()) == 2 * ["interrupted"] + 2 * ["waiting"]
     assert [queue.states[run.name] for run in changed] == 4 * ["interrupted"]  # two changes of each

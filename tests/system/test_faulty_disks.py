@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.runs.folder import RunFolder
-from one_layer.system.errors import UserError
 from tests import tiny_runs
 
 pytestmark = pytest.mark.slow
@@ -91,17 +89,8 @@ def test_a_folder_that_cannot_be_written(half):
             path.chmod(0o755)
 
 
-def test_a_folder_in_use(half):
-    with (
-        RunFolder(half / "run").locked(),
-        pytest.raises(UserError, match=rf"run is in use: process {os.getpid()} on"),
-    ):
-        tiny_runs.run(half, "translation")
-    met.append("in use")
-
-
 def test_after_every_fault_the_run_goes_on_as_if_there_had_been_none(half, whole):
-    if len(met) < 3:
+    if len(met) < 2:
         pytest.skip("the run meets its faults in the other tests of this file")
     tiny_runs.run(half, "translation")
     assert tiny_runs.differences(half, whole) == []

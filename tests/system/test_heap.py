@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from one_layer.system import heap
 from tests import ROOT
 
 BYTES = 256 * 2**20
@@ -56,11 +55,3 @@ def test_freed_memory_is_kept():
 def test_the_users_own_settings_stay(environment: dict[str, str]):
     kept, held = run("keep", environment)
     assert not kept and held < 0.1 * BYTES
-
-
-def test_another_library_is_left_alone(monkeypatch: pytest.MonkeyPatch):
-    for name in [name for name in os.environ if name.startswith(("GLIBC_", "MALLOC_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
-    monkeypatch.setattr(heap.ctypes, "CDLL", lambda name: pytest.fail("a function of glibc was looked up"))
-    assert not heap.keep_freed_memory()

@@ -85,47 +85,47 @@ def test_a_logit_that_is_no_number_shows_in_the_loss(bad):
     assert not np.isfinite(loss(logits, target, 0.1)[0])
 
 
-def of_a_teacher(seed: int, temperature: float, k: int = VOCAB) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A teacher's logits, the ids of the k largest of each target, and their probabilities at the temperature."""
+def of_a_teacher(seed: int, k: int = VOCAB) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A teacher's logits, the ids of the k largest of each target, and their probabilities."""
     logits, _ = example(seed)
     ids = np.argsort(-logits, axis=-1)[..., :k]
-    p = np.asarray(jax.nn.softmax(logits / np.float32(temperature)))
+    p = np.asarray(jax.nn.softmax(logits))
     return logits, ids, np.take_along_axis(p, ids, axis=-1)
 
 
-@pytest.mark.parametrize(("temperature", "k"), [(1.0, VOCAB), (3.0, 2)])
-def test_a_teachers_share_equals_the_definition(temperature, k):
+@pytest.mark.parametrize("k", [VOCAB, 2])
+def test_a_teachers_share_equals_the_definition(k):
     logits, _ = example(0)
-    _, ids, p = of_a_teacher(1, temperature, k)
-    found = jax.jit(Distil(0.25, temperature, k).mixed)(jnp.float32(8.0), logits, ids, p)
+    _, ids, p = of_a_teacher(1, k)
+    found = jax.jit(Distil(0.25).mixed)(jnp.float32(8.0), logits, ids, p)
     cross = 0.0
     for row, its_ids, its_p in zip(
         logits.astype(np.float64).reshape(-1, VOCAB), ids.reshape(-1, k), p.reshape(-1, k), strict=True
     ):
-        log_p = row / temperature - np.log(np.sum(np.exp(row / temperature)))
+        log_p = row - np.log(np.sum(np.exp(row)))
         left_out = np.delete(np.exp(log_p), its_ids)
         cross -= np.dot(its_p, log_p[its_ids]) + (1 - its_p.sum()) * np.log(left_out.sum() or 1)
-    np.testing.assert_allclose(found, 0.75 * 8.0 + 0.25 * temperature**2 * cross, rtol=1e-5)
+    np.testing.assert_allclose(found, 0.75 * 8.0 + 0.25 * cross, rtol=1e-5)
 
 
 def test_without_a_share_the_teacher_changes_no_bit():
     logits, _ = example(0)
-    _, ids, p = of_a_teacher(1, 2.0)
+    _, ids, p = of_a_teacher(1)
     alone = loss(*example(0), 0.1)[0]
-    assert Distil(0.0, 2.0, VOCAB).mixed(alone, jnp.asarray(logits), ids, p) == alone
+    assert Distil(0.0).mixed(alone, jnp.asarray(logits), ids, p) == alone
 
 
 def test_a_teacher_that_is_sure_of_the_label_gives_the_loss_without_smoothing():
     logits, target = example(0)
     target[1, 2:] = 1
     sure = (target != 1).astype(np.float32)[..., None]
-    found = Distil(1.0, 1.0, 1).mixed(loss(logits, target, 0.1)[0], jnp.asarray(logits), target[..., None], sure)
+    found = Distil(1.0).mixed(loss(logits, target, 0.1)[0], jnp.asarray(logits), target[..., None], sure)
     np.testing.assert_allclose(found, loss(logits, target, 0.0)[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("temperature", "k"), [(1.0, VOCAB), (4.0, 2)])
-def test_a_student_like_its_teacher_has_no_gradient_and_another_one_has(temperature, k):
-    teacher, ids, p = of_a_teacher(1, temperature, k)
-    gradient = jax.jit(jax.grad(lambda logits: Distil(1.0, temperature, VOCAB).mixed(jnp.float32(0), logits, ids, p)))
+@pytest.mark.parametrize("k", [VOCAB, 2])
+def test_a_student_like_its_teacher_has_no_gradient_and_another_one_has(k):
+    teacher, ids, p = of_a_teacher(1, k)
+    gradient = jax.jit(jax.grad(lambda logits: Distil(1.0).mixed(jnp.float32(0), logits, ids, p)))
     np.testing.assert_allclose(gradient(teacher), 0.0, atol=1e-6)
     assert np.abs(gradient(example(0)[0])).max() > 0.1

@@ -10,12 +10,10 @@ import pytest
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.runs.checkpoints import Checkpoints
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation import validation
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted
 from one_layer.training.train import train
-from one_layer.training.trainer import train_step
 from tests import tiny
 from tests.training.test_train import assert_same_run, disturbed, kept_steps, lines, metrics, result
 
@@ -25,38 +23,35 @@ def workdir(tmp_path_factory):
     return tiny.trained(tmp_path_factory)
 
 
+def interrupted(monkeypatch, folder, run, happens):
+    """Trains in `folder` until `happens(count)`, which is asked before each update, sends a signal. Returns: what ended the run."""
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "train_step", disturbed(happens))
+        with pytest.raises(Interrupted) as caught:
+            train(run, folder, [])
+    return caught.value
+
+
+def at(update, number=signal.SIGINT):
+    """Sends the signal before the update after so many others."""
+    return lambda count: count == update and signal.raise_signal(number)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGUSR2))],
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR2])
 def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
     """In the middle of an interval, and of a line of metrics."""
-
-    def made(*given):
-        step = train_step(*given)
-
-        def signalled(params, moments, fixed, batch, count):
-            if count == 6:
-                signal.raise_signal(number)
-            return step(params, moments, fixed, batch, count)
-
-        return signalled
-
-    with monkeypatch.context() as patched:
-        patched.setattr(training, "train_step", made)
-        with pytest.raises(Interrupted) as caught:
-            train(tiny.run(), tmp_path, [])
-    assert (caught.value.number, caught.value.step) == (number, 7)
+    caught = interrupted(monkeypatch, tmp_path, tiny.run(), at(6, number))
+    assert (caught.number, caught.step) == (number, 7)
     assert kept_steps(tmp_path)[-1] == 7
     train(tiny.run(), tmp_path, [])
     assert kept_steps(tmp_path) == kept_steps(workdir)
     assert_same_run(tmp_path, workdir)
 
 
-def ranked(folder):
+def scored(folder):
     checkpoints = Checkpoints(folder / "checkpoints", read_only=True)
-    steps = checkpoints.ranked()
+    steps = checkpoints.scored()
     checkpoints.close()
     return steps
 
@@ -86,23 +81,7 @@ def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp
     assert lines(tmp_path)[-1]["step"] == steps[-1] and "valid/nll" not in lines(tmp_path)[-1]
     train(tiny.run(), tmp_path, [])
     assert_same_run(tmp_path, workdir)
-    assert ranked(tmp_path) == ranked(workdir) and kept_steps(tmp_path) == kept_steps(workdir)
-
-
-@pytest.mark.slow
-def test_a_signal_during_an_evaluation_and_another_one_after_it(workdir, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(validation, "evaluation_batches", pressed_in_evaluation(2))
-        with pytest.raises(Interrupted):
-            train(tiny.run(), tmp_path, [])
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            training, "train_step", disturbed(lambda count: count == 9 and signal.raise_signal(signal.SIGINT))
-        )
-        with pytest.raises(Interrupted):
-            train(tiny.run(), tmp_path, [])
-    train(tiny.run(), tmp_path, [])
-    assert_same_run(tmp_path, workdir)
+    assert scored(tmp_path) == scored(workdir) and kept_steps(tmp_path) == kept_steps(workdir)
 
 
 @pytest.mark.slow
@@ -111,12 +90,7 @@ def test_a_signal_during_an_evaluation_and_another_one_after_it(workdir, tmp_pat
 def test_a_run_goes_on_without_the_checkpoint_of_its_last_evaluation(tmp_path, monkeypatch, caplog, weights):
     """It serves a metric alone, which the next evaluation then lacks."""
     run = tiny.run({"model.weights": weights})
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            training, "train_step", disturbed(lambda count: count == 5 and signal.raise_signal(signal.SIGINT))
-        )
-        with pytest.raises(Interrupted):
-            train(run, tmp_path, [])
+    interrupted(monkeypatch, tmp_path, run, at(5))
     assert kept_steps(tmp_path) == [tiny.EVERY, 6]
     shutil.rmtree(tmp_path / "checkpoints" / str(tiny.EVERY) / "params")
     train(run, tmp_path, [])
@@ -128,40 +102,9 @@ def test_a_run_goes_on_without_the_checkpoint_of_its_last_evaluation(tmp_path, m
 
 
 @pytest.mark.slow
-def test_a_run_whose_metrics_were_removed_still_has_its_result(workdir, tmp_path):
-    shutil.copytree(workdir, tmp_path / "run")
-    (tmp_path / "run" / "metrics.jsonl").unlink()
-    found = train(tiny.run(), tmp_path / "run", [])
-    assert found["convergence"] == {} and found["test"] == result(workdir)["test"]
-
-
-@pytest.mark.slow
-def test_a_run_that_may_not_go_on_keeps_its_config(tmp_path):
-    """Else its scores would be those of other text."""
-    texts = {}
-    for name in ("a", "b"):
-        texts[name] = tmp_path / name
-        texts[name].mkdir()
-        for part, pairs in {"train": 30, "valid": 6, "test": 4}.items():
-            for language in ("de", "en"):
-                (texts[name] / f"{part}.{language}").write_text(f"{name} b\n" * pairs)
-    config = {"data.source": "text", "data.directory": str(texts["a"]), "train.updates": tiny.EVERY}
-    train(tiny.run(config), tmp_path / "run", [])
-    before = (tmp_path / "run" / "config.json").read_bytes()
-    with pytest.raises(UserError, match="is not the text that this run began with"):
-        train(tiny.run(config | {"data.directory": str(texts["b"])}), tmp_path / "run", [])
-    assert (tmp_path / "run" / "config.json").read_bytes() == before
-
-
-@pytest.mark.slow
 def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkeypatch):
     """A signal stopped it after update 7, and train.updates is lowered to 5 then."""
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            training, "train_step", disturbed(lambda count: count == 6 and signal.raise_signal(signal.SIGINT))
-        )
-        with pytest.raises(Interrupted):
-            train(tiny.run(), tmp_path, [])
+    interrupted(monkeypatch, tmp_path, tiny.run(), at(6))
     train(tiny.run({"train.updates": 5}), tmp_path, [])
     assert [line["step"] for line in metrics(tmp_path) if "valid/nll" in line] == [tiny.EVERY, 7]
     assert [line["step"] for line in metrics(tmp_path) if "train/loss" in line] == [2, 4, 6, 7]
@@ -171,22 +114,15 @@ def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkey
 @pytest.mark.slow
 def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_them(workdir, tmp_path, monkeypatch):
     """A checkpoint after each update: the process ends without a warning in the middle of an interval."""
-    often = tiny.run({"train.checkpoint_minutes": 1e-9})
 
-    def made(*given):
-        step = train_step(*given)
-
-        def ended(params, moments, fixed, batch, count):
-            if count == 6:
-                raise OSError("the machine is gone")
-            return step(params, moments, fixed, batch, count)
-
-        return ended
+    def gone(count):
+        if count == 6:
+            raise OSError("the machine is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(training, "train_step", made)
+        patched.setattr(training, "train_step", disturbed(gone))
         with pytest.raises(OSError, match="gone"):
-            train(often, tmp_path, [])
+            train(tiny.run({"train.checkpoint_minutes": 1e-9}), tmp_path, [])
     assert kept_steps(tmp_path)[-1] == 6  # not an evaluation: those come after every fourth update
     train(tiny.run(), tmp_path, [])  # the key may change
     assert kept_steps(tmp_path) == kept_steps(workdir)

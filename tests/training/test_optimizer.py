@@ -73,38 +73,11 @@ def test_five_updates_equal_the_reference(changes):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_place_of_eps_shows_in_that_comparison():
-    rng = np.random.default_rng(0)
-    params, gradients = rng.standard_normal(10), [rng.standard_normal(10) * 0.1 for _ in range(5)]
-    config = dataclasses.replace(CONFIG, clip=0.0, weight_decay=0.0)
-    ours = run(config, params, gradients)[-1]
-    corrected = optax.adam(learning_rate(config, 5), config.b1, config.b2, config.eps)
-    state, theirs = corrected.init(jnp.asarray(params)), jnp.asarray(params)
-    for gradient in gradients:
-        changes, state = corrected.update(jnp.asarray(gradient), state)
-        theirs = optax.apply_updates(theirs, changes)
-    assert np.abs(ours - theirs).max() > 0.05
-
-
-def test_without_a_start_value_the_first_update_changes_nothing():
-    config = dataclasses.replace(CONFIG, warmup_init_lr=0.0)
-    params = np.random.default_rng(0).standard_normal(10)
-    first, second = run(config, params, [np.ones(10), np.ones(10)])
-    np.testing.assert_array_equal(first, params.astype(np.float32))
-    assert (second != first).all()
-
-
 def test_a_zero_gradient_is_no_division_by_zero():
     params = np.random.default_rng(0).standard_normal(10)
     config = dataclasses.replace(CONFIG, weight_decay=0.0, eps=1e-8)
     for found in run(config, params, [np.zeros(10)] * 3):
         np.testing.assert_array_equal(found, params.astype(np.float32))
-
-
-def test_a_gradient_that_is_no_number_never_looks_right():
-    gradient = np.ones(10)
-    gradient[5] = np.nan
-    assert np.isnan(run(CONFIG, np.ones(10), [np.ones(10), gradient])[-1]).all()
 
 
 @pytest.mark.parametrize("start", [0.0, 1e-7])
@@ -166,7 +139,3 @@ def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
 def test_values_that_no_optimiser_has_are_refused_by_name(name, value):
     with pytest.raises(UserError, match=f"optim.{name} is {value!r}"):
         OptimConfig(**{name: value})
-
-
-def test_whole_numbers_are_numbers():
-    assert OptimConfig(lr=1, clip=0, weight_decay=0) == OptimConfig(lr=1.0, clip=0.0, weight_decay=0.0)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -25,7 +23,7 @@ from one_layer.training.places import Places
 from one_layer.training.population import Entry, Member, train_together
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
-from tests import ROOT, tiny, tiny_runs
+from tests import tiny, tiny_runs
 
 ALL = {"train.patience": 1, "optim.weight_decay": 0.01}
 MEMBERS = {
@@ -114,17 +112,7 @@ def test_a_member_that_diverges_or_gets_no_better_stops_nobody_else(together):
 
 
 def on_devices(devices, *words):
-    """What `population_program` prints on so many CPU devices."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.population_program", *map(str, words)],
-        cwd=ROOT,
-        env=tiny_runs.environment(JAX_NUM_CPU_DEVICES=str(devices)),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return tiny_runs.on_devices(devices, "tests.training.population_program", *words)
 
 
 @pytest.fixture(scope="module")
@@ -135,31 +123,12 @@ def compared():
 
 @pytest.mark.slow
 def test_members_are_the_same_on_many_devices(compared):
+    """Every device has as many as any other, sends nothing, and leaves a member without an update as it is."""
     assert max(compared["4"]["apart"].values()) <= CLOSE
-
-
-@pytest.mark.slow
-def test_every_device_has_the_same_number_of_members(compared):
     assert compared["4"]["members"] == [[2, 2, 2]]
-
-
-@pytest.mark.slow
-def test_a_member_without_an_update_stays_as_it_is_on_many_devices(compared):
     assert set(compared["4"]["frozen"].values()) == {0.0}
-
-
-@pytest.mark.slow
-def test_an_update_moves_nothing_between_devices(compared):
     assert compared["by jit alone"], "the search in the program must find what it looks for"
     assert compared["4"]["collectives"] == []
-
-
-@pytest.mark.slow
-def test_runs_on_many_devices_end_as_on_one(together, tmp_path):
-    assert on_devices(4, "train", tmp_path, 0, *MEMBERS).keys() == {"wild"}
-    for name in ("one", "two", "still"):
-        assert_same_run(tmp_path / name, together[0] / name)
-        assert result(tmp_path / name)["devices"] == 4
 
 
 @pytest.mark.slow
@@ -248,14 +217,6 @@ def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
         assert ended["tokens_per_second"] == ended["train_tokens"] / ended["steps"]
 
 
-@pytest.mark.slow
-def test_a_member_whose_file_cannot_be_written_stops_nobody_else(tmp_path):
-    (tmp_path / "one" / "metrics.jsonl").mkdir(parents=True)
-    failed = train_together(entries(tmp_path, "one", "still"), Interruption())
-    assert failed.keys() == {"one"} and failed["one"].startswith(f"{tmp_path}/one/metrics.jsonl: Is a directory; ")
-    assert result(tmp_path / "still")["steps"]
-
-
 def mark(changes):
     return programs.mark(tiny.run(changes).raw)
 
@@ -264,10 +225,6 @@ def test_numbers_do_not_change_the_program():
     same = [{"model.keep": 0.3}, {"seed": 2}, {"optim.lr": 0.1}, {"optim.warmup": 2}, {"optim.b1": 0.5}]
     same += [{"optim.label_smoothing": 0.0}, {"model.init_scheme": "xavier_normal"}]
     assert {mark(changes) for changes in same} == {mark({})}
-
-
-def test_without_masks_the_program_is_another():
-    assert mark({"model.embedding": "trained", "model.keep": 1.0}) != mark({"model.embedding": "trained"})
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,3 @@ def test_a_ticket_holds_recipes_of_reservoirs_and_translates_alike(finished):
     lines = ["das kind schläft .", "ein hund sieht die katze ."]
     assert tickets.restore_ticket(path).lines(lines) == restore_run(folder, "best").lines(lines)
     assert result["bytes"]["ticket_file"] == path.stat().st_size
-
-
-def test_the_result_has_the_convergence_on_every_axis(finished):
-    _, result = finished
-    assert result["convergence"].keys() == {"seconds", "updates", "flops"}
-    assert result["convergence"]["flops"]["until"] == result["train_flops"] > 0

@@ -8,8 +8,6 @@ import shutil
 import pytest
 
 from one_layer import tickets
-from one_layer.runs.evaluate import evaluate
-from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from one_layer.training.beginning import opened
@@ -17,15 +15,12 @@ from one_layer.training.train import train
 from one_layer.training.trainer import Trainer
 from tests import tiny
 from tests.tiny_tickets import flat, same_numbers
+from tests.training.test_train import result
 
 
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory):
     return tiny.trained(tmp_path_factory)
-
-
-def result(workdir):
-    return json.loads((workdir / "result.json").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -44,27 +39,6 @@ def test_the_score_is_that_of_the_checkpoint_beside_it(worsening):
     shutil.rmtree(worsening / "checkpoints" / str(tiny.EVERY))
     train(tiny.run(), worsening, [])
     assert result(worsening)["valid"] == {"select": "nll", "score": -2.0, "step": 2 * tiny.EVERY}
-
-
-@pytest.mark.slow
-def test_the_scores_of_an_earlier_best_checkpoint_get_its_update_in_their_names(tmp_path, monkeypatch):
-    """Beside the new result, their names would say that they are of the checkpoint that it describes."""
-    losses = iter([3.0, 2.0, 1.0])
-    monkeypatch.setattr(Trainer, "new_validator", lambda self: lambda *_: {"valid/nll": next(losses)})
-    train(tiny.run({"train.updates": tiny.EVERY}), tmp_path, [])
-    for split in ("valid", "test"):
-        evaluate(restore_run(tmp_path), split, RunFolder(tmp_path))
-    earlier = {path.name: path.read_bytes() for path in tmp_path.glob("[eh]*-*.*") if path.is_file()}
-    assert len(earlier) == 6
-    train(tiny.run(), tmp_path, [])
-    assert result(tmp_path)["valid"]["step"] == tiny.UPDATES
-    for name, content in earlier.items():
-        stem, dot, ending = name.partition(".")
-        assert (tmp_path / f"{stem}-best-{tiny.EVERY}{dot}{ending}").read_bytes() == content
-        assert (tmp_path / name).exists() == name.startswith("hypotheses-test.")  # these are new
-    evaluate(restore_run(tmp_path), "test", RunFolder(tmp_path))
-    train(tiny.run(), tmp_path, [])  # again: the best checkpoint is the same
-    assert json.loads((tmp_path / "evaluation-test.json").read_text("utf-8"))["step"] == tiny.UPDATES
 
 
 @pytest.mark.slow

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import jax
@@ -17,7 +14,7 @@ from one_layer.data.batches import TrainingBatches
 from one_layer.models.sharding import Devices
 from one_layer.system.errors import UserError
 from one_layer.training.memory import _group_files, _group_limits, memory_limit
-from tests import ROOT, tiny, tiny_runs
+from tests import tiny, tiny_runs
 
 MESHES = ("data", "mixed")
 MASKED = [("one_layer", mesh) for mesh in MESHES] + [("signs", "mixed")]
@@ -28,16 +25,7 @@ CLOSE = 1e-4  # of losses and norms: other devices add floats in another order
 
 @pytest.fixture(scope="module")
 def found():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.mesh_program"],
-        cwd=ROOT,
-        env=tiny_runs.environment(JAX_NUM_CPU_DEVICES="8"),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return tiny_runs.on_devices(8, "tests.training.mesh_program")
 
 
 @pytest.mark.slow
@@ -147,12 +135,14 @@ def test_a_mesh_of_other_devices_is_refused(mesh, sentence):
         Devices.arranged(*mesh)
 
 
-@pytest.mark.parametrize(("key", "value"), [("mesh.data", 0), ("mesh.model", -2)])
-def test_a_size_of_nothing_is_refused(key, value):
-    with pytest.raises(UserError, match=rf"{key} is {value}; it must be at least 1, or -1"):
-        tiny.run({key: value})
-
-
-def test_two_open_sizes_are_refused():
-    with pytest.raises(UserError, match=r"mesh\.data and mesh\.model are both -1"):
-        tiny.run({"mesh.model": -1})
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"mesh.data": 0}, "mesh.data is 0; it must be at least 1, or -1"),
+        ({"mesh.model": -2}, "mesh.model is -2; it must be at least 1, or -1"),
+        ({"mesh.model": -1}, "mesh.data and mesh.model are both -1"),
+    ],
+)
+def test_sizes_that_mean_nothing_are_refused(changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        tiny.run(changes)

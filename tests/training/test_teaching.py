@@ -13,7 +13,6 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
-from one_layer.training import teacher as teachers
 from one_layer.training import teaching
 from one_layer.training.teacher import teacher_of
 from one_layer.training.train import train
@@ -91,20 +90,6 @@ def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, 
     assert given == [PART, 60 - 3 * PART], "two parts of four were there"
     assert resumed.name == whole.name and resumed.read_bytes() == whole.read_bytes()
     assert [path.name for path in folder.path.iterdir()] == [resumed.name]
-
-
-def test_translations_that_another_process_has_just_finished_are_taken(teacher, tmp_path, monkeypatch):
-    """It renames its file after this process has looked for it, and before this one has the lock."""
-    file, part = tmp_path / "teacher.en", tmp_path / "teacher.en.part"
-
-    def late(_: int) -> bool:
-        part.write_text("theirs\n")
-        part.rename(file)
-        return True
-
-    monkeypatch.setattr(teachers, "lock", late)
-    teaching._translate(one_layer.load(teacher), ["ours"], file, prepared=False)
-    assert file.read_text() == "theirs\n" and [*tmp_path.iterdir()] == [file]
 
 
 @pytest.mark.slow

@@ -39,8 +39,7 @@ export const KEYS = {
     train_only: text(""), freeze: text(""),
   },
   train: {
-    updates: whole(0), epochs: whole(0), select: text("bleu"), backskip: text("off"), distil: real(0), distil_temperature: real(1),
-    distil_top_k: whole(16),
+    updates: whole(0), epochs: whole(0), select: text("bleu"), backskip: text("off"), distil: real(0),
   },
   translation: {
     beam: whole(5), valid_beam: whole(1), length_penalty: real(1), max_length_a: real(1.2), max_length_b: whole(10), max_tokens: whole(4096),

@@ -181,7 +181,7 @@ export function readTraining(metadata) {
     eps: [2 ** -126, MOST], accumulate: [1, MOST],
   });
   checkKnown("optim.schedule", optim.schedule, ["inverse_sqrt", "cosine", "linear"]);
-  checkBounds("train", train, { updates, epochs: updates, distil: [0, 1], distil_temperature: [ABOVE_ZERO, MOST], distil_top_k: [1, MOST] });
+  checkBounds("train", train, { updates, epochs: updates, distil: [0, 1] });
   if (!("epochs" in (found.train ?? {}))) train.epochs = 1;
   if (!(train.updates || train.epochs)) throw new Refused("train.updates and train.epochs are both 0");
   return checkpoint;
