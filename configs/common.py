@@ -237,6 +237,11 @@ def _train() -> ConfigDict:
     train = ConfigDict()
     train.updates = 0  # the most updates; 0: no limit; a run needs updates or epochs
     train.epochs = 0  # the most epochs; 0: no limit
+    # The minutes that the whole run may take, from reading the text to the scores of the test sets: they decide train.updates, from the
+    # speed of a hundred updates that are thrown away. train.epochs may end the run earlier. 0: train.updates is taken as it is
+    train.minutes = 0.0
+    # The most bytes of the ticket: they decide model.d_model and model.ffn. 0: these are taken as they are
+    train.bytes = 0
     # Updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
     train.evaluate_every = 0
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop

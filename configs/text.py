@@ -13,6 +13,9 @@ Several corpora may be one text, each with its columns, and with shares (the las
 
     --config.data.source=tsv --config.data.train=one.tsv,two.csv,talks --config.data.columns="1,2;en,fr;" --config.data.mix=2:1:1
 
+How long it may take and how large the file may be, you may say in minutes and bytes: --config.train.minutes=30 chooses the updates, from
+the speed of the first ones, and --config.train.bytes=1000000 the width of the model.
+
 Both directions, over the same random layer and with the same pieces, are two runs of one sweep, and one page:
 
     python launch/sweep.py --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
@@ -28,7 +31,7 @@ size of `configs/common.py`, which needs an accelerator:
 | cpu | 256, 512, 4, 3+3 | 6,000 of 1,536 | about an hour and a half on one core |
 | tiny, small, base, ... | as in `configs/common.py` | 8,000 of 4,096 | not measured |
 
-A run ends after so many updates, or after 40 epochs if they are fewer; --config.train.updates and .epochs change this. The
+A run ends after so many updates, or after 40 epochs if they are fewer; --config.train.updates, .epochs and .minutes change this. The
 learning rate, the warm-up and the interval of evaluations follow from the model and the size of the corpus (`one_layer/training/plan.py`
 has the rules); the first lines of the log say which were chosen. All learning rates end at 0.
 

@@ -73,6 +73,8 @@ class TrainConfig:
 
     updates: int = 0
     epochs: int = 0
+    minutes: float = 0.0
+    bytes: int = 0
     evaluate_every: int | None = 0
     patience: int = 0
     select: str = "bleu"
@@ -88,8 +90,10 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         Distil.of(self)
-        if not (self.updates or self.epochs):
-            raise UserError("train.updates and train.epochs are both 0; set one of them, so that training ends")
+        if not (self.updates or self.epochs or self.minutes):
+            raise UserError(
+                "train.updates, train.epochs and train.minutes are all 0; set one of them, so that training ends"
+            )
         least = {"log_every": 1, "keep_last": 1}
         for name in (each.name for each in dataclasses.fields(self) if each.type != "str"):
             value = getattr(self, name)
@@ -100,8 +104,10 @@ class TrainConfig:
 
 
 def left_open(run: RunConfig) -> set[str]:
-    """The keys, by dotted names, whose values a run gets from its text when it begins."""
-    return {name for name in OPEN if run.raw[name.partition(".")[0]][name.partition(".")[2]] is None}
+    """The keys, by dotted names, whose values a run gets when it begins: from its text, or from a budget of minutes or bytes."""
+    keys = {name for name in OPEN if run.raw[name.partition(".")[0]][name.partition(".")[2]] is None}
+    keys |= {"train.updates"} if run.train.minutes else set()
+    return keys | ({"model.d_model", "model.ffn"} if run.train.bytes else set())
 
 
 # The keys of `optim` and `train` that decide the arrays of a checkpoint, but for places of files.
@@ -239,6 +245,12 @@ def _check_together(run: RunConfig) -> None:
             "data.tests contains 'train', but result.json has the fingerprint of the training text by that name; rename the test set, or "
             "score it after training, with --mode=evaluate"
         )
+    sources = {"train.init_from": run.train.init_from, "model.embedding_path": run.model["embedding_path"]}
+    for name, given in sources.items():
+        if run.train.bytes and given:
+            raise UserError(
+                f"train.bytes={run.train.bytes} would choose the width of the model, but {name}={given} has one; leave one of the two out"
+            )
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
         hint = " (bleu needs an evaluation.valid_beam of at least 1)" if run.train.select == "bleu" else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from one_layer.tickets.limits import check_work
 from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training import processes
 from one_layer.training.distilling import Lessons, lessons_of
+from one_layer.training.file_budget import with_width
 from one_layer.training.fine_tuning import check_tables, source_of, start
 from one_layer.training.first_look import first_look
 from one_layer.training.hardware import describe_devices
@@ -35,6 +37,7 @@ from one_layer.training.plan import check_warmup, planned
 from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
 from one_layer.training.text_length import longest_allowed, with_length
+from one_layer.training.time_budget import with_updates
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +68,9 @@ def opened(
     `devices` are by default those of the run's mesh. `members` runs take memory at the same time. `known` is what another run with the
     same text has read; it is taken if a run that goes on has the same vocabularies and preprocessing. Raises: UserError for bad input.
     """
+    began_at = time.perf_counter()
+    if run.train.minutes and members > 1:
+        raise UserError("train.minutes measures a run that trains alone; give train.updates to runs of one program")
     folder = RunFolder(workdir, writes=processes.leads())
     processes.agree({"code": processes.code(), **everywhere_alike(run)})
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
@@ -90,6 +96,9 @@ def opened(
                 corpus = run.task.corpus(run.data, corpus)
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
+        if not resumed:
+            run, width = _of_its_size(run, corpus)
+            chosen += width
         model = run.model_for(corpus.vocabularies)
         for line in (
             *corpus.report,
@@ -103,6 +112,10 @@ def opened(
             first_look(corpus)
         check_memory(run, model, corpus, members)
         lessons, teacher = lessons_of(run, corpus, folder, teacher), None  # its arrays are not needed any more
+        if run.train.minutes and not resumed:
+            run, chosen = with_updates(run, model, corpus, devices, lessons, began_at)
+            for line in chosen:
+                log.info(line)
         run, chosen = planned(run, batches.batches_per_epoch)
         for line in chosen:
             log.info(line)
@@ -120,6 +133,11 @@ def opened(
                 begin(run, model, corpus, folder, source, batches.batches_per_epoch, lessons)
             folder.write_config(run)
         yield Ready(run, model, corpus, folder, devices, lessons)
+
+
+def _of_its_size(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
+    """The run with the width that `train.bytes` allows, and what is said of it; the run itself without such a limit."""
+    return with_width(run, corpus) if run.train.bytes else (run, [])
 
 
 def _check_ticket(run: RunConfig) -> None:

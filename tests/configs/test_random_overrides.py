@@ -160,7 +160,7 @@ SHRUNK |= {
     "evaluation.buckets": 1,
 }
 SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4, "data.mix": ""}
-SHRUNK |= {"train.model_of": ""}
+SHRUNK |= {"train.minutes": 0.0, "train.bytes": 0, "train.model_of": ""}
 TEXT_OF: dict[str, dict[str, Any]] = {
     "translation": {
         "data.source": "toy",

@@ -1,0 +1,120 @@
+"""How many updates `train.minutes` has time for, from the speed of a hundred updates that are thrown away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+import jax
+
+from one_layer.data.batches import training_iterator
+from one_layer.data.corpus import Corpus
+from one_layer.models import ModelConfig
+from one_layer.models.sharding import Devices
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import MOST_UPDATES, RunConfig, with_values
+from one_layer.system.errors import UserError
+from one_layer.training import processes
+from one_layer.training.distilling import Lessons
+from one_layer.training.plan import MOST_EVALUATIONS, planned
+from one_layer.training.trainer import Trainer
+
+MEASURED = 100  # updates
+_MOST_OF_IT = 0.1  # the share of the time that they may take
+_FEWEST = 20  # updates with which a run is worth its name
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds: of an update, of an evaluation, and of all that is done once, compiling above all."""
+
+    update: float
+    evaluation: float
+    once: float
+
+
+def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_updates: int) -> int:
+    """The updates that end, with their evaluations and the scores of the test sets, in `left` seconds.
+
+    `scored`: how many times as long as an evaluation the test sets take. Raises: UserError if the time is too short to train.
+    """
+    every = run.train.evaluate_every
+    evaluations = MOST_EVALUATIONS * speed.evaluation if every is None else 0.0
+    each = speed.update + (0.0 if every is None else speed.evaluation / (every or epoch_updates))
+    compiling = 2 * speed.once  # the search of the test sets is another program, which takes about as long
+    others = compiling + evaluations + scored * speed.evaluation
+    updates = min((left - others) / each, MOST_UPDATES)
+    if updates < _FEWEST:
+        raise UserError(
+            f"train.minutes={run.train.minutes:g} is too short: of {max(left, 0):.0f} seconds that are left of it, compiling, evaluations "
+            f"and the scores of the test sets take about {others:.0f}, and an update {speed.update:.2g}; give more minutes, a smaller "
+            "model, or evaluation.valid_beam=0"
+        )
+    return int(updates)
+
+
+def with_updates(
+    run: RunConfig, model: ModelConfig, corpus: Corpus, devices: Devices, lessons: Lessons | None, began: float
+) -> tuple[RunConfig, list[str]]:
+    """The run with the updates for which `train.minutes` has time, and lines for people. `began`: when the run did, by perf_counter."""
+    minutes = run.train.minutes
+    deadline = began + 60 * minutes
+    with _trial(run, model, corpus, devices, lessons) as trainer:
+        speed = _speed(trainer, deadline)
+        epoch_updates = trainer.epoch_updates
+    tests = sum(len(split.source) for split in corpus.tests.values()) / max(len(corpus.valid.source), 1)
+    scored = tests * getattr(run.evaluation, "beam", 1)
+    left = deadline - time.perf_counter()
+    # In several processes, all take the fewest.
+    updates = -processes.greatest(-updates_for(run, speed, scored, left, epoch_updates))
+    lines = [
+        f"chosen: train.updates={updates:,} (train.minutes={minutes:g}: {speed.update:.2g} s an update and {speed.evaluation:.2g} s an "
+        f"evaluation, measured in {MEASURED} updates that are not part of the run)"
+    ]
+    if updates < epoch_updates:
+        lines.append(f"these are less than one epoch of {epoch_updates:,} updates: a part of the text is never read")
+    return with_values(run, {"train.updates": updates}), lines
+
+
+@contextmanager
+def _trial(
+    run: RunConfig, model: ModelConfig, corpus: Corpus, devices: Devices, lessons: Lessons | None
+) -> Iterator[Trainer]:
+    """A trainer of the same program, whose folder is thrown away. What the run would begin with (`train.init_from`) changes no speed."""
+    endless = with_values(run, {"train.updates": MOST_UPDATES, "train.epochs": 0, "train.init_from": ""})
+    with TemporaryDirectory() as folder:
+        trainer = Trainer(planned(endless, MEASURED)[0], model, corpus, RunFolder(folder), devices, lessons)
+        with closing(trainer.checkpoints):
+            trainer.restore()
+            yield trainer
+
+
+def _speed(trainer: Trainer, deadline: float) -> Speed:
+    known: set[tuple[int, ...]] = set()
+    seconds: list[float] = []
+    once = 0.0
+    stop = time.perf_counter() + _MOST_OF_IT * (deadline - time.perf_counter())
+    with closing(training_iterator(trainer.batches, 0)) as batches:
+        for number, batch in zip(range(MEASURED), batches, strict=False):
+            began = time.perf_counter()
+            trainer.update(trainer.devices.batch(batch), number)
+            jax.block_until_ready(trainer.sums)
+            took = time.perf_counter() - began
+            if (shape := batch["source"].shape) in known:
+                seconds.append(took)
+            else:  # it was compiled first, and the run will do so again
+                known.add(shape)
+                once += took
+            if seconds and processes.greatest(int(time.perf_counter() > stop)):
+                break
+    evaluate = trainer.new_validator()
+    times = []
+    for _ in range(2):  # the first one compiles
+        began = time.perf_counter()
+        evaluate(trainer.params, trainer.fixed, lambda: None)
+        times.append(time.perf_counter() - began)
+    first, evaluation = times
+    return Speed(sum(seconds) / max(len(seconds), 1), evaluation, once + max(first - evaluation, 0.0))

@@ -1,0 +1,105 @@
+"""A budget of minutes decides the updates of a run, and one of bytes its width; both are written down, and kept by a resumed run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from one_layer.data.corpus import Corpus
+from one_layer.runs.folder import RunFolder
+from one_layer.runs.settings import MOST_UPDATES
+from one_layer.system.errors import UserError
+from one_layer.training import time_budget
+from one_layer.training.file_budget import file_bytes, with_width
+from one_layer.training.time_budget import Speed, updates_for
+from one_layer.training.train import train
+from tests import tiny, tiny_runs
+
+seconds = st.floats(1e-4, 100)
+
+
+@given(
+    seconds, seconds, seconds, st.floats(0, 30), st.floats(0, 1e6), st.integers(1, 1000), st.sampled_from([0, 1, 50])
+)
+def test_the_updates_end_in_time_and_one_more_would_not(
+    update: float, evaluation: float, once: float, scored: float, left: float, epoch: int, every: int
+) -> None:
+    run, speed = tiny.run({"train.minutes": 5.0, "train.evaluate_every": every}), Speed(update, evaluation, once)
+
+    def takes(updates: float) -> float:
+        return speed.once + updates * (update + evaluation / (every or epoch)) + scored * evaluation
+
+    try:
+        updates = updates_for(run, speed, scored, left, epoch)
+    except UserError:
+        assert takes(20) + once > left * (1 - 1e-9)
+        return
+    assert takes(updates) + once <= left * (1 + 1e-9)
+    assert takes(updates + 1) + once > left * (1 - 1e-9) or updates == MOST_UPDATES
+
+
+def test_a_run_of_minutes_is_the_run_of_its_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_budget, "_speed", lambda *_: Speed(2.0, 0.0, 0.0))
+    limited = tiny.run({"train.minutes": 1.0})
+    train(limited, tmp_path / "minutes" / "run", [])
+    kept = RunFolder(tmp_path / "minutes" / "run").read_config()
+    assert 20 <= kept.train.updates < 30 and kept.train.minutes == 1.0
+    monkeypatch.setattr(time_budget, "_speed", lambda *_: Speed(1.0, 0.0, 0.0))
+    again = train(limited, tmp_path / "minutes" / "run", [])
+    assert again["steps"] == kept.train.updates, "a resumed run keeps its updates"
+    train(tiny.run({"train.updates": kept.train.updates}), tmp_path / "updates" / "run", [])
+    ours, theirs = (tiny_runs.metrics(tmp_path / name) for name in ("minutes", "updates"))
+    assert ours == theirs
+
+
+def test_the_speed_is_measured_with_the_run_s_own_program(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        result = train(tiny.run({"train.minutes": 2.0, "train.epochs": 1}), tmp_path / "run", [])
+    assert result["epochs"] == 1 and result["config"]["train"]["updates"] > 20
+    assert "chosen: train.updates=" in caplog.text
+
+
+@pytest.mark.parametrize("weights", ["one_layer", "dense"])
+def test_the_file_fits_and_a_wider_one_would_not(weights: str, trained_corpus: Corpus) -> None:
+    budget = 30_000
+    precision = {"model.trained_precision": "int4"} if weights == "dense" else {}
+    run, lines = with_width(tiny.run({"model.weights": weights, "train.bytes": budget, **precision}), trained_corpus)
+    width = run.model["d_model"]
+    assert run.model["ffn"] == 2 * width and lines[0].startswith(f"chosen: model.d_model={width}")
+    wider = tiny.run({"model.weights": weights, "model.d_model": width + 8, "model.ffn": 2 * width + 16, **precision})
+    assert file_bytes(run, trained_corpus) <= budget < file_bytes(wider, trained_corpus)
+
+
+def test_the_width_is_written_down_and_the_file_of_the_run_fits(tmp_path: Path) -> None:
+    run = tiny.run({"train.bytes": 14_000})
+    result = train(run, tmp_path / "run", [])
+    assert result["config"]["model"]["d_model"] > 16 and result["bytes"]["ticket_file"] <= 14_000
+    assert train(run, tmp_path / "run", [])["config"] == result["config"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"train.minutes": -1.0}, "train.minutes is -1.0; it must be at least 0"),
+        ({"train.bytes": -5}, "train.bytes is -5; it must be at least 0"),
+        ({"train.minutes": 1e-4}, "train.minutes=0.0001 is too short"),
+        ({"train.bytes": 300}, "train.bytes=300 is too few: the narrowest model"),
+        ({"train.bytes": 10**12}, "model.d_model"),
+        ({"train.bytes": 300, "train.init_from": "runs/other"}, "train.init_from=runs/other has one"),
+    ],
+)
+def test_a_budget_that_allows_no_run_is_refused_and_leaves_nothing(
+    tmp_path: Path, changes: dict[str, float], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        train(tiny.run(changes), tmp_path / "run", [])
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+@pytest.fixture(scope="module")
+def trained_corpus() -> Corpus:
+    run = tiny.run()
+    return run.task.corpus(run.data)
