@@ -107,6 +107,7 @@ def left_open(run: RunConfig) -> set[str]:
     """The keys, by dotted names, whose values a run gets when it begins: from its text, or from a budget of minutes or bytes."""
     keys = {name for name in OPEN if run.raw[name.partition(".")[0]][name.partition(".")[2]] is None}
     keys |= {"train.updates"} if run.train.minutes else set()
+    keys |= {"data.max_length"} if run.data.max_length == 0 else set()
     return keys | ({"model.d_model", "model.ffn"} if run.train.bytes else set())
 
 
