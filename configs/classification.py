@@ -8,7 +8,7 @@ from configs.sweeps import Sweep, vary
 # name: (d_model, ffn, heads, layers). `base` and `large` are RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A);
 # `cpu` is small enough to train on a CPU.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
-# The same shapes, but the whole encoder comes from an imported RoBERTa (launch/import_roberta.py).
+# The same shapes, but the whole encoder comes from an imported RoBERTa (main.py import_roberta).
 WHOLE = {f"roberta_{size}": ENCODERS[size] for size in ("base", "large")}
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
 SEEDS = (1,)

@@ -1,7 +1,7 @@
 """A translator for everyday sentences, English and German, both ways: signs of one random layer in 1.5 or 2.9 MB for both directions.
 
-    python launch/prepare_everyday.py --tatoeba=deu.txt --multi30k=DIR --out=data/everyday
-    python launch/sweep.py --config=configs/everyday.py --sweep=both --workdir=runs/everyday --config.data.directory=data/everyday
+    python main.py prepare_everyday --tatoeba=deu.txt --multi30k=DIR --out=data/everyday
+    python main.py sweep --config=configs/everyday.py --sweep=both --workdir=runs/everyday --config.data.directory=data/everyday
 
 The first command says what its two corpora are, and what it holds out. The second one trains both directions. One alone:
 

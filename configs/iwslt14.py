@@ -33,7 +33,7 @@ tables are fixed, and masked like every other matrix, as in the paper's code and
 from the embeddings: with `pretrained`, the tables of the dense model stay unchanged, which is the other reading of "fixed
 pre-trained".
 
-DIR holds train, valid and test .de and .en, as written by `python launch/prepare_iwslt14.py --download --out=DIR` or by fairseq's
+DIR holds train, valid and test .de and .en, as written by `python main.py prepare_iwslt14 --download --out=DIR` or by fairseq's
 prepare-iwslt14.sh: tokenised, lower-cased, with a joint 10k BPE, and 8,848 and 6,632 types including the special ones. If the model
 shall translate raw lines, say in training how this text was prepared:
 

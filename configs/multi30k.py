@@ -26,8 +26,8 @@ The sweeps `best` and `best_wide` train such a pair. The sweep `ablation` trains
 and two dense models of its shape, of which one begins with the same table. Its runs are told apart by the names of their folders; its
 table is the sweep's results.csv.
 
-    python launch/sweep.py --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
-    python launch/sweep.py --config=configs/multi30k.py --sweep=ablation --workdir=runs/ablation --config.data.directory=DIR
+    python main.py sweep --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
+    python main.py sweep --config=configs/multi30k.py --sweep=ablation --workdir=runs/ablation --config.data.directory=DIR
 
 `dense_tiny` is the recipe that LividWo/Revisit-MMT published with this text: joined dictionary, all embeddings shared, dropout 0.3,
 lr 5e-3, warm-up 2,000, 2 x 4,096 tokens per update, at most 8,000 updates, patience 10. The average of the last 10 checkpoints

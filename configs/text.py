@@ -18,7 +18,7 @@ the speed of the first ones, and --config.train.bytes=1000000 the width of the m
 
 Both directions, over the same random layer and with the same pieces, are two runs of one sweep, and one page:
 
-    python launch/sweep.py --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
+    python main.py sweep --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
     python main.py --mode=page --ticket=runs/text/en-fr/ticket.safetensors --ticket=runs/text/fr-en/ticket.safetensors --output=page.html
 
@@ -50,7 +50,7 @@ random weights of configs/multi30k.py, which says why. `dense` is trained whole.
 codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers. The sweep
 best_SIZE trains both in one command. It trains the table in 4 bits, so the ticket that the run writes is small:
 
-    python launch/sweep.py --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
+    python main.py sweep --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
 """
 

@@ -42,7 +42,7 @@ masks from the embeddings. The text must use the BPE of the checkpoint, because 
 is printed.
 
 DIR holds train, valid and test .en and .de, tokenised and with a joint BPE, as written by
-`python launch/prepare_wmt14.py --download --out=DIR` or by fairseq's prepare-wmt14en2de.sh. The two languages share the dictionary,
+`python main.py prepare_wmt14 --download --out=DIR` or by fairseq's prepare-wmt14en2de.sh. The two languages share the dictionary,
 but not the table: about 41,000 types and one table per side give every number of Table 1; one shared table would give 65M instead of
 86M. If the model shall translate raw lines, say in training how this text was prepared:
 

@@ -3,14 +3,9 @@
     python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
 
 NAME is one of:
-- `select`: making a mask by counting, compared with sorting.
-- `train`: a masked training step, compared with a dense one, and the memory of the masked step; also PyTorch's steps if it is installed,
-  or if ONE_LAYER_TORCH names a Python that has it.
+- `train`: a masked training step, compared with a dense one, and the memory of the masked step.
 - `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
-- `ticket`: the size of a ticket and its loading time.
-- `data`: batches from a million memory-mapped pairs, compared with what training needs.
-- `startup`: the time from the start of a process to the first translated line.
 
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
 """
@@ -31,21 +26,13 @@ import jax
 import jaxlib
 
 from configs.common import SIZES
-from launch.benchmarks import accelerator, data, decode, select, startup, ticket, train
+from launch.benchmarks import accelerator, decode, train
 from one_layer.cli import command
 from one_layer.runs.commit import commit
 from one_layer.runs.records import flatten
 from one_layer.system.heap import keep_freed_memory
 
-BENCHMARKS = {
-    "select": select,
-    "train": train,
-    "accelerator": accelerator,
-    "decode": decode,
-    "ticket": ticket,
-    "data": data,
-    "startup": startup,
-}
+BENCHMARKS = {"train": train, "accelerator": accelerator, "decode": decode}
 _ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")
 
 

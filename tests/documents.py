@@ -95,8 +95,6 @@ def declared(script: Path) -> dict[str, list[str] | None]:
         found[name] = [key.value for key in keys] if keys else None
     if any(isinstance(node, ast.ImportFrom) and node.module == "one_layer.cli.overrides" for node in tree(script).body):
         found |= declared(ROOT / "one_layer" / "cli" / "overrides.py")
-    if script.stem in COMMANDS and script.parent.name == "launch":
-        return declared(ROOT / "one_layer" / "commands" / script.name)
     if script.name == "main.py":  # its flags are those of the package's own command
         return declared(ROOT / "one_layer" / "cli" / "options.py")
     if "--mode" in found:  # the program's own modes, and what a task's models do with lines
@@ -110,11 +108,11 @@ def check_script(words: list[str]) -> None:
         words = [{"one_layer": "main.py"}.get(words[1], f"{words[1].replace('.', '/')}.py"), *words[2:]]
     script, *arguments = words
     if script == "main.py" and arguments and arguments[0] in COMMANDS:
-        script, *arguments = f"launch/{arguments[0]}.py", *arguments[1:]
+        script, *arguments = f"one_layer/commands/{arguments[0]}.py", *arguments[1:]
     assert (ROOT / script).is_file(), f"there is no {script}"
     known = declared(ROOT / script)
     overrides = [word for word in arguments if word.startswith(("--config=", "--config."))]
-    if script == "launch/sweep.py":
+    if script == "one_layer/commands/sweep.py":
         check_sweep(arguments)
     if "--config" in known:
         check_config(overrides)

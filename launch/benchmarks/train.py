@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
-from configs.common import SIZES
-from launch.benchmarks.peers import Peer
-from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
+from launch.benchmarks.workloads import LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.training.results import peak_memory_bytes
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Measures the seconds of one update on 32 pairs of 24+24 tokens: one-layer masked at keep 0.5, and dense; float32, no dropout.
-
-    `peers` says what the peers are that ran the same steps; each has a process of its own.
-    """
+    """Measures the seconds of one update on 32 pairs of 24+24 tokens: one-layer masked at keep 0.5, and dense; float32, no dropout."""
     batch = random_batch()
     masked = Training(model_of("one_layer", size), batch)
     masked()
     peak = peak_memory_bytes()  # before the dense model allocates memory
-    sides: dict[str, Callable[[], Any]] = {
-        "masked_seconds": masked,
-        "dense_seconds": Training(model_of("dense", size), batch),
-    }
-    task = {
-        "sizes": SIZES[size],
-        "vocabularies": IWSLT14_VOCABULARIES,
-        "batch": {name: array.tolist() for name, array in batch.items()},
-    }
-    with ExitStack() as ending:
-        peers = {name: ending.enter_context(Peer(command, task)) for name, command in peer_commands().items()}
-        for name, peer in peers.items():
-            sides |= {f"{name}_{side}_seconds": partial(peer, side) for side in ("masked", "dense")}
-        seconds = in_turn(sides, 2 if quick else 7)
-    return {
-        "pairs": PAIRS,
-        "tokens": 2 * PAIRS * LENGTH,
-        **seconds,
-        "ratio": seconds["masked_seconds"] / seconds["dense_seconds"],
-        "peak_bytes": peak,
-        "peers": {name: peer.about for name, peer in peers.items()},
-    }
-
-
-def peer_commands() -> dict[str, list[str]]:
-    """The commands of the peers: PyTorch's, with masks by sorting.
-
-    It runs in the Python that ONE_LAYER_TORCH names, else in this one if it has PyTorch.
-    """
-    python = os.environ.get("ONE_LAYER_TORCH") or (sys.executable if importlib.util.find_spec("torch") else "")
-    return {"torch": [python, "launch/torch_peer.py"]} if python else {}
+    sides = {"masked_seconds": masked, "dense_seconds": Training(model_of("dense", size), batch)}
+    seconds = in_turn(sides, 2 if quick else 7)
+    ratio = seconds["masked_seconds"] / seconds["dense_seconds"]
+    return {"pairs": PAIRS, "tokens": 2 * PAIRS * LENGTH, **seconds, "ratio": ratio, "peak_bytes": peak}

@@ -1,4 +1,4 @@
-"""What the benchmarks measure: models, tickets, batches and training updates; and the timing of alternatives that run in turn."""
+"""What the benchmarks measure: models, batches and training updates; and the timing of alternatives that run in turn."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ import jax
 import numpy as np
 
 from configs.common import SIZES
-from one_layer import tickets
-from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, initialize
 from one_layer.tasks import TASKS
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 
 IWSLT14_VOCABULARIES = (8848, 6632)
-WMT14_VOCABULARIES = (41_000, 41_000)
-WMT14_SIZES = ("base", "wider", "deeper")  # tickets of these sizes have WMT14's vocabularies
 PAIRS, LENGTH = 32, 24
 
 
@@ -47,25 +41,6 @@ def model_of(weights: str, size: str, vocabularies: tuple[int, int] = IWSLT14_VO
     """Returns the config of a model of size `size`; `weights` has the values of `ModelConfig.weights`."""
     d, ffn, heads, layers = SIZES[size]
     return ModelConfig(*vocabularies, d, ffn, heads, encoder_layers=layers, decoder_layers=layers, weights=weights)
-
-
-def random_ticket(size: str) -> tickets.Ticket:
-    """Returns the ticket of a one-layer model with random scores at keep 0.5.
-
-    Its vocabularies are made up, have the sizes of the paper's task, and come without BPE codes.
-    """
-    config = model_of("one_layer", size, WMT14_VOCABULARIES if size in WMT14_SIZES else IWSLT14_VOCABULARIES)
-    source, target = (
-        Vocabulary.build([" ".join(made_up_words(n - 4))]) for n in (config.source_vocab, config.target_vocab)
-    )
-    assets = TextAssets(source, target, Preprocessing("de"), Preprocessing("en"))
-    return tickets.make(config, 1, initialize(config, 1), assets)
-
-
-def made_up_words(count: int) -> list[str]:
-    """Returns `count` different words of five letters."""
-    letters = "etaonrishdlfcmugypwb"
-    return ["".join(letters[number // 20**place % 20] for place in range(5)) for number in range(count)]
 
 
 def random_batch(vocabulary: int = min(IWSLT14_VOCABULARIES), pairs: int = PAIRS) -> dict[str, np.ndarray]:

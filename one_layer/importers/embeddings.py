@@ -226,7 +226,7 @@ def _masked(
     if supermask is None or scores.shape != weights.shape:
         raise UserError(
             f"{name} has scores, but the checkpoint does not say how its masks are made from them; import it with "
-            "launch/import_fairseq.py and use the run with model.embedding_source=run"
+            "python -m one_layer import_fairseq and use the run with model.embedding_source=run"
         )
     return weights * np.asarray(supermask(scores, axis=0))
 

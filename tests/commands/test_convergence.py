@@ -44,7 +44,7 @@ def drawn(runs: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
     """What the program prints, in a process of its own, and the picture that it draws."""
     picture = runs / "curves.svg"
     words = [f"--baseline={runs / 'plain'}", f"--runs={runs}/*", f"--picture={picture}", "--axis=flops"]
-    words = [sys.executable, "launch/convergence.py", *words]
+    words = [sys.executable, "main.py", "convergence", *words]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False), picture
 
 
