@@ -64,7 +64,7 @@ def pack(path: Path, files: dict[str, list[str]]) -> Path:
 def prepared(folder: Path, files: dict[str, list[str]], *options: str) -> Path:
     archive = pack(folder / "de-en.tgz", files)
     out = folder / "out"
-    arguments = [f"--archive={archive}", f"--out={out}", "--merges=40", "--expect=", "--processes=1"]
+    arguments = [f"--archive={archive}", f"--out={out}", "--merges=40", "--expect="]
     iwslt14.main([*arguments, *options])
     return out
 
@@ -178,7 +178,7 @@ def test_a_missing_archive_is_reported(tmp_path: Path) -> None:
         iwslt14.main([f"--out={tmp_path}"])
 
 
-@pytest.mark.parametrize("option", ["--processes=0", "--merges=-1", "--merges=many"])
+@pytest.mark.parametrize("option", ["--merges=0", "--merges=-1", "--merges=many"])
 def test_invalid_numbers_are_refused(tmp_path: Path, option: str) -> None:
     name, _, value = option.partition("=")
     with pytest.raises(UserError, match=f"^{name}: '{value}' is not an integer of at least 1"):
