@@ -148,14 +148,11 @@ def _data() -> ConfigDict:
     data.source_language = "de"
     data.target_language = "en"
     data.directory = ""
-    # For text and tsv also several corpora with commas between them, which become one text: data.train=one,two
     data.train = "train"
-    data.mix = ""  # their shares, for instance 2:1; a corpus that is smaller than its share is repeated. Empty: each corpus once
     data.valid = "valid"
     data.tests = ("test",)
     # For tsv: the columns of source and target; for labelled: of one or two texts, and then of the label. Names of a header or of JSON
-    # keys (de,en), or numbers in files without a header (1,2). Several corpora may have their own, with ; between them (de,en;1,2); one
-    # without columns is a pair of files. For tfds_text: the field with the text, by default text.
+    # keys (de,en), or numbers in files without a header (1,2). For tfds_text: the field with the text, by default text.
     data.columns = ""
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.
@@ -181,13 +178,11 @@ def _data() -> ConfigDict:
     data.undo = ""
     data.joined_vocabulary = False
     data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
-    data.min_count = 1  # rarer tokens of the training text become unk
     data.max_length = 175  # tokens; training pairs with a longer side are left out and counted; labelled texts are cut
-    # Distillation: a run's folder or a ticket. By sentences, it translates the source side of the training text once, with teacher_beam,
-    # and the run learns from these translations in the place of the references; with teacher_mix=both from both. With
+    # Distillation: a run's folder or a ticket. By sentences, it translates the source side of the training text once (beam 5), and the run
+    # learns from these translations in the place of the references; with teacher_mix=both from both. With
     # teacher_mix=references it translates nothing. By words, in all tasks: train.distil. docs/distillation.md
     data.teacher = ""
-    data.teacher_beam = 5
     data.teacher_mix = "translations"
     # Or: a file of such translations, one for each line of the training text, prepared as that is.
     data.translations = ""

@@ -9,10 +9,6 @@ both languages, of tab-separated columns, CSV or JSON lines, give its name and i
 
     --config.data.source=tsv --config.data.train=pairs.tsv --config.data.columns=1,2 --config.data.held_out=0.02
 
-Several corpora may be one text, each with its columns, and with shares (the last one here is a pair of files, talks.en and talks.fr):
-
-    --config.data.source=tsv --config.data.train=one.tsv,two.csv,talks --config.data.columns="1,2;en,fr;" --config.data.mix=2:1:1
-
 How long it may take and how large the file may be, you may say in minutes and bytes: --config.train.minutes=30 chooses the updates, from
 the speed of the first ones, and --config.train.bytes=1000000 the width of the model.
 

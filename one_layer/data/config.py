@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from one_layer.data.columns import check_columns, grouped, shares_of
+from one_layer.data.columns import check_columns
 from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, METASPACE, MOSES, Preprocessing
 from one_layer.system.errors import UserError
@@ -44,7 +44,6 @@ class DataConfig:
     target_language: str = "en"
     directory: str = ""
     train: str = "train"
-    mix: str = ""
     valid: str = "valid"
     tests: tuple[str, ...] = ("test",)
     columns: str = ""
@@ -62,7 +61,6 @@ class DataConfig:
     undo: str = ""
     joined_vocabulary: bool = False
     vocabulary: str = ""
-    min_count: int = 1
     max_length: int = 175
     max_tokens: int = 4096
     buckets: int = 6
@@ -70,7 +68,6 @@ class DataConfig:
     block: int = 512
     mask_share: float = 0.15
     teacher: str = ""
-    teacher_beam: int = 5
     teacher_mix: str = TEACHER_MIXES[0]
     translations: str = ""
 
@@ -115,9 +112,7 @@ class DataConfig:
                 f"data.train={self.train!r} is the name of a part that data.held_out takes out of the training text: "
                 "give the training text another name, or leave data.held_out out"
             )
-        shares_of(self.mix, self._names)
-        if len(self.corpora()) == 1:  # of several, each is checked by itself
-            check_columns(self.source, self.columns, self.delimiter, self.languages)
+        check_columns(self.source, self.columns, self.delimiter, self.languages)
         self._check_unit()
         self._check_toy()
         self._check_teacher()
@@ -129,8 +124,8 @@ class DataConfig:
         self.preprocessing(None, "")  # raises for steps that do not fit together
         if self.vocabulary and self.source == "fairseq":
             raise UserError("data.vocabulary has no effect with data.source='fairseq', which has its own: leave it out")
-        floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
-        for name, least in (floors | {"teacher_beam": 1, "max_tokens": 1, "buckets": 1, "block": 2}).items():
+        floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "max_length": 2}
+        for name, least in (floors | {"max_tokens": 1, "buckets": 1, "block": 2}).items():
             if getattr(self, name) < least:
                 raise UserError(f"data.{name}={getattr(self, name)} is too small: give {least} or more")
         for name in ("toy_train", "toy_valid", "toy_test"):
@@ -185,24 +180,6 @@ class DataConfig:
                     f"data.{name}={value!r:.200} has no effect with data.source={self.source!r}, which {why}: leave it out, or "
                     f"train on your own text with {other}"
                 )
-
-    @property
-    def _names(self) -> list[str]:
-        """The names of the corpora in `train`: several only for pairs of files and tables."""
-        names = [name.strip() for name in self.train.split(",")]
-        return names if self.source in ("text", "tsv") and not self.labels else [self.train]
-
-    def corpora(self) -> list[DataConfig]:
-        """The config of each of the corpora that `train` names, with the columns that are its own; this config, if there is one."""
-        names = self._names
-        if len(names) == 1:
-            return [self]
-        groups = grouped(self.columns, len(names))
-        sources = ["tsv" if self.source == "tsv" and (each or not self.columns) else "text" for each in groups]
-        return [
-            replace(self, train=name, mix="", source=source, columns=own)
-            for name, source, own in zip(names, sources, groups, strict=True)
-        ]
 
     def _check_unit(self) -> None:
         """Checks the keys of plain text, which is never tokenised in another way than `unit` says."""

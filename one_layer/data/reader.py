@@ -11,7 +11,6 @@ from jaxtyping import Bool, Int32
 from one_layer.data.config import DataConfig
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
-from one_layer.data.sources.several import Several
 from one_layer.data.sources.taught import Taught
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
@@ -23,12 +22,6 @@ from one_layer.data.tokens import LONGEST, TokenStore, cut
 Encode = Callable[[str], Int32[np.ndarray, " length"]]
 
 
-def _opened(config: DataConfig) -> Source:
-    """One corpus. Raises: UserError for files that cannot be used."""
-    source = open_source(config)
-    return HeldOut(source, config) if config.held_out else source
-
-
 class ParallelReader:
     """Reads pairs of lines in two languages. A task with another corpus overrides the methods where it differs."""
 
@@ -37,8 +30,8 @@ class ParallelReader:
 
     def open(self, config: DataConfig) -> Source:
         """The source of the lines. Raises: UserError for files that cannot be used."""
-        corpora = [_opened(each) for each in config.corpora()]
-        source = corpora[0] if len(corpora) == 1 else Several(corpora, config)
+        source = open_source(config)
+        source = HeldOut(source, config) if config.held_out else source
         return Taught(source, config) if config.translations else source
 
     def languages(self, config: DataConfig) -> tuple[str, str]:
@@ -59,7 +52,7 @@ class ParallelReader:
 
     def built(self, config: DataConfig, lines: Iterable[str]) -> Vocabulary:
         """The vocabulary of prepared lines. With pieces that give every text back, it has a token for each byte."""
-        return Vocabulary.build(lines, config.min_count, BYTES if config.new_lines_kind == METASPACE else ())
+        return Vocabulary.build(lines, BYTES if config.new_lines_kind == METASPACE else ())
 
     def given_vocabulary(self, config: DataConfig) -> Vocabulary | None:
         """The vocabulary of the file `data.vocabulary`; None if the config names no file."""

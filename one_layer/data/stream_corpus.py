@@ -26,15 +26,7 @@ from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
 
-_OPTIONS = (
-    "source",
-    "train",
-    "unit",
-    "bpe_merges",
-    "min_count",
-    "held_out",
-    "columns",
-)  # what decides the ids of a training text
+_OPTIONS = ("source", "train", "unit", "bpe_merges", "held_out", "columns")  # what decides the ids of a training text
 _KIND = "byte-level"  # of the BPE, whatever data.bpe_kind is
 
 
@@ -116,7 +108,7 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
-    vocabulary = given or vocabulary_of(config.unit, text, codes, config.min_count)
+    vocabulary = given or vocabulary_of(config.unit, text, codes)
     if masked and MASK not in vocabulary.tokens:
         if given:
             raise UserError(

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from one_layer.system.errors import UserError
 
-LAST_VERSION = "0.3.0"  # the last one that reads these keys
-REMOVED = frozenset(
-    {
-        *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
-        *("model.share_bias", "model.score_constant", "model.reservoir_direction"),
-        *("model.init_qk_gain", "model.zero_pad_row"),
-        *("optim.moments", "optim.freeze_scores"),
-        *("train.init_scores", "train.stall_minutes", "train.keep_every", "train.max_nonfinite"),
-    }
-)
+# Each with the last version that reads it.
+REMOVED = {
+    **dict.fromkeys(("data.min_count", "data.mix", "data.teacher_beam"), "0.5.0"),
+    **dict.fromkeys(
+        (
+            *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
+            *("model.share_bias", "model.score_constant", "model.reservoir_direction"),
+            *("model.init_qk_gain", "model.zero_pad_row"),
+            *("optim.moments", "optim.freeze_scores"),
+            *("train.init_scores", "train.stall_minutes", "train.keep_every", "train.max_nonfinite"),
+        ),
+        "0.3.0",
+    ),
+}
+# The values with which such keys did nothing; tickets of the versions that had them give all their keys.
+IDLE = {"data.min_count": 1, "data.mix": "", "data.teacher_beam": 5}
+
+
+def without_idle(section: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a ticket's section, but for keys that are gone and did nothing."""
+
+    def is_idle(name: str, value: Any) -> bool:
+        idle = IDLE.get(f"{section}.{name}")
+        return idle is not None and type(value) is type(idle) and value == idle
+
+    return {name: value for name, value in values.items() if not is_idle(name, value)}
 
 
 def refuse_removed(keys: Iterable[str]) -> None:
@@ -23,5 +40,5 @@ def refuse_removed(keys: Iterable[str]) -> None:
     for key in keys:
         if key in REMOVED:
             raise UserError(
-                f"the key {key} is gone; version {LAST_VERSION} is the last that reads it: leave it out, or use that version"
+                f"the key {key} is gone; version {REMOVED[key]} is the last that reads it: leave it out, or use that version"
             )

@@ -30,6 +30,7 @@ from one_layer.training.teacher import continued, translates
 
 log = logging.getLogger(__name__)
 
+_BEAM = 5  # of a teacher's search
 _LINES = 2048  # of the training text that are translated before the next part of the file is written
 
 
@@ -45,15 +46,13 @@ def taught(run: RunConfig, folder: RunFolder, teacher: TrainedModel | None) -> R
     if teacher is None or not translates(run):
         return run
     _check_prepared(run, teacher)
-    teacher = dataclasses.replace(teacher, settings=dataclasses.replace(teacher.settings, beam=data.teacher_beam))
+    teacher = dataclasses.replace(teacher, settings=dataclasses.replace(teacher.settings, beam=_BEAM))
     lines = ParallelReader().open(data).lines(data.train)[0]
     place = Path(data.store) if data.store else folder.path
     file = place / f"teacher-{_key(teacher, lines)}.{data.target_language}"
     if not file.exists():
         _translate(teacher, lines, file, prepared=data.is_prepared)
-    log.info(
-        "teacher: %s (%s, update %d), beam %d: %s", data.teacher, teacher.source, teacher.step, data.teacher_beam, file
-    )
+    log.info("teacher: %s (%s, update %d): %s", data.teacher, teacher.source, teacher.step, file)
     return dataclasses.replace(run, data=dataclasses.replace(data, teacher="", translations=str(file)))
 
 

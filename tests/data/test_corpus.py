@@ -222,12 +222,6 @@ def test_both_sides_of_a_table_may_have_one_language(tmp_path: Path) -> None:
         assert f"9 en tokens (0.00 % unknown) and 3 {target} tokens" in "\n".join(corpus.report)
 
 
-def test_rare_tokens_become_unknown(folder: Path) -> None:
-    corpus = load(texts(folder, min_count=3, joined_vocabulary=True))
-    assert corpus.source_vocabulary.tokens[4:] == ("neu", "und")
-    assert decoded(corpus)[0][0] == "<unk> <unk> <unk> <unk>"
-
-
 def test_files_can_have_any_names(folder: Path) -> None:
     corpus = load(texts(folder, valid="train", tests=("train", "valid", "test")))
     assert {name: len(split) for name, split in corpus.tests.items()} == {"train": 5, "valid": 2, "test": 3}

@@ -63,9 +63,8 @@ class Vocabulary:
             )
 
     @staticmethod
-    def build(lines: Iterable[str], min_count: int = 1, always: Iterable[str] = ()) -> Vocabulary:
-        """Builds the vocabulary of tokenised `lines` from every token that occurs at least `min_count` times, and those
-        of `always`.
+    def build(lines: Iterable[str], always: Iterable[str] = ()) -> Vocabulary:
+        """Builds the vocabulary of tokenised `lines` from every token that occurs, and those of `always`.
 
         Tokens are sorted by falling count, and equal counts by code points, as in fairseq's `Dictionary.finalize`. Special tokens
         that the text itself contains are not counted.
@@ -73,21 +72,18 @@ class Vocabulary:
         counter: Counter[str] = Counter()
         for line in lines:
             counter.update(split_tokens(line))
-        return Vocabulary.of_counts(counter, min_count, always)
+        return Vocabulary.of_counts(counter, always)
 
     @staticmethod
-    def of_counts(counts: Mapping[str, int], min_count: int = 1, always: Iterable[str] = ()) -> Vocabulary:
+    def of_counts(counts: Mapping[str, int], always: Iterable[str] = ()) -> Vocabulary:
         """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
         counter = {token: count for token, count in counts.items() if token not in SPECIALS}
-        kept = sorted(((token, count) for token, count in counter.items() if count >= min_count), key=_rank)
+        kept = sorted(counter.items(), key=_rank)
         if not counter:
             raise UserError(
                 "a side of the training text has no tokens: its lines are empty; give the files of another text"
             )
-        if not kept:
-            raise UserError(f"no token occurs at least min_count={min_count} times; lower min_count or give more text")
-        known = {token for token, _ in kept}
-        kept += [(token, counter.get(token, 0)) for token in always if token not in known]
+        kept += [(token, 0) for token in always if token not in counter]
         tokens, numbers = zip(*kept, strict=True)
         return Vocabulary(SPECIALS + tokens, (0,) * len(SPECIALS) + numbers)
 

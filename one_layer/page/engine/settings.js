@@ -48,7 +48,7 @@ export function readData(task, given, config, evaluation) {
   checkKnown("data.teacher_mix", data.teacher_mix, ["translations", "both", "references"]);
   const pairs = [1, 10 ** 6];
   checkBounds("data", data, {
-    toy_train: pairs, toy_valid: pairs, toy_test: pairs, bpe_merges: [0, MOST], min_count: [1, MOST], max_length: [2, MOST], teacher_beam: [1, MOST],
+    toy_train: pairs, toy_valid: pairs, toy_test: pairs, bpe_merges: [0, MOST], max_length: [2, MOST],
     max_tokens: [1, MOST], buckets: [1, MOST], block: [2, 2 ** 16], held_out: [0, 0.5 - 2 ** -54], mask_share: [ABOVE_ZERO, 1 - 2 ** -53],
   });
   const isText = ["text", "tsv", "tfds", "labelled", "plain", "tfds_text"].includes(data.source), prepared = data.prepared || data.source === "fairseq" || data.undo;
@@ -68,22 +68,11 @@ export function readData(task, given, config, evaluation) {
   refuseIf(data.tokenize && data.bpe_kind === "metaspace" && !(prepared && !data.bpe_codes), "data.bpe_kind=metaspace keeps text as it is, but data.tokenize changes it");
   refuseIf(data.undo && !INVERSE.test(data.undo), `data.undo is ${shown(data.undo)}`);
   refuseIf(data.vocabulary && data.source === "fairseq", "data.vocabulary has no effect with data.source='fairseq'");
-  checkCorpora(data);
+  checkColumns(data);
   checkSource(data, streamed);
   checkFits(task, data, config, evaluation, streamed);
   checkNames(data);
   return { ...data, streamed };
-}
-
-/** Several corpora, each with its columns, and their shares. */
-function checkCorpora({ train, mix, columns, source, labels }) {
-  const names = ["text", "tsv"].includes(source) && !labels ? train.split(",").map((name) => name.trim()) : [train];
-  const shares = mix ? mix.split(":") : [], groups = names.length > 1 ? columns.split(";").map((each) => each.trim()) : [columns];
-  refuseIf(names.length > 1 && (names.includes("") || new Set(names).size < names.length), `data.train is ${shown(train)}; it has different names`);
-  const wrong = (share) => !/^[0-9]{1,9}(\.[0-9]{1,9})?$/.test(share) || !(Number(share) > 0);
-  refuseIf(mix && (names.length < 2 || shares.length !== names.length || shares.some(wrong)), `data.mix is ${shown(mix)}; it has a number above 0 for each corpus`);
-  refuseIf(groups.length !== 1 && groups.length !== names.length, `data.columns is ${shown(columns)}; it has a group for each corpus`);
-  for (const own of groups) checkColumns({ columns: own, source: names.length > 1 && source === "tsv" && columns && !own ? "text" : source });
 }
 
 function checkColumns({ columns, source }) {

@@ -85,7 +85,7 @@ def test_content_and_not_time_stamps_decide(config: DataConfig, tmp_path: Path) 
 def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) -> None:
     codes = tmp_path / "code"
     codes.write_text("#version: 0.2\nh a\n")
-    others = [{"max_length": 9}, {"min_count": 2}, {"lowercase": False}, {"bpe_codes": str(codes)}, {"tokenize": True}]
+    others = [{"max_length": 9}, {"lowercase": False}, {"bpe_codes": str(codes)}, {"tokenize": True}]
     for count, keys in enumerate(others, start=1):
         load(replace(config, **keys))  # type: ignore[arg-type]
         assert len(kept(config)) == count

@@ -36,7 +36,7 @@ RAW = [
 ] * 5
 WAYS: list[dict[str, Any]] = [
     {"tokenize": True, "lowercase": True, "bpe_merges": 9, "joined_vocabulary": True},
-    {"tokenize": True, "split_hyphens": True, "min_count": 2},
+    {"tokenize": True, "split_hyphens": True},
     {"bpe_merges": 5},
     {"lowercase": True, "bpe_codes": "code"},
     {"bpe_codes": "code", "bpe_kind": "byte-level"},
@@ -75,7 +75,7 @@ def at_once(config: DataConfig, pairs: list[tuple[str, str]]) -> tuple[list[Voca
             codes = learn_bpe(chain(*sides), config.bpe_merges)
         sides = [step.subwords(side) for step, side in zip(PARALLEL.preprocessing(config, codes), sides, strict=True)]
     joined = [sides[0] + sides[1]] * 2 if config.joined_vocabulary else sides
-    vocabularies = [Vocabulary.build(side, config.min_count) for side in joined]
+    vocabularies = [Vocabulary.build(side) for side in joined]
     ids = [[v.encode(line).tolist() for line in side] for v, side in zip(vocabularies, sides, strict=True)]
     lengths = [(len(source), len(target)) for source, target in zip(*ids, strict=True)]
     kept = [place for place, both in enumerate(lengths) if min(both) > 1 and max(both) <= config.max_length]
