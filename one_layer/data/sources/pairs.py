@@ -15,7 +15,7 @@ from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
 from one_layer.data.special_tokens import EOS
-from one_layer.data.text.lines import MissingPart, existing_file, read_parallel, stream_lines
+from one_layer.data.text.lines import existing_file, existing_part, read_parallel, stream_lines
 from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
@@ -66,12 +66,9 @@ class Source(ABC):
 
     def _existing(self, name: str, path: Path) -> Path:
         """The file `path` of a part, plain or .gz. Raises: UserError if there is none; it says what to do without such a part."""
-        try:
+        if name == self.train:
             return existing_file(path)
-        except UserError as error:
-            if name == self.train:
-                raise
-            raise MissingPart.of(error, name, "takes the parts valid and test out of the training text") from None
+        return existing_part(path, name, "takes the parts valid and test out of the training text")
 
 
 class Toy(Source):
@@ -177,13 +174,9 @@ class FairseqFolder(Source):
         self.vocabularies = self._bin.vocabularies
 
     def ids(self, name: str) -> tuple[TokenStore, TokenStore]:
-        """A part's sentences. As in fairseq, `train1`, `train2`, ... belong to the training text."""
-        further = self._bin.further(name)
-        if further and name == self.train:
-            self.report[name] = f"{name}: with {', '.join(further)}, as fairseq reads them"
-            return self._bin.read(name, *further)
-        if further:
-            self.report[name] = f"{name}: without {', '.join(further)}, which are sets of their own"
+        """A part's sentences."""
+        if name == self.train:
+            self._bin.check_whole(name)
         return self._bin.read(name)
 
     def read(self, name: str) -> Pairs:

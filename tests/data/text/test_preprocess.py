@@ -63,18 +63,6 @@ def test_punctuation_at_line_ends_is_treated_as_in_moses_scripts() -> None:
     ]
 
 
-def test_tokens_are_separated_by_single_spaces() -> None:
-    line = "a\u2028b\x07 c\u0085d\te\u00a0f\u200bg"
-    assert Preprocessing("de", tokenize=True).words([line]) == ["a b c d e f g"]
-
-
-def test_apply_is_words_then_subwords() -> None:
-    steps = Preprocessing("en", True, True, CODES)
-    raw = ["It's Lower, isn't it?", ""]
-    assert steps.words(raw) == ["it &apos;s lower , isn &apos;t it ?", ""]
-    assert steps.subwords(steps.words(raw)) == steps.apply(raw)
-
-
 def test_undo_restores_plain_text() -> None:
     raw = ["He said: \"it's a well-known fact,\" didn't he?", "A & B [sic] | 100 % sure.", ""]
     steps = Preprocessing("en", tokenize=True, codes=CODES)
