@@ -1,13 +1,10 @@
-"""Measures one thing as a ratio inside one run, prints a short table and appends one JSON line to a file.
+"""Measures training steps side by side: masks over one random layer and over many, and dense; prints a table and appends JSON lines.
 
-    python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
+    python launch/benchmark.py [--size=small] [--tokens=768] [--dtype=float32] [--rounds=7] [--out=FILE]
 
-NAME is one of:
-- `train`: a masked training step, compared with a dense one, and the memory of the masked step.
-- `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
-- `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
-
-The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
+A step is one update on random sentences of 24+24 tokens at keep 0.5, without dropout. The kinds of weights take turns, so that a busy
+machine slows all of them equally. Times are medians. `of_dense` is the time divided by that of a dense step. `utilisation` is the share of
+the device's peak in bfloat16, where that is known. `peak_bytes` is the most memory of the process so far.
 """
 
 from __future__ import annotations
@@ -16,7 +13,9 @@ import json
 import logging
 import os
 import platform
+import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,58 +23,93 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import jax
 import jaxlib
+import numpy as np
 
 from configs.common import SIZES
-from launch.benchmarks import accelerator, decode, train
 from one_layer.cli import command
+from one_layer.models import ModelConfig, initialize
+from one_layer.models.flops import update_flops
 from one_layer.runs.commit import commit
-from one_layer.runs.records import flatten
 from one_layer.system.heap import keep_freed_memory
+from one_layer.tasks import TASKS
+from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.training.results import peak_memory_bytes
+from one_layer.training.step import train_step
 
-BENCHMARKS = {"train": train, "accelerator": accelerator, "decode": decode}
-_ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")
-
-
-def _print(result: dict[str, Any]) -> None:
-    """Prints one table of the single values, and one table for each list of rows."""
-    measured = flatten({name: value for name, value in result.items() if name not in _ABOUT})
-    lists = {name: value for name, value in measured.items() if isinstance(value, list) and isinstance(value[0], dict)}
-    once = {name: value for name, value in measured.items() if name not in lists}
-    for rows in ([once] if once else [], *lists.values()):
-        for cells in [list(rows[0]), *(map(_cell, row.values()) for row in rows)] if rows else []:
-            print("  ".join(f"{cell:>{max(14, len(name))}}" for name, cell in zip(rows[0], cells, strict=True)))
+WEIGHTS = ("one_layer", "multi_layer", "dense")
+VOCABULARIES = (8848, 6632)  # of IWSLT14
+LENGTH = 24  # tokens of a sentence
+# Dense bfloat16 products of NVIDIA's data sheets, in 10^12 operations a second.
+_PEAKS = {"H100": 989.0, "H200": 989.0, "A100": 312.0}
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+class Training:
+    """A model in training. Each call is one update."""
+
+    def __init__(self, config: ModelConfig, batch: dict[str, np.ndarray]) -> None:
+        adam = optimizer(OptimConfig(), 1)
+        variables = initialize(config, 0)
+        params = variables.pop("params")
+        self._state = params, adam.init(params)
+        self._fixed, self._batch, self._number = variables, batch, 0
+        self._step = train_step(TASKS["translation"], config, adam, 0.1, 0)
+
+    def __call__(self) -> None:
+        *state, sums = self._step(*self._state, self._fixed, self._batch, self._number)
+        self._state, self._number = (state[0], state[1]), self._number + 1
+        jax.block_until_ready(sums)
+
+
+def measure(size: str, tokens: int, dtype: str, rounds: int) -> list[dict[str, Any]]:
+    """A row for each kind of weights, for updates of about so many target tokens. The first update compiles and is not counted."""
+    d, ffn, heads, layers = SIZES[size]
+    shape = {"d_model": d, "ffn": ffn, "heads": heads, "encoder_layers": layers, "decoder_layers": layers}
+    ids = np.random.default_rng(0).integers(4, min(VOCABULARIES), (3, 1, tokens // LENGTH, LENGTH)).astype(np.int32)
+    batch = dict(zip(("source", "target_in", "target"), ids, strict=True))
+    sides, peaks, times = {}, {}, {weights: [] for weights in WEIGHTS}
+    for weights in WEIGHTS:
+        config = ModelConfig(*VOCABULARIES, **shape, weights=weights, dtype=dtype)
+        sides[weights] = config, Training(config, batch)
+        sides[weights][1]()
+        peaks[weights] = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use") or peak_memory_bytes()
+    for _ in range(rounds):
+        for weights, (_, step) in sides.items():
+            start = time.perf_counter()
+            step()
+            times[weights].append(time.perf_counter() - start)
+    seconds = {weights: statistics.median(each) for weights, each in times.items()}
+    kind = jax.devices()[0].device_kind
+    peak = next((peak for name, peak in _PEAKS.items() if name in kind), None)
+    rows = []
+    for weights, (config, _) in sides.items():
+        teraflops = update_flops(config, tokens // LENGTH, LENGTH, LENGTH) / seconds[weights] / 1e12
+        row = {"weights": weights, "seconds": seconds[weights], "of_dense": seconds[weights] / seconds["dense"]}
+        row |= {"tokens_per_second": tokens / seconds[weights], "teraflops": teraflops}
+        rows.append(row | {"utilisation": teraflops / peak if peak else None, "peak_bytes": peaks[weights]})
+    return rows
 
 
 def main() -> None:
     """Runs the command line."""
     parser = command.parser_of(__doc__)
-    parser.add_argument("name", choices=BENCHMARKS)
     parser.add_argument("--size", choices=SIZES, default="small", help="size of the model, as in configs/common.py")
-    parser.add_argument("--quick", action="store_true", help="run fewer rounds")
+    parser.add_argument("--tokens", type=command.positive, default=768, help="target tokens of an update")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--rounds", type=command.positive, default=7)
     parser.add_argument("--out", type=Path, help="file to which the result is appended, as one line of JSON")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     keep_freed_memory()  # as training does
-    about = {
-        "benchmark": arguments.name,
-        "size": arguments.size,
-        "device": jax.devices()[0].device_kind,
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "python": platform.python_version(),
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "xla_flags": os.environ.get("XLA_FLAGS", ""),
-        "commit": commit(),
-    }
-    result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick)}
-    _print(result)
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
+    rows = measure(given.size, given.tokens, given.dtype, given.rounds)
+    for row in ({name: name for name in rows[0]}, *rows):
+        cells = (f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values())
+        print("  ".join(f"{cell:>17}" for cell in cells))
+    if given.out:
+        about = {"size": given.size, "tokens": given.tokens, "dtype": given.dtype, "commit": commit()}
+        about |= {"device": jax.devices()[0].device_kind, "cpus": os.cpu_count(), "python": platform.python_version()}
+        about |= {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "xla_flags": os.environ.get("XLA_FLAGS", "")}
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        with given.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**about, "steps": rows}) + "\n")
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ def test_the_version_is_the_same_everywhere() -> None:
         "python main.py sweep --config=configs/toy.py --sweep=figure9 --workdir=runs/x",
         "python main.py sweep --config=configs/toy.py --jbos=2 --workdir=runs/x",
         "python main.py prepare_wmt14 --quick",
-        "python launch/benchmark.py tarin",
+        "python launch/benchmark.py --dtype=float23",
         "python main.py import_fairseq --config.data.nothing=1",
         ".venv/bin/pip install -r requirements-none.txt",
         "git push",

@@ -1,63 +1,24 @@
-"""Every benchmark measures what its name says, on a very small model with small vocabularies."""
+"""The benchmark measures training steps of a very small model."""
 
 from __future__ import annotations
 
-import json
 import math
-from functools import partial
 
 import pytest
 
 from configs.common import SIZES
-from launch.benchmark import BENCHMARKS
-from launch.benchmarks import workloads
-from one_layer.runs.records import flatten
-
-pytestmark = pytest.mark.slow  # each compiles several models
-
-VOCABULARIES = (90, 80)
+from launch import benchmark
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """The size `tiny`, and vocabularies that take little time in the models and batches of all benchmarks."""
-    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 4))
-    smaller = {
-        "IWSLT14_VOCABULARIES": VOCABULARIES,
-        "model_of": partial(workloads.model_of, vocabularies=VOCABULARIES),
-        "random_batch": partial(workloads.random_batch, min(VOCABULARIES)),
-    }
-    monkeypatch.setattr(workloads, "IWSLT14_VOCABULARIES", VOCABULARIES)
-    for module in BENCHMARKS.values():
-        for name in smaller.keys() & vars(module).keys():
-            monkeypatch.setattr(module, name, smaller[name])
-
-
-@pytest.fixture
-def measured(request, small):
-    """Runs the benchmark that the parameter names, checks all its numbers, and returns its result."""
-    result = BENCHMARKS[request.param].measure("tiny", True)
-    assert json.loads(json.dumps(result)) == result
-    rows = [row for value in result.values() if isinstance(value, list) for row in value]
-    numbers = [value for part in (result, *rows) for value in flatten(part).values() if isinstance(value, (int, float))]
-    assert numbers and all(math.isfinite(number) and number >= 0 for number in numbers)
-    return result
-
-
-@pytest.mark.parametrize("measured", ["train"], indirect=True)
-def test_train(measured):
-    assert measured["ratio"] == measured["masked_seconds"] / measured["dense_seconds"]
-    assert measured["peak_bytes"] > 2**20
-
-
-@pytest.mark.parametrize("measured", ["decode"], indirect=True)
-def test_decode(measured):
-    assert measured["bytes"]["packed"] < measured["bytes"]["materialized"] <= measured["bytes"]["dense"]
-    line, batch = measured["allocated"]
-    for mode in ("packed", "materialized", "dense"):
-        assert measured["bytes"][mode] < line[mode] < batch[mode]
-
-
-@pytest.mark.parametrize("measured", ["accelerator"], indirect=True)
-def test_accelerator(measured):
-    assert [row["of_dense"] for row in measured["steps"] if row["weights"] == "dense"] == [1.0, 1.0]
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_kinds_of_weights_are_measured_side_by_side(monkeypatch, dtype):
+    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 1))
+    monkeypatch.setattr(benchmark, "VOCABULARIES", (90, 80))
+    rows = benchmark.measure("tiny", 48, dtype, 1)
+    assert [row["weights"] for row in rows] == ["one_layer", "multi_layer", "dense"] and rows[-1]["of_dense"] == 1.0
+    for row in rows:
+        assert all(
+            math.isfinite(value) and value > 0 for name, value in row.items() if name not in ("weights", "utilisation")
+        )
+        assert row["of_dense"] == row["seconds"] / rows[-1]["seconds"]
