@@ -19,19 +19,15 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
 
     Raises: ValueError that lists the known arguments, for any other `arg`.
     """
-    weights = next((each for each in paper.WEIGHTS if arg.startswith(f"{each}_")), "")
-    size = arg.removeprefix(f"{weights}_")
-    encoders = ENCODERS if weights == "one_layer" else ENCODERS | WHOLE  # each layer of RoBERTa has weights of its own
-    if not weights or size not in encoders:
-        raise ValueError(
-            f"configs/{task}.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(ENCODERS)}, or "
-            f"{' or '.join(f'{weights}_{size}' for weights in ('dense', 'multi_layer') for size in WHOLE)}"
-        )
+    known = (
+        ENCODERS if arg.startswith("one_layer") else ENCODERS | WHOLE
+    )  # each layer of RoBERTa has weights of its own
+    weights, size = paper.weights_and_size(task, arg, known)
     config = common.get_config()
     config.task = "classification"
     model, data, optim, train = config.model, config.data, config.optim, config.train
     model.weights = weights
-    model.d_model, model.ffn, model.heads, model.encoder_layers = encoders[size]
+    model.d_model, model.ffn, model.heads, model.encoder_layers = known[size]
     model.decoder_layers = 0
     data.source, data.tfds_name, data.labels, data.source_language = "tfds", f"glue/{task}", task, "en"
     data.train, data.valid, data.tests = "train", "validation", ("validation",)

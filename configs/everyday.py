@@ -29,7 +29,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from configs import common
-from configs.sweeps import Sweep, chain, named, product, vary
+from configs.sweeps import Sweep, chain, choice, product, vary
 
 DIRECTIONS = ("en_de", "de_en")
 SEEDS = (1, 2, 3)
@@ -104,6 +104,4 @@ def _set_model(config: ConfigDict, size: Size, control: str) -> None:
         common.set_one_size(model)
 
 
-def sweep(name: str = "both") -> Sweep:
-    """Returns the runs of one of SWEEPS."""
-    return named(SWEEPS, name, "everyday")
+sweep = choice(SWEEPS, "everyday")

@@ -54,7 +54,7 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from configs import common, paper
-from configs.sweeps import Sweep, named, vary
+from configs.sweeps import choice, vary
 
 # name: ((d_model, ffn, heads, layers of each stack), updates at most, tokens in an update, merges of BPE)
 SIZES = {
@@ -79,11 +79,7 @@ SWEEPS = {
 
 def get_config(arg: str = "signs_mini") -> ConfigDict:
     """Returns the config. `arg` is weights and size, for instance signs_cpu."""
-    weights, _, size = arg.rpartition("_")
-    if weights not in (*paper.WEIGHTS, "signs", "best") or size not in SIZES:
-        raise ValueError(
-            f"configs/text.py:{arg} is unknown; give dense_, one_layer_, multi_layer_, signs_ or best_ and one of {', '.join(SIZES)}"
-        )
+    weights, size = paper.weights_and_size("text", arg, SIZES, (*paper.WEIGHTS, "signs", "best"))
     config = common.get_config()
     model, data, train = config.model, config.data, config.train
     shape, train.updates, data.max_tokens, data.bpe_merges = SIZES[size]
@@ -124,6 +120,4 @@ def leave_open(config: ConfigDict) -> None:
     optim.schedule = "cosine"
 
 
-def sweep(name: str = "both_ways") -> Sweep:
-    """Returns both directions, or the two runs of best_SIZE: a dense model, and one random layer that begins with its table."""
-    return named(SWEEPS, name, "text")
+sweep = choice(SWEEPS, "text")

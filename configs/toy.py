@@ -22,7 +22,7 @@ and the updatable layers alone.
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Overrides, Sweep, chain, named, product, vary
+from configs.sweeps import Overrides, Sweep, chain, choice, product, vary
 
 ARGUMENTS = ("one_layer", "multi_layer", "dense", "reservoirs")
 SEEDS = (1, 2, 3)
@@ -93,8 +93,4 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "figure2") -> Sweep:
-    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep; figures has those of all four. The sweep controls has random masks, no masks and
-    small dense models; reservoirs has updatable layers with and without reservoirs; short has twelve runs."""
-    return named(SWEEPS, name, "toy")
+sweep = choice(SWEEPS, "toy")
