@@ -63,12 +63,12 @@ class Training:
 def measure(size: str, tokens: int, dtype: str, rounds: int) -> list[dict[str, Any]]:
     """A row for each kind of weights, for updates of about so many target tokens. The first update compiles and is not counted."""
     d, ffn, heads, layers = SIZES[size]
-    shape = {"d_model": d, "ffn": ffn, "heads": heads, "encoder_layers": layers, "decoder_layers": layers}
     ids = np.random.default_rng(0).integers(4, min(VOCABULARIES), (3, 1, tokens // LENGTH, LENGTH)).astype(np.int32)
     batch = dict(zip(("source", "target_in", "target"), ids, strict=True))
-    sides, peaks, times = {}, {}, {weights: [] for weights in WEIGHTS}
+    sides, peaks = {}, {}
+    times: dict[str, list[float]] = {weights: [] for weights in WEIGHTS}
     for weights in WEIGHTS:
-        config = ModelConfig(*VOCABULARIES, **shape, weights=weights, dtype=dtype)
+        config = ModelConfig(*VOCABULARIES, d, ffn, heads, layers, layers, weights=weights, dtype=dtype)
         sides[weights] = config, Training(config, batch)
         sides[weights][1]()
         peaks[weights] = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use") or peak_memory_bytes()

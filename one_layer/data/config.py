@@ -164,7 +164,15 @@ class DataConfig:
         self._check_not_read("directory")
 
     def check_parts(self) -> None:
-        """Raises: UserError for names of parts that the toy language and enwik8 do not have. No test set is none there too."""
+        """Raises: UserError for names of parts that the toy language and enwik8 do not have, or that `held_out` does not take.
+
+        No test set is none there too.
+        """
+        if self.held_out and not self.parts_held_out:
+            raise UserError(
+                f"data.held_out is {self.held_out}, but neither data.valid={self.valid!r} nor data.tests={self.tests!r} is one of its "
+                "parts, which are named valid and test; give these names, or leave data.held_out out"
+            )
         if self.source in ("toy", "enwik8"):
             self._check_not_read("train", "valid", *(["tests"] if self.tests else []))
 

@@ -10,22 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from one_layer.importers.by_layer import check_epsilon
+from one_layer.importers.by_layer import Path, Variables, check_epsilon, variables_of
 from one_layer.layers.groups import has_layer_axis
 from one_layer.layers.quantization import quantized
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
 
-Variables = dict[str, Any]
-Path = tuple[str, ...]
 StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
 
 MODULES = {
@@ -68,11 +64,7 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
         raise UserError(
             f"the state dict does not fit this model: {'; '.join(problems)}; give the sizes and options that it was trained with"
         )
-    variables: Variables = {"params": {}, "random": {}}
-    for leaf in leaves:
-        *modules, name = leaf.path
-        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[name] = leaf.read(state_dict)
-    return variables
+    return variables_of({leaf.path: leaf.read(state_dict) for leaf in leaves})
 
 
 def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:

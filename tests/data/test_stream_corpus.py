@@ -73,11 +73,6 @@ def test_a_file_that_has_the_name_of_a_list_is_meant_itself(folder):
     assert f"files of train: {folder}/x,y.txt" in corpus.report and read_bytes(corpus.train).startswith(b"x,y.txt")
 
 
-def test_a_list_of_names_may_be_longer_than_a_name_of_a_file(folder):
-    once, often = (stream_corpus.load(config(folder, train=",".join(["a.txt"] * times))) for times in (1, 60))
-    assert len(read_bytes(often.train)) > 50 * len(read_bytes(once.train))
-
-
 def read_bytes(part):
     return bytes((np.asarray(part.source.tokens) - 4).astype(np.uint8))
 
@@ -167,10 +162,6 @@ def test_the_unigram_perplexity_is_what_frequencies_alone_give():
     for other in ([14, 7, 0, 7], [0, 0, 28, 0]):  # no other frequencies predict a text better than its own
         assert stream_corpus.unigram_perplexity(known, np.array(other)) > own
     assert math.isfinite(stream_corpus.unigram_perplexity(np.array([0, 0, 5, 0]), known))
-
-
-def test_merges_are_the_same_every_time(folder):
-    assert plain_merges(folder) == plain_merges(folder)
 
 
 def test_a_character_that_training_did_not_have_is_unknown_and_counts_once(folder):

@@ -49,6 +49,8 @@ def config(folder, **changes):
             r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
         ),
         ({"train": "half.txt.gz"}, "is not a whole compressed file"),
+        ({"train": "half.zip"}, "is not a whole compressed file"),
+        ({"train": "method.zip"}, r"cannot be unpacked \(That compression method is not supported\)"),
         ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
         ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
         ({"unit": "bpe", "bpe_kind": "byte-level"}, r"data\.unit=bpe needs data\.bpe_merges"),
@@ -71,6 +73,10 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message
         whole.index(b"PK\x01\x02") + 8
     )  # the flags in the archive's list of files; their first bit says that a file is encrypted
     (folder / "secret.zip").write_bytes(whole[:place] + bytes([whole[place] | 1]) + whole[place + 1 :])
+    (folder / "half.zip").write_bytes(whole[:-9])
+    method = bytearray(whole)
+    method[8] = method[whole.index(b"PK\x01\x02") + 10] = 97  # it is stated twice
+    (folder / "method.zip").write_bytes(method)
     (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
     with pytest.raises(UserError, match=message):

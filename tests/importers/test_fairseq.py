@@ -318,12 +318,6 @@ def test_a_dictionary_has_the_tokens_that_fairseq_reads(tmp_path, entries):
     assert type(vocabulary).load(path) == vocabulary and vocabulary.decode([4]) == next(iter(entries))
 
 
-def test_a_real_dictionary(shared):
-    """IWSLT14's dictionary has as many entries as the paper's embeddings have rows, including the filler words."""
-    vocabulary = read_dictionary(shared / "data" / "iwslt14" / "fairseq_dict.de.txt")
-    assert len(vocabulary) == 8848 and vocabulary.tokens[-1] == "madeupword0001"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -23,13 +23,9 @@ class HeldOut(Source):
 
     def __init__(self, whole: Source, config: DataConfig) -> None:
         super().__init__(config)
+        config.check_parts()
         self._whole, self._share, self.report = whole, config.held_out, whole.report
         self._taken = config.parts_held_out
-        if not self._taken:
-            raise UserError(
-                f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is "
-                "one of its parts, which are named valid and test; give these names, or leave data.held_out out"
-            )
 
     def read(self, name: str) -> Pairs:
         if name not in (*self._taken, self.train):

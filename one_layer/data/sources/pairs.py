@@ -48,13 +48,14 @@ class Source(ABC):
         self.report: dict[str, str] = {}
         self._config = config
 
-    @abstractmethod
     def read(self, name: str) -> Pairs:
         """The lines of a part, source and target. Raises: UserError where there are none."""
+        source, target = map(list, self.lines(name))
+        return source, target
 
+    @abstractmethod
     def lines(self, name: str) -> ManyPairs:
         """The same for the largest part: lines are read as they are needed, and can be read more than once."""
-        return self.read(name)
 
     def ids(self, name: str) -> tuple[TokenStore, TokenStore] | None:
         """The sentences of a part as ids, source and target, of a source that has ids; None of one that has text."""
@@ -74,7 +75,7 @@ class Source(ABC):
 class Toy(Source):
     """The embedded language. Its parts are `train`, `valid` and, unless no test set is asked for, `test`."""
 
-    def read(self, name: str) -> Pairs:
+    def lines(self, name: str) -> Pairs:
         german, english = self._parts[name]
         return (german, english) if self._config.source_language == "de" else (english, german)
 
@@ -109,10 +110,6 @@ class TfdsSplits(Source):
         super().__init__(config)
         self._records, self._languages = TfdsRecords(config.tfds_name, config.directory), config.languages
 
-    def read(self, name: str) -> Pairs:
-        source, target = map(list, self.lines(name))
-        return source, target
-
     def lines(self, name: str) -> ManyPairs:
         sides = Spill(), Spill()
         for records in chunks(self._records.stream(name, self._languages), _RECORDS):
@@ -134,10 +131,9 @@ class TableFiles(Source):
 
     def read(self, name: str) -> Pairs:
         self.files(name)
-        source, target = map(list, self.lines(name))
-        if not source:
+        if not (pairs := super().read(name))[0]:
             raise UserError(f"{self._path(name)} has no pairs; give a file with at least one")
-        return source, target
+        return pairs
 
     def lines(self, name: str) -> ManyPairs:
         table = Table(self._path(name), column_names(self._config.columns), self._config.delimiter)
@@ -179,7 +175,7 @@ class FairseqFolder(Source):
             self._bin.check_whole(name)
         return self._bin.read(name)
 
-    def read(self, name: str) -> Pairs:
+    def lines(self, name: str) -> Pairs:
         source, target = (
             # As in fairseq, a text shows no end of a sentence.
             [unknown_marked(vocabulary.decode(ids[ids != EOS])) for ids in side]

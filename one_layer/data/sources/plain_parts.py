@@ -25,7 +25,7 @@ class PlainParts:
         self._config, self._at_characters = config, lines or config.unit != "bytes"
         self.report: list[str] = []
         config.check_parts()
-        self.train, self.valid, self.tests = _names(config)
+        self.train, self.valid, self.tests = config.train, config.valid, config.tests
         if config.held_out and (unused := [part for part in HELD_OUT if part not in config.parts_held_out]):
             self.report.append(
                 f"data.held_out={config.held_out:g} cuts such a share for {unused[0]} too, which is in no part: that text is another one"
@@ -77,15 +77,6 @@ def _not_empty(text: PlainText) -> PlainText:
     if not next(text.pieces(), b""):
         raise UserError(f"{text} is empty; give a text with at least one byte")
     return text
-
-
-def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
-    if config.held_out and not config.parts_held_out:
-        raise UserError(
-            f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is one of its "
-            "parts, which are named valid and test; give these names, or leave data.held_out out"
-        )
-    return config.train, config.valid, config.tests
 
 
 def _enwik8(folder: Path) -> Path:

@@ -14,7 +14,6 @@ from one_layer.data import training_text
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load
-from one_layer.data.preparation.store import content_key
 from one_layer.system.errors import UserError
 
 GERMAN = ["das ist ein haus", "ja", "", "nein nein nein nein nein nein"]
@@ -89,13 +88,6 @@ def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) 
     codes.write_text("#version: 0.2\nn e\n")
     load(replace(config, bpe_codes=str(codes)))
     assert len(kept(config)) == len(others) + 1
-
-
-def test_pieces_that_are_there_already_have_a_store_of_their_own(config: DataConfig) -> None:
-    raw = replace(config, lowercase=False, bpe_kind="metaspace")
-    for chosen in (raw, replace(raw, undo="sentencepiece"), raw):
-        assert same(load(chosen), load(replace(chosen, store="")))
-    assert len(kept(config)) == 2
 
 
 def test_a_store_never_gives_training_the_lines_of_a_part_that_is_held_out(config: DataConfig, tmp_path: Path) -> None:
@@ -225,8 +217,3 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_the_work(
         load(replace(config, store=str(tmp_path / "train.de" / "store")))
     with pytest.raises(UserError, match=r"data\.store is for text sources only"):
         DataConfig(store="store")
-
-
-def test_a_text_that_has_gone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"gone\.txt cannot be read: No such file or directory"):
-        content_key({}, [tmp_path / "gone.txt"])

@@ -121,17 +121,3 @@ def test_fairseqs_dictionary_has_the_same_order(shared: Path) -> None:
     assert learned == sorted(learned, key=lambda item: (-item[1], item[0]))
     line = read_lines(shared / "data/iwslt14/test.bpe10k.de")[0]
     assert vocabulary.decode(vocabulary.encode(line)) == line
-
-
-def test_multi30k_has_its_published_number_of_types(shared: Path) -> None:
-    lines = [line for side in ("de", "en") for line in read_lines(shared / f"data/multi30k_bpe/train.bpe10k.{side}")]
-    assert len(Vocabulary.build(lines)) == 4 + 9708
-
-
-@pytest.mark.parametrize("language", ["de", "en"])
-def test_the_types_of_a_part_of_iwslt14_are_among_those_of_the_whole(shared: Path, language: str) -> None:
-    part = Vocabulary.build(read_lines(shared / f"data/iwslt14/train_subset.bpe10k.{language}"))
-    whole = Vocabulary.load(shared / f"data/iwslt14/fairseq_dict.{language}.txt")
-    assert set(part.tokens) <= set(whole.tokens) and len(part) > 6000
-    often = dict(zip(whole.tokens, whole.counts, strict=True))
-    assert all(count <= often[token] for token, count in zip(part.tokens, part.counts, strict=True))
