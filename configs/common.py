@@ -19,7 +19,7 @@ def get_config() -> ConfigDict:
     """Returns the common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
     # translation; classification, which needs model.decoder_layers=0 and data.labels; causal_lm, which needs model.encoder_layers=0, or
-    # masked_lm, which needs model.decoder_layers=0; both need data.source=plain, tfds_text or enwik8
+    # masked_lm, which needs model.decoder_layers=0; both need data.source=plain or enwik8
     config.task = "translation"
     config.seed = 1  # for the random layer, the scores, the order of batches and dropout
     config.model = _model()
@@ -133,8 +133,8 @@ def _data() -> ConfigDict:
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
     # {directory}/{name} with labels and texts; plain: text without sides for language models, in the files {directory}/{name}, plain or
-    # .gz (several names with commas between them); tfds_text: such a text from a data set of TFDS; enwik8: the
-    # file enwik8, enwik8.gz or enwik8.zip
+    # .gz (several names with commas between them); enwik8: the file enwik8,
+    # enwik8.gz or enwik8.zip
     data.source = "toy"
     # A data set in data.directory, or in TFDS's own folder: wmt14_translate/de-en, or, with data.labels, glue/qqp.
     data.tfds_name = ""
@@ -152,7 +152,7 @@ def _data() -> ConfigDict:
     data.valid = "valid"
     data.tests = ("test",)
     # For tsv: the columns of source and target; for labelled: of one or two texts, and then of the label. Names of a header or of JSON
-    # keys (de,en), or numbers in files without a header (1,2). For tfds_text: the field with the text, by default text.
+    # keys (de,en), or numbers in files without a header (1,2).
     data.columns = ""
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.

@@ -10,8 +10,8 @@ from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, METASPACE, MOSES, Preprocessing
 from one_layer.system.errors import UserError
 
-SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
-STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
+SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8")
+STREAMS = ("plain", "enwik8")  # one text without sides, as language models read it
 NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
 TEACHER_MIXES = ("translations", "both", "references")
@@ -94,10 +94,9 @@ class DataConfig:
                 f"data.source_language and data.target_language are both {self.source_language!r:.200}, so with data.source={self.source} "
                 "both sides would be one text: give the names of two, or read one file with both as data.source=tsv"
             )
-        if self.source in ("tfds", "tfds_text") and not self.tfds_name:
-            example = "wmt14_translate/de-en" if self.source == "tfds" else "imdb_reviews"
-            raise UserError(f"data.tfds_name is empty: give the data set's name, for instance {example}")
-        if self.source not in ("text", "tsv", "tfds", "labelled", "plain", "tfds_text"):
+        if self.source == "tfds" and not self.tfds_name:
+            raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
+        if self.source not in ("text", "tsv", "tfds", "labelled", "plain"):
             for name in ("store", "held_out"):
                 if getattr(self, name) and not (name == "store" and self.source in STREAMS):
                     raise UserError(

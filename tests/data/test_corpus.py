@@ -248,7 +248,7 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
     [
         (
             {"source": "web"},
-            "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds', 'labelled', 'plain', 'tfds_text' or 'enwik8'",
+            "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds', 'labelled', 'plain' or 'enwik8'",
         ),
         ({"source": "text"}, "data.directory is empty"),
         (

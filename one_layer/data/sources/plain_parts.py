@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from one_layer.data.config import HELD_OUT, DataConfig
-from one_layer.data.sources.plain_text import PlainText, TfdsText
+from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.text.lines import existing_file, existing_part, found_file
 from one_layer.system.errors import UserError
 
@@ -51,11 +51,7 @@ class PlainParts:
 
     def _files(self, name: str) -> PlainText:
         """The files of a part. A file that is there with the whole name is meant, whatever the name contains."""
-        config, folder = self._config, Path(self._config.directory)
-        if config.source == "tfds_text":
-            return _not_empty(
-                PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
-            )
+        folder = Path(self._config.directory)
         names = [name] if found_file(folder / name) else [each.strip() for each in name.split(",")]
         if "" in names:
             raise UserError(
