@@ -111,7 +111,7 @@ def _words(source: list[str], target: list[str]) -> Pairs:
 
 
 def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
-    length_filter = LengthFilter(1, 175, 1.5)
+    length_filter = LengthFilter(175)
     reasons = [length_filter.reason(*pair) for pair in pairs]
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     return kept, Counter(reason for reason in reasons if reason)

@@ -81,7 +81,7 @@ TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
 TFDS_NAME = "wmt14_translate/de-en"
-LENGTHS = LengthFilter(1, 250, 1.5)
+LENGTHS = LengthFilter(250)
 VALID_EVERY = 100
 
 Sources = list[tuple[Archive, str]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ Path = tuple[str, ...]
 POSITIONS = 2 * LONGEST  # of a sentence: sources are cut at LONGEST, and translations may be longer than their sources
 
 Arrays = dict[Path, Float32[np.ndarray, "..."]]
+StateDict = Mapping[str, Shaped[np.ndarray, "..."]]  # of another program
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 def exact(config: ModelConfig, variables: Variables) -> Variables:
@@ -46,37 +48,42 @@ def outside(config: ModelConfig, applied: Variables, stack: str = "") -> Arrays:
     )
 
 
-def check_state(
-    state: Mapping[str, Shaped[np.ndarray, "..."]], wanted: Mapping[str, tuple[int, ...]], others: tuple[str, ...] = ()
-) -> None:
-    """Raises: UserError that names every parameter of another program's model that does not fit.
+def check_state(state: StateDict, wanted: Shapes, others: tuple[str, ...] = ()) -> None:
+    """Raises: UserError that names every parameter of a Hugging Face model that does not fit.
 
     `wanted` has the shapes; parameters whose names end as one of `others` may be there too.
     """
-    kinds = {
-        "missing": [f"{name} {list(shape)}" for name, shape in wanted.items() if name not in state],
-        "unknown": [
-            f"{name} {list(array.shape)}"
-            for name, array in state.items()
-            if name not in wanted and not name.endswith(others)
-        ],
-        "of the wrong shape": [
-            f"{name} is {list(state[name].shape)}, not {list(shape)}"
-            for name, shape in wanted.items()
-            if name in state and state[name].shape != shape
-        ],
-        "codes of a quantised model": [
-            f"{name} of {state[name].dtype}"
-            for name in wanted
-            if name in state and not jnp.issubdtype(state[name].dtype, jnp.floating)
-        ],
-    }
+    kinds = misfits(state, wanted, lambda name: name.endswith(others))
     problems = [f"{kind}: {', '.join(names[:8])}{' ...' * (len(names) > 8)}" for kind, names in kinds.items() if names]
     if problems:
         raise UserError(
             f"the parameters do not fit the model of config.json: {'; '.join(problems)}; give a folder as it was written, without "
             "quantisation or adapters"
         )
+
+
+def misfits(state: StateDict, wanted: Shapes, may_be: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The parameters of another program's model that do not fit, by the kind of problem. Others of which `may_be` is true may be there."""
+    return {
+        "missing": [f"{name} {list(shape)}" for name, shape in wanted.items() if name not in state],
+        "unknown": [
+            f"{name} {_described(array)}" for name, array in state.items() if name not in wanted and not may_be(name)
+        ],
+        "of the wrong shape or type": [
+            f"{name} is {_described(state[name])}, not {list(shape)}"
+            for name, shape in wanted.items()
+            if name in state and not fits(state[name], shape)
+        ],
+    }
+
+
+def fits(array: Shaped[np.ndarray, "..."], shape: tuple[int, ...]) -> bool:
+    """Whether an array has this shape and floating-point numbers, as those of a quantised model have not."""
+    return array.shape == shape and bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+
+def _described(array: Shaped[np.ndarray, "..."]) -> str:
+    return f"{list(array.shape)}{'' if jnp.issubdtype(array.dtype, jnp.floating) else f' of {array.dtype}'}"
 
 
 def placed(config: ModelConfig, found: Arrays) -> Variables:

@@ -6,19 +6,17 @@ are added. The texts here have one type, so reading adds the vector of type 0 to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Shaped
+from jaxtyping import Float32
 
-from one_layer.importers.by_layer import Path, Variables, check_state, exact, variables_of
+from one_layer.importers.by_layer import Path, StateDict, Variables, check_state, exact, variables_of
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
 from one_layer.system.errors import UserError
-
-StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
 
 _PREFIX = "roberta."  # of models with a head
 _EMBEDDINGS: dict[str, Path] = {

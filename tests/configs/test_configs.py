@@ -153,7 +153,7 @@ UNKNOWN = {
     iwslt14: ["", "one_layer_base", "small", "dense_small_frozen", "one_layer_small_", "one_layer_small_xavier_xavier"],
 }
 KNOWN = {
-    **{everyday: "en_de, de_en", toy: "one_layer, multi_layer, dense", multi30k_small: ".*dense_wide_further$"},
+    **{everyday: "en_de, en_de_dense", toy: "one_layer, multi_layer, dense", multi30k_small: ".*dense_wide_further$"},
     **{
         multi30k_best: "teacher, best",
         text: ".* one of mini, cpu, tiny, small",
