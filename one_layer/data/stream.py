@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
@@ -10,6 +9,7 @@ import numpy as np
 from jaxtyping import Int, Int32, Integer
 
 from one_layer.data.batches import Batch, Updates
+from one_layer.data.preparation.spill import temporary_file, write_whole
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
@@ -50,20 +50,10 @@ class Stream(TokenStore):
 
 
 def on_disk(pieces: Iterable[Int32[np.ndarray, " tokens"]], kind: type[np.unsignedinteger]) -> np.ndarray:
-    """All ids in one memory-mapped array of the type `kind`, in an unnamed temporary file (see TMPDIR).
-
-    Raises: UserError if there is no folder for temporary files, or no space in it.
-    """
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115  # the array keeps it
-        for ids in pieces:
-            file.write(ids.astype(kind).tobytes())
-        file.flush()
-    except OSError as error:
-        raise UserError(
-            f"the folder for temporary files cannot be written to ({error.strerror or error}); free some space there, or set the variable "
-            "TMPDIR to another folder"
-        ) from None
+    """All ids in one memory-mapped array of the type `kind`, in an unnamed temporary file. Raises: UserError if it cannot be written."""
+    file = temporary_file()
+    for ids in pieces:
+        write_whole(file, ids.astype(kind).tobytes())
     return np.asarray(np.memmap(file, kind, "r")) if file.tell() else np.zeros(0, kind)
 
 

@@ -18,11 +18,10 @@ from jaxtyping import Float32
 from one_layer.data.config import NO_LANGUAGE
 from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers.fairseq import StateDict
-from one_layer.importers.fairseq_checkpoint import read_checkpoint
+from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
 from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.materializing import materialize
@@ -200,7 +199,7 @@ def _of_fairseq(
         )
     rows = state[f"{name}.weight"]
     check_vectors(rows, model.d_model, f"{path}: {name}.weight")
-    vocabulary = read_dictionary(dictionary)
+    vocabulary = Vocabulary.load(dictionary, fairseq=True)
     check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
     return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
 

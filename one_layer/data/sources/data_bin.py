@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from one_layer.data.special_tokens import EOS
-from one_layer.data.text.fairseq_dictionary import read_dictionary
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
@@ -28,7 +27,7 @@ class DataBin:
         self._folder, self._languages = Path(folder), languages
         if not self._folder.is_dir():
             raise UserError(f"{folder} is not a folder; set data.directory to the folder that fairseq-preprocess wrote")
-        first, second = (read_dictionary(self._folder / f"dict.{language}.txt") for language in languages)
+        first, second = (Vocabulary.load(self._folder / f"dict.{language}.txt", fairseq=True) for language in languages)
         self.vocabularies = first, first if first == second else second
 
     def read(self, split: str) -> tuple[TokenStore, TokenStore]:

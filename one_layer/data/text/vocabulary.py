@@ -22,6 +22,7 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 # As in SentencePiece: the tokens of bytes, and the letter that stands for a space.
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 SPACE = "▁"
+_OVERWRITE = " #fairseq:overwrite"
 
 
 def split_tokens(line: str) -> list[str]:
@@ -142,24 +143,42 @@ class Vocabulary:
         write_atomically(path, self.text)
 
     @staticmethod
-    def load(path: str | Path) -> Vocabulary:
-        """Reads a file that `save` or fairseq wrote. Raises: UserError that names a malformed or repeated line."""
-        return Vocabulary.parse(read_lines(path), str(path))
+    def load(path: str | Path, fairseq: bool = False) -> Vocabulary:
+        """Reads a file that `save` or fairseq wrote. Raises: UserError that names a malformed or repeated line.
+
+        `fairseq`: a dict.txt, of which every line is an id, because each has a row in the embeddings: also those such as
+        `madeupword0000 0`, which fill it up to a multiple of 8. A token may occur again if the line ends with `#fairseq:overwrite`. It then
+        means the last of its lines, except that a special token keeps its own id. The other lines have names that no text contains.
+        """
+        return Vocabulary.parse(read_lines(path), str(path), fairseq)
 
     @staticmethod
-    def parse(lines: Iterable[str], name: str) -> Vocabulary:
+    def parse(lines: Iterable[str], name: str, fairseq: bool = False) -> Vocabulary:
         """Builds the vocabulary from the lines of its `text`; errors call them `name`. Raises: UserError as `load` does."""
-        tokens, counts, seen = list(SPECIALS), [0] * len(SPECIALS), dict.fromkeys(SPECIALS, 0)
+        tokens, counts = list(SPECIALS), [0] * len(SPECIALS)
+        places = {token: place for place, token in enumerate(SPECIALS)}
         for number, line in enumerate(lines, start=1):
-            if (entry := token_and_count(line)) is None:
+            stated = line.rstrip() if fairseq else line
+            entry = stated.removesuffix(_OVERWRITE) if fairseq else line
+            if (found := token_and_count(entry)) is None:
                 raise UserError(
                     f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a whole number)"
                 )
-            token, count = entry
-            if token in seen:
-                where = f"is already in line {seen[token]}" if seen[token] else "is a special token"
-                raise UserError(f"{name}, line {number}: {token!r:.200} {where}; every token may occur only once")
-            seen[token] = number
+            token, count = found
+            here, before = len(tokens), places.get(token)
+            if before is not None:
+                special = before < len(SPECIALS)
+                if entry == stated:
+                    where = "is a special token" if special else f"is already in line {before - len(SPECIALS) + 1}"
+                    hint = f", unless a line ends with{_OVERWRITE}" if fairseq else ""
+                    raise UserError(
+                        f"{name}, line {number}: {token!r:.200} {where}; every token may occur only once{hint}"
+                    )
+                if special:
+                    token = f"<overwritten:{here}>"
+                else:
+                    tokens[before] = f"<overwritten:{before}>"
+            places[token] = here
             tokens.append(token)
             counts.append(count)
         return Vocabulary(tuple(tokens), tuple(counts))

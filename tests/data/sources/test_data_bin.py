@@ -211,7 +211,7 @@ def test_files_that_do_not_fit_together_are_refused(folder: Path) -> None:
         load(fairseq(folder, valid="raw"))
     words = split_lines((folder / "dict.de.txt").read_bytes(), "dict")
     (folder / "dict.de.txt").write_text("\n".join([*words, words[0]]))
-    with pytest.raises(UserError, match=r"dict\.de\.txt, line 8: 'ja' already has an id"):
+    with pytest.raises(UserError, match=r"dict\.de\.txt, line 8: 'ja' is already in line"):
         load(fairseq(folder))
 
 
