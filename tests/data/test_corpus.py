@@ -14,7 +14,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load, load_scored
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.system.errors import UserError
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
@@ -281,15 +281,6 @@ def test_invalid_files_are_refused(folder: Path) -> None:
     write(folder, "test", GERMAN, ENGLISH[:2])
     with pytest.raises(UserError, match=r"has 5 lines, but .* has 2"):
         load(texts(folder))
-
-
-def test_real_text(shared: Path) -> None:
-    config = texts(shared / "data/multi30k_bpe", source_language="en", target_language="de")
-    config = replace(config, undo="subword-nmt,moses")
-    corpus = load(replace(config, train="valid.bpe10k", valid="test2017.bpe10k", tests=("test2016.bpe10k",)))
-    assert (len(corpus.train), len(corpus.valid), len(corpus.tests["test2016.bpe10k"])) == (1014, 1000, 1000)
-    assert not any("@@" in line for line in corpus.valid.reference)
-    assert isinstance(corpus.source_vocabulary, Vocabulary) and corpus.languages == ("en", "de")
 
 
 def test_a_language_without_rules_of_its_own_is_named_once(folder: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
 
 from one_layer.data.config import DataConfig
-from one_layer.data.sources.pairs import ManyPairs, Pairs, Source
+from one_layer.data.sources.pairs import Again, ManyPairs, Pairs, Source
 from one_layer.system.errors import UserError
 
 
@@ -41,7 +41,11 @@ class HeldOut(Source):
     def lines(self, name: str) -> ManyPairs:
         if name not in (*self._taken, self.train):
             return self._whole.lines(name)
-        return _Side(self, name, 0), _Side(self, name, 1)
+        source, target = (Again(partial(self._side, name, side)) for side in range(2))
+        return source, target
+
+    def _side(self, name: str, side: int) -> Iterator[str]:
+        return (pair[side] for pair in self.pairs() if self.part(pair[0]) == name)
 
     def files(self, name: str) -> list[Path]:
         return self._whole.files(self.train if name in self._taken else name)
@@ -68,13 +72,3 @@ class HeldOut(Source):
     def _describe(self) -> str:
         parts = " and ".join(self._taken)
         return f"{self.train}: {100 * self._share:g} % of the lines each become {parts}, by a hash of the source line"
-
-
-class _Side:
-    """One side of a part, read anew by every iteration."""
-
-    def __init__(self, source: HeldOut, name: str, side: int) -> None:
-        self._source, self._name, self._side = source, name, side
-
-    def __iter__(self) -> Iterator[str]:
-        return (pair[self._side] for pair in self._source.pairs() if self._source.part(pair[0]) == self._name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
 
 from one_layer.data.config import DataConfig
@@ -23,14 +23,14 @@ from one_layer.system.errors import UserError
 _RECORDS = 4096  # of TFDS, read at once
 
 
-class Lines:
-    """A file's lines, one at a time, read anew by every iteration."""
+class Again:
+    """Lines that every iteration reads anew, as `read` yields them."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, read: Callable[[], Iterable[str]]) -> None:
+        self._read = read
 
     def __iter__(self) -> Iterator[str]:
-        return stream_lines(self._path)
+        return iter(self._read())
 
 
 Pairs = tuple[list[str], list[str]]
@@ -93,7 +93,7 @@ class TextFiles(Source):
         return read_parallel(source, target)
 
     def lines(self, name: str) -> ManyPairs:
-        source, target = map(Lines, self._paths(name))
+        source, target = (Again(partial(stream_lines, path)) for path in self._paths(name))
         return source, target
 
     def files(self, name: str) -> list[Path]:
@@ -137,23 +137,15 @@ class TableFiles(Source):
 
     def lines(self, name: str) -> ManyPairs:
         table = Table(self._path(name), column_names(self._config.columns), self._config.delimiter)
-        return _Column(table, 0), _Column(table, 1)
+        return Again(lambda: (one_line(row[0]) for _, row in table)), Again(
+            lambda: (one_line(row[1]) for _, row in table)
+        )
 
     def files(self, name: str) -> list[Path]:
         return [self._existing(name, self._path(name))]
 
     def _path(self, name: str) -> Path:
         return Path(self._config.directory) / name
-
-
-class _Column:
-    """One column of a table, read anew by every iteration."""
-
-    def __init__(self, table: Table, place: int) -> None:
-        self._table, self._place = table, place
-
-    def __iter__(self) -> Iterator[str]:
-        return (one_line(row[self._place]) for _, row in self._table)
 
 
 def one_line(text: str) -> str:

@@ -108,16 +108,6 @@ def test_learned_codes_are_valid_and_their_splits_can_be_joined(lines: list[str]
             assert join_bpe(split) == words
 
 
-def test_learning_merges_the_most_frequent_pair_first(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["low low lower", "newest newest newest widest widest"]
-    codes = learn_bpe(iter(lines), 3)
-    # "es" and "st</w>" both occur five times; the pair with the greater code points is merged first.
-    assert codes == "#version: 0.2\ns t</w>\ne st</w>\nw est</w>\n"
-    assert codes == learn_bpe(lines, 3)
-    assert Preprocessing("en", codes=codes).apply(["lowest west"]) == ["l@@ o@@ west west"]
-    assert capsys.readouterr().err == ""
-
-
 def test_impossible_learning_is_refused() -> None:
     with pytest.raises(UserError, match="0 BPE merges"):
         learn_bpe(["low low"], 0)
