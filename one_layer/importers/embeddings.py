@@ -189,7 +189,11 @@ def _of_fairseq(
     stated = (options.get("source_lang"), options.get("target_lang"))
     theirs = tuple(map(str, stated)) if all(stated) else languages
     names = [f"{stack}.embed_tokens" for stack in ("encoder", "decoder")]
-    _need([f"{name}.weight" for name in names], state, path)
+    if missing := [f"{name}.weight" for name in names if f"{name}.weight" not in state]:
+        raise UserError(
+            f"{path} has no {' and no '.join(missing)} (looked for: {', '.join(names)}); give the checkpoint of a fairseq "
+            "Transformer for translation"
+        )
     shared = np.array_equal(state[f"{names[0]}.weight"], state[f"{names[1]}.weight"])
     name = names[_serving(shared, theirs, side, str(path))]
     if f"{name}.scores" in state:
@@ -202,14 +206,6 @@ def _of_fairseq(
     vocabulary = Vocabulary.load(dictionary, fairseq=True)
     check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
     return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
-
-
-def _need(names: list[str], state: StateDict, path: Path) -> None:
-    if missing := [name for name in names if name not in state]:
-        raise UserError(
-            f"{path} has no {' and no '.join(missing)} (looked for: {', '.join(names)}); give the checkpoint of a fairseq "
-            "Transformer for translation"
-        )
 
 
 def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side: Side) -> Table:
