@@ -160,9 +160,8 @@ def _write_all(
         outputs.append(out / f"test.{step.language}")
         write_atomically(outputs[-1], "".join(f"{line}\n" for line in replace(step, normalize=False).apply(side)))
     counts["test"] = len(test[0])
-    write_manifest(
-        out, read, outputs, {"corpus": "WMT14 en-de", "training": training, "merges": merges, "pairs": counts}
-    )
+    facts = {"corpus": "WMT14 en-de", "training": training, "merges": merges, "pairs": counts}
+    write_manifest(out, read, outputs, facts)
     log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
@@ -171,10 +170,8 @@ def _parts(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[Spill, Spill]]:
     parts = {"train": (Spill(), Spill()), "valid": (Spill(), Spill())}
     for some in chunks(pairs, VALID_EVERY):
         for name, members in {"train": some[: VALID_EVERY - 1], "valid": some[VALID_EVERY - 1 :]}.items():
-            for side, lines in zip(
-                parts[name], zip(*members, strict=True), strict=False
-            ):  # no side where there is no pair
-                side.write(lines)
+            for place, side in enumerate(parts[name]):
+                side.write(pair[place] for pair in members)
     return parts
 
 

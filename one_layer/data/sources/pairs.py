@@ -137,9 +137,11 @@ class TableFiles(Source):
 
     def lines(self, name: str) -> ManyPairs:
         table = Table(self._path(name), column_names(self._config.columns), self._config.delimiter)
-        return Again(lambda: (one_line(row[0]) for _, row in table)), Again(
-            lambda: (one_line(row[1]) for _, row in table)
-        )
+
+        def column(place: int) -> Iterator[str]:
+            return (one_line(row[place]) for _, row in table)
+
+        return Again(partial(column, 0)), Again(partial(column, 1))
 
     def files(self, name: str) -> list[Path]:
         return [self._existing(name, self._path(name))]
