@@ -8,7 +8,7 @@ from configs.sweeps import Sweep, vary
 # name: (d_model, ffn, heads, layers). `base` and `large` are RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A);
 # `cpu` is small enough to train on a CPU.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
-# The same shapes, but the whole encoder comes from an imported RoBERTa (launch/import_roberta.py).
+# The same shapes, but the whole encoder comes from an imported RoBERTa (main.py import_roberta).
 WHOLE = {f"roberta_{size}": ENCODERS[size] for size in ("base", "large")}
 FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
 SEEDS = (1,)
@@ -19,19 +19,15 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
 
     Raises: ValueError that lists the known arguments, for any other `arg`.
     """
-    weights = next((each for each in paper.WEIGHTS if arg.startswith(f"{each}_")), "")
-    size = arg.removeprefix(f"{weights}_")
-    encoders = ENCODERS if weights == "one_layer" else ENCODERS | WHOLE  # each layer of RoBERTa has weights of its own
-    if not weights or size not in encoders:
-        raise ValueError(
-            f"configs/{task}.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(ENCODERS)}, or "
-            f"{' or '.join(f'{weights}_{size}' for weights in ('dense', 'multi_layer') for size in WHOLE)}"
-        )
+    known = (
+        ENCODERS if arg.startswith("one_layer") else ENCODERS | WHOLE
+    )  # each layer of RoBERTa has weights of its own
+    weights, size = paper.weights_and_size(task, arg, known)
     config = common.get_config()
     config.task = "classification"
     model, data, optim, train = config.model, config.data, config.optim, config.train
     model.weights = weights
-    model.d_model, model.ffn, model.heads, model.encoder_layers = encoders[size]
+    model.d_model, model.ffn, model.heads, model.encoder_layers = known[size]
     model.decoder_layers = 0
     data.source, data.tfds_name, data.labels, data.source_language = "tfds", f"glue/{task}", task, "en"
     data.train, data.valid, data.tests = "train", "validation", ("validation",)

@@ -19,7 +19,7 @@ def get_config() -> ConfigDict:
     """Returns the common defaults: IWSLT14's small one-layer model at keep 0.5, on the toy language."""
     config = ConfigDict()
     # translation; classification, which needs model.decoder_layers=0 and data.labels; causal_lm, which needs model.encoder_layers=0, or
-    # masked_lm, which needs model.decoder_layers=0; both need data.source=plain, tfds_text or enwik8
+    # masked_lm, which needs model.decoder_layers=0; both need data.source=plain or enwik8
     config.task = "translation"
     config.seed = 1  # for the random layer, the scores, the order of batches and dropout
     config.model = _model()
@@ -135,8 +135,8 @@ def _data() -> ConfigDict:
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
     # {directory}/{name} with labels and texts; plain: text without sides for language models, in the files {directory}/{name}, plain or
-    # .gz (several names with commas between them, or patterns such as *.txt); tfds_text: such a text from a data set of TFDS; enwik8: the
-    # file enwik8, enwik8.gz or enwik8.zip
+    # .gz (several names with commas between them); enwik8: the file enwik8,
+    # enwik8.gz or enwik8.zip
     data.source = "toy"
     # A data set in data.directory, or in TFDS's own folder: wmt14_translate/de-en, or, with data.labels, glue/qqp.
     data.tfds_name = ""
@@ -157,7 +157,7 @@ def _data() -> ConfigDict:
     data.tests = ("test",)
     # For tsv: the columns of source and target; for labelled: of one or two texts, and then of the label. Names of a header or of JSON
     # keys (de,en), or numbers in files without a header (1,2). Several corpora may have their own, with ; between them (de,en;1,2); one
-    # without columns is a pair of files. For tfds_text: the field with the text, by default text.
+    # without columns is a pair of files.
     data.columns = ""
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.
@@ -183,15 +183,13 @@ def _data() -> ConfigDict:
     data.undo = ""
     data.joined_vocabulary = False
     data.vocabulary = ""  # a vocab.json in RoBERTa's format: the vocabulary of the source, or of both sides if joined
-    data.min_count = 1  # rarer tokens of the training text become unk
     # Tokens. Training pairs with a longer side are left out and counted; labelled texts are cut. For these, 0 lets the training text
     # decide: so many that 95 of 100 texts are whole, and at most 512.
     data.max_length = 175
-    # Distillation: a run's folder or a ticket. By sentences, it translates the source side of the training text once, with teacher_beam,
-    # and the run learns from these translations in the place of the references; with teacher_mix=both from both. With
+    # Distillation: a run's folder or a ticket. By sentences, it translates the source side of the training text once (beam 5), and the run
+    # learns from these translations in the place of the references; with teacher_mix=both from both. With
     # teacher_mix=references it translates nothing. By words, in all tasks: train.distil. docs/distillation.md
     data.teacher = ""
-    data.teacher_beam = 5
     data.teacher_mix = "translations"
     # Or: a file of such translations, one for each line of the training text, prepared as that is.
     data.translations = ""

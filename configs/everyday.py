@@ -1,7 +1,7 @@
 """A translator for everyday sentences, English and German, both ways: signs of one random layer in 1.5 or 2.9 MB for both directions.
 
-    python launch/prepare_everyday.py --tatoeba=deu.txt --multi30k=DIR --out=data/everyday
-    python launch/sweep.py --config=configs/everyday.py --sweep=both --workdir=runs/everyday --config.data.directory=data/everyday
+    python main.py prepare_everyday --tatoeba=deu.txt --multi30k=DIR --out=data/everyday
+    python main.py sweep --config=configs/everyday.py --sweep=both --workdir=runs/everyday --config.data.directory=data/everyday
 
 The first command says what its two corpora are, and what it holds out. The second one trains both directions. One alone:
 
@@ -29,7 +29,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from configs import common
-from configs.sweeps import Sweep, chain, named, product, vary
+from configs.sweeps import Sweep, chain, choice, product, vary
 
 DIRECTIONS = ("en_de", "de_en")
 SEEDS = (1, 2, 3)
@@ -104,6 +104,4 @@ def _set_model(config: ConfigDict, size: Size, control: str) -> None:
         common.set_one_size(model)
 
 
-def sweep(name: str = "both") -> Sweep:
-    """Returns the runs of one of SWEEPS."""
-    return named(SWEEPS, name, "everyday")
+sweep = choice(SWEEPS, "everyday")

@@ -33,7 +33,7 @@ tables are fixed, and masked like every other matrix, as in the paper's code and
 from the embeddings: with `pretrained`, the tables of the dense model stay unchanged, which is the other reading of "fixed
 pre-trained".
 
-DIR holds train, valid and test .de and .en, as written by `python launch/prepare_iwslt14.py --download --out=DIR` or by fairseq's
+DIR holds train, valid and test .de and .en, as written by `python main.py prepare_iwslt14 --download --out=DIR` or by fairseq's
 prepare-iwslt14.sh: tokenised, lower-cased, with a joint 10k BPE, and 8,848 and 6,632 types including the special ones. If the model
 shall translate raw lines, say in training how this text was prepared:
 
@@ -41,19 +41,14 @@ shall translate raw lines, say in training how this text was prepared:
 
 The punctuation of new lines is then normalised (data.normalize). That of the corpus was not, but it has almost no typographic marks.
 
-The original code differs in these points:
-- It draws q, k, v and the attention's output from Xavier uniform, whatever its --init says; it does not multiply Kaiming uniform
-  weights by √(1/keep); it has a zero row at pad; it multiplies loaded embeddings by √(1/(1 - keep)).
-  --config.model.init_preset=reference does all four. The first of them made masks learn far faster on Multi30k and
-  the toy language (docs/paper-and-code.md).
-- It uses float16, in which thousands of scores are equal.
-- It has no Xavier uniform that would give Fig. 5.
+docs/paper-and-code.md says where the original code differs; --config.model.init_preset=reference follows it there. It also uses float16,
+in which thousands of scores are equal, and it has no Xavier uniform that would give Fig. 5.
 """
 
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Sweep, chain, named, product, vary
+from configs.sweeps import chain, choice, product, vary
 
 SIZES = ("small", "wide", "deep")
 SEEDS = (1, 2, 3)  # the paper's number of seeds on IWSLT14
@@ -97,7 +92,4 @@ def get_config(arg: str = "one_layer_small") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "figure2") -> Sweep:
-    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep."""
-    return named(SWEEPS, name, "iwslt14")
+sweep = choice(SWEEPS, "iwslt14")

@@ -2,7 +2,7 @@
 
     python main.py --config=configs/lm.py:one_layer_mini --workdir=runs/lm --config.data.directory=DIR --config.data.train=text.txt
     python main.py --config=configs/lm.py:dense_enwik8 --workdir=runs/enwik8 --config.data.directory=DIR
-    python main.py --config=configs/lm.py:artifact16mb --workdir=runs/artifact --config.data.directory=DIR --config.data.train='*.txt.gz'
+    python main.py --config=configs/lm.py:artifact16mb --workdir=runs/artifact --config.data.directory=DIR --config.data.train=text.txt.gz
 
 DIR has plain text, as it is or as .gz. The last 5 % of it are the test set, and the 5 % before them the validation set; with
 --config.data.held_out=0, data.valid and data.tests name files of their own. The argument is `artifact16mb`, or WEIGHTS_SIZE, where WEIGHTS
@@ -29,7 +29,7 @@ The sweep `bytes` trains `signs_mini`, and a dense model in 4 bits whose file ha
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Overrides, Sweep, named, product, vary
+from configs.sweeps import Overrides, choice, product, vary
 from configs.text import leave_open
 
 # name: ((layers, d_model, ffn, heads), block, updates, bytes in an update)
@@ -55,12 +55,8 @@ SWEEPS = {
 
 def get_config(arg: str = "one_layer_mini") -> ConfigDict:
     """Returns the config. `arg` is `artifact16mb`, or weights and size, for instance dense_enwik8."""
-    weights, _, size = ("signs_artifact" if arg == "artifact16mb" else arg).rpartition("_")
-    if weights not in (*paper.WEIGHTS, "signs") or size not in SIZES:
-        raise ValueError(
-            f"configs/lm.py:{arg} is unknown; give artifact16mb, or dense_, one_layer_, multi_layer_ or signs_ "
-            f"and one of {', '.join(SIZES)}"
-        )
+    given = "signs_artifact" if arg == "artifact16mb" else arg
+    weights, size = paper.weights_and_size("lm", given, SIZES, (*paper.WEIGHTS, "signs"), also="artifact16mb, or ")
     config = common.get_config()
     config.task = "causal_lm"
     model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
@@ -97,6 +93,4 @@ def _set_weights(model: ConfigDict, weights: str) -> None:
         model.init_scheme = "signed_constant"
 
 
-def sweep(name: str = "keep") -> Sweep:
-    """Returns runs at several keeps, or the models of equal bytes."""
-    return named(SWEEPS, name, "lm")
+sweep = choice(SWEEPS, "lm")

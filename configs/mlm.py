@@ -22,7 +22,7 @@ exact GELU, LayerNorm after the sum of embedding and position, and sinusoids as 
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Sweep, named, vary
+from configs.sweeps import choice, vary
 from configs.text import leave_open
 
 # name: ((layers, d_model, ffn, heads), block, merges, updates, tokens in an update)
@@ -36,11 +36,7 @@ SWEEPS = {"keep": vary("model.keep", 0.3, 0.5, 0.7)}
 
 def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
     """Returns the config. `arg` is weights and size, for instance one_layer_cpu."""
-    weights, _, size = arg.rpartition("_")
-    if weights not in paper.WEIGHTS or size not in SIZES:
-        raise ValueError(
-            f"configs/mlm.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_ and one of {', '.join(SIZES)}"
-        )
+    weights, size = paper.weights_and_size("mlm", arg, SIZES)
     config = common.get_config()
     config.task = "masked_lm"
     model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
@@ -63,6 +59,4 @@ def get_config(arg: str = "one_layer_cpu") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "keep") -> Sweep:
-    """Returns runs at several keeps."""
-    return named(SWEEPS, name, "mlm")
+sweep = choice(SWEEPS, "mlm")

@@ -9,7 +9,7 @@ paper's text says that the best one-layer model has keep 0.7 and 91 % of the den
 from ml_collections import ConfigDict
 
 from configs import classification
-from configs.sweeps import Sweep, named
+from configs.sweeps import choice
 
 EPOCHS = 10
 SWEEPS = {"figure7": classification.figure()}
@@ -22,6 +22,4 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "figure7") -> Sweep:
-    """Returns the runs of figure7."""
-    return named(SWEEPS, name, "mnli")
+sweep = choice(SWEEPS, "mnli")

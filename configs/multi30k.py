@@ -26,8 +26,8 @@ The sweeps `best` and `best_wide` train such a pair. The sweep `ablation` trains
 and two dense models of its shape, of which one begins with the same table. Its runs are told apart by the names of their folders; its
 table is the sweep's results.csv.
 
-    python launch/sweep.py --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
-    python launch/sweep.py --config=configs/multi30k.py --sweep=ablation --workdir=runs/ablation --config.data.directory=DIR
+    python main.py sweep --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
+    python main.py sweep --config=configs/multi30k.py --sweep=ablation --workdir=runs/ablation --config.data.directory=DIR
 
 `dense_tiny` is the recipe that LividWo/Revisit-MMT published with this text: joined dictionary, all embeddings shared, dropout 0.3,
 lr 5e-3, warm-up 2,000, 2 x 4,096 tokens per update, at most 8,000 updates, patience 10. The average of the last 10 checkpoints
@@ -74,7 +74,7 @@ run, these commands write the file and score it; the report then shows it beside
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Overrides, Sweep, chain, named, product, vary
+from configs.sweeps import Overrides, Sweep, chain, choice, product, vary
 
 SEEDS = (1, 2, 3)
 # Figure 5 compares schemes for all matrices, so attention and tables have no scheme of their own there.
@@ -197,12 +197,8 @@ _WIDTHS = ((256, 512), (384, 768))  # d_model and ffn of these recipes, and of t
 
 def get_config(arg: str = "dense_tiny") -> ConfigDict:
     """Returns the config. `arg` is best, table, best_wide, table_wide, or weights and size, for instance one_layer_small."""
-    weights, _, size = RECIPES.get(arg, arg).rpartition("_")
-    if weights not in ("dense", "one_layer", "multi_layer") or size not in (*common.SIZES, "cpu"):
-        raise ValueError(
-            f"configs/multi30k.py:{arg} is unknown; give {', '.join(RECIPES)}, or dense_, one_layer_ or multi_layer_ and one of "
-            f"{', '.join(common.SIZES)}, cpu"
-        )
+    sizes, also = (*common.SIZES, "cpu"), f"{', '.join(RECIPES)}, or "
+    weights, size = paper.weights_and_size("multi30k", RECIPES.get(arg, arg), sizes, also=also)
     config = common.get_config()
     config.model.weights = weights
     common.set_size(config, "tiny" if size == "cpu" else size)
@@ -274,8 +270,4 @@ def _best(config: ConfigDict, wide: bool) -> None:
     train.updates, train.evaluate_every = 8500 if wide else 6500, 500
 
 
-def sweep(name: str = "figure2") -> Sweep:
-    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep, or of controls: random masks, no masks and small dense models. Names that end in _cpu have small
-    models. best, best_wide and ablation are described at the top of this file."""
-    return named(SWEEPS, name, "multi30k")
+sweep = choice(SWEEPS, "multi30k")

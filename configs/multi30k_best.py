@@ -32,7 +32,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from configs import common, multi30k, multi30k_small
-from configs.sweeps import Sweep, chain, named, product, vary
+from configs.sweeps import Sweep, chain, choice, product, vary
 
 
 class Kind(NamedTuple):
@@ -107,6 +107,4 @@ def get_config(arg: str = "best") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "best") -> Sweep:
-    """Returns the runs of one of SWEEPS."""
-    return named(SWEEPS, name, "multi30k_best")
+sweep = choice(SWEEPS, "multi30k_best")

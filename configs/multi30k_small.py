@@ -25,7 +25,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from configs import multi30k
-from configs.sweeps import Sweep, named, product, vary
+from configs.sweeps import choice, product, vary
 
 
 class Kind(NamedTuple):
@@ -87,6 +87,4 @@ def _text(config: ConfigDict) -> None:
     data.teacher, data.teacher_mix = "tickets/multi30k-en-de-wide.safetensors", "both"
 
 
-def sweep(name: str = "small") -> Sweep:
-    """Returns the runs of small or wide."""
-    return named(SWEEPS, name, "multi30k_small")
+sweep = choice(SWEEPS, "multi30k_small")

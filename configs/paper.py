@@ -1,6 +1,6 @@
 """Arguments that name a row of paper A (arXiv 2109.03939), its figures as sweeps, and the controls; most configs share parts of it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ml_collections import ConfigDict
 
@@ -42,6 +42,23 @@ _CONTROLS: Sweep = [
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers
 
 
+def weights_and_size(
+    file: str, arg: str, sizes: Collection[str], weights: tuple[str, ...] = WEIGHTS, also: str = ""
+) -> tuple[str, str]:
+    """The two parts of an argument WEIGHTS_SIZE of the config `file`; `also` says which other arguments it has.
+
+    Raises: ValueError that lists the known arguments, for any other `arg`.
+    """
+    found = next((each for each in weights if arg.startswith(f"{each}_")), "")
+    size = arg.removeprefix(f"{found}_")
+    if not found or size not in sizes:
+        *most, last = (f"{each}_" for each in weights)
+        raise ValueError(
+            f"configs/{file}.py:{arg} is unknown; give {also}{', '.join(most)} or {last} and one of {', '.join(sizes)}"
+        )
+    return found, size
+
+
 def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -> None:
     """Sets the model that `arg` names: WEIGHTS_SIZE or WEIGHTS_SIZE_VARIANT...
 
@@ -65,7 +82,10 @@ def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -
 
 
 def figure(models: Sweep, seeds: Iterable[int]) -> Sweep:
-    """The runs of a figure: each of the models for every keep in KEEPS and every seed; a dense model only once for each seed."""
+    """The runs of a figure: each of the models for every keep in KEEPS and every seed; a dense model only once for each seed.
+
+    Figure 2 compares one layer with L, figure 3 embeddings, figure 4 widths and depths, and figure 5 initialisations.
+    """
     return product(chain(*map(_keeps, models)), vary("seed", *seeds))
 
 

@@ -26,7 +26,7 @@ docs/importing.md says how. Nobody has trained these four to their end here.
 from ml_collections import ConfigDict
 
 from configs import classification
-from configs.sweeps import Sweep, named
+from configs.sweeps import choice
 
 EPOCHS = 10
 SWEEPS = {"figure6": classification.figure()}
@@ -37,6 +37,4 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     return classification.get_config("qqp", arg, EPOCHS)
 
 
-def sweep(name: str = "figure6") -> Sweep:
-    """Returns the runs of figure6."""
-    return named(SWEEPS, name, "qqp")
+sweep = choice(SWEEPS, "qqp")

@@ -14,7 +14,7 @@ sweep `kinds` has the runs of docs/reservoirs.md.
 from ml_collections import ConfigDict
 
 from configs import multi30k
-from configs.sweeps import Sweep, chain, named, product, vary
+from configs.sweeps import chain, choice, product, vary
 
 SWEEPS = {
     "kinds": chain(
@@ -40,6 +40,4 @@ def get_config(arg: str = "4L+3R_ffn") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "kinds") -> Sweep:
-    """Returns the runs of docs/reservoirs.md: four updatable layers alone, with LayerDrop, and with three reservoirs of each kind."""
-    return named(SWEEPS, name, "reservoirs")
+sweep = choice(SWEEPS, "reservoirs")

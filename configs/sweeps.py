@@ -10,7 +10,7 @@ sweep, so that a run can read the folder of another run of the same sweep.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Overrides = dict[str, Any]
@@ -36,11 +36,16 @@ def chain(*sweeps: Sweep) -> Sweep:
     return found
 
 
-def named(sweeps: Mapping[str, Sweep], name: str, file: str) -> Sweep:
-    """The sweep `name` of the config `file`. Raises: ValueError that lists the known names."""
-    if name not in sweeps:
-        raise ValueError(f"configs/{file}.py has no sweep {name!r}; it has {', '.join(sweeps)}")
-    return sweeps[name]
+def choice(sweeps: Mapping[str, Sweep], file: str) -> Callable[..., Sweep]:
+    """The function `sweep(name)` of the config `file`; without a name it returns the first sweep."""
+
+    def sweep(name: str = next(iter(sweeps))) -> Sweep:
+        """Returns the runs of a sweep. Raises: ValueError that lists the known names."""
+        if name not in sweeps:
+            raise ValueError(f"configs/{file}.py has no sweep {name!r}; it has {', '.join(sweeps)}")
+        return sweeps[name]
+
+    return sweep
 
 
 def _merged(runs: Sequence[Overrides]) -> Overrides:

@@ -18,7 +18,7 @@ the speed of the first ones, and --config.train.bytes=1000000 the width of the m
 
 Both directions, over the same random layer and with the same pieces, are two runs of one sweep, and one page:
 
-    python launch/sweep.py --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
+    python main.py sweep --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
     python main.py --mode=page --ticket=runs/text/en-fr/ticket.safetensors --ticket=runs/text/fr-en/ticket.safetensors --output=page.html
 
@@ -50,7 +50,7 @@ random weights of configs/multi30k.py, which says why. `dense` is trained whole.
 codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers. The sweep
 best_SIZE trains both in one command. It trains the table in 4 bits, so the ticket that the run writes is small:
 
-    python launch/sweep.py --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
+    python main.py sweep --config=configs/text.py --sweep=best_mini --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
 """
 
@@ -58,7 +58,7 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from configs import common, paper
-from configs.sweeps import Sweep, named, vary
+from configs.sweeps import choice, vary
 
 # name: ((d_model, ffn, heads, layers of each stack), updates at most, tokens in an update, merges of BPE)
 SIZES = {
@@ -83,11 +83,7 @@ SWEEPS = {
 
 def get_config(arg: str = "signs_mini") -> ConfigDict:
     """Returns the config. `arg` is weights and size, for instance signs_cpu."""
-    weights, _, size = arg.rpartition("_")
-    if weights not in (*paper.WEIGHTS, "signs", "best") or size not in SIZES:
-        raise ValueError(
-            f"configs/text.py:{arg} is unknown; give dense_, one_layer_, multi_layer_, signs_ or best_ and one of {', '.join(SIZES)}"
-        )
+    weights, size = paper.weights_and_size("text", arg, SIZES, (*paper.WEIGHTS, "signs", "best"))
     config = common.get_config()
     model, data, train = config.model, config.data, config.train
     shape, train.updates, data.max_tokens, data.bpe_merges = SIZES[size]
@@ -128,6 +124,4 @@ def leave_open(config: ConfigDict) -> None:
     optim.schedule = "cosine"
 
 
-def sweep(name: str = "both_ways") -> Sweep:
-    """Returns both directions, or the two runs of best_SIZE: a dense model, and one random layer that begins with its table."""
-    return named(SWEEPS, name, "text")
+sweep = choice(SWEEPS, "text")

@@ -5,7 +5,7 @@ python main.py --config=configs/toy.py:dense --workdir=runs/toy-dense
 
 The figures of paper A (arXiv 2109.03939) on this language, with the embeddings of the dense model where the paper has fairseq's:
 
-python launch/sweep.py --config=configs/toy.py --sweep=figure2 --workdir=runs/figure2
+python main.py sweep --config=configs/toy.py --sweep=figure2 --workdir=runs/figure2
 
 The sweep `controls` has random masks, no masks, and dense models: one of the same shape, and two narrower ones whose files have about the
 bytes of the one-layer model's ticket (99,837). That of width 40 has 100,300 bytes in 8 bits, that of width 56 94,000 bytes in 4 bits.
@@ -22,7 +22,7 @@ and the updatable layers alone.
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Overrides, Sweep, chain, named, product, vary
+from configs.sweeps import Overrides, Sweep, chain, choice, product, vary
 
 ARGUMENTS = ("one_layer", "multi_layer", "dense", "reservoirs")
 SEEDS = (1, 2, 3)
@@ -93,8 +93,4 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "figure2") -> Sweep:
-    """Returns the runs of table1, or of figure2 (one layer or L), figure3 (embeddings), figure4 (width and depth) or figure5
-    (initialisation) at every keep; figures has those of all four. The sweep controls has random masks, no masks and
-    small dense models; reservoirs has updatable layers with and without reservoirs; short has twelve runs."""
-    return named(SWEEPS, name, "toy")
+sweep = choice(SWEEPS, "toy")

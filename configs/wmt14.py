@@ -27,40 +27,25 @@ mention compound splitting, and its commands do not split compounds. The paper g
 
 `pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4). For base and deeper they come from the
 checkpoint `pretrained/model.pt`, of width 512, with its dictionaries `pretrained/dict.en.txt` and `dict.de.txt`. For wider they come
-from `pretrained/wider/model.pt`, of width 1024, with dictionaries of the same names in that folder. Reading them needs torch
-(requirements-torch.txt). --config.model.embedding_path names another checkpoint, with its dictionaries in the same folder. To
-take the embeddings from a dense run of this project, give
-
-    --config.model.embedding_source=run --config.model.embedding_path=runs/dense_base
-
-These keys are for single runs. The sweeps figure3 and table1 also have dense models, which take no embeddings, so there these keys are
-refused, and the checkpoints must lie in pretrained/. The sweeps of configs/multi30k.py show how runs take the embeddings of a dense
-run of the same sweep.
-
-The tables are fixed, and masked like every other matrix, as in the paper's code and in the counts of Table 1. `frozen` removes the
-masks from the embeddings. The text must use the BPE of the checkpoint, because rows are matched by token; the share of tokens found
-is printed.
+from `pretrained/wider/model.pt`, of width 1024, with dictionaries of the same names in that folder. configs/iwslt14.py says how to take
+them from elsewhere, and what `frozen` means. The text must use the BPE of the checkpoint, because rows are matched by token; the share of
+tokens found is printed.
 
 DIR holds train, valid and test .en and .de, tokenised and with a joint BPE, as written by
-`python launch/prepare_wmt14.py --download --out=DIR` or by fairseq's prepare-wmt14en2de.sh. The two languages share the dictionary,
+`python main.py prepare_wmt14 --download --out=DIR` or by fairseq's prepare-wmt14en2de.sh. The two languages share the dictionary,
 but not the table: about 41,000 types and one table per side give every number of Table 1; one shared table would give 65M instead of
 86M. If the model shall translate raw lines, say in training how this text was prepared:
 
     --config.data.prepared=True --config.data.tokenize=True --config.data.split_hyphens=True --config.data.bpe_codes=DIR/code
 
-The original code differs in these points:
-- It draws q, k, v and the attention's output from Xavier uniform, whatever its --init says; it does not multiply Kaiming uniform
-  weights by √(1/keep); it has a zero row at pad; it multiplies loaded embeddings by √(1/(1 - keep)).
-  --config.model.init_preset=reference does all four. The first of them made masks learn far faster on Multi30k and
-  the toy language (docs/paper-and-code.md).
-- It uses float16, in which thousands of scores are equal.
-- Its architecture called `..._big` has width 1536, while the paper's wider has 1024.
+docs/paper-and-code.md says where the original code differs; --config.model.init_preset=reference follows it there. Its architecture called
+`..._big` has width 1536, while the paper's wider has 1024.
 """
 
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Sweep, named, product, vary
+from configs.sweeps import choice, product, vary
 
 SIZES = ("base", "wider", "deeper")
 SEEDS = (1,)
@@ -91,6 +76,4 @@ def get_config(arg: str = "one_layer_base") -> ConfigDict:
     return config
 
 
-def sweep(name: str = "figure2") -> Sweep:
-    """Returns the runs of table1, or of figure2 (one layer or L) or figure3 (embeddings) at every keep."""
-    return named(SWEEPS, name, "wmt14")
+sweep = choice(SWEEPS, "wmt14")

@@ -111,11 +111,11 @@ def check_script(words: list[str]) -> None:
         words = [{"one_layer": "main.py"}.get(words[1], f"{words[1].replace('.', '/')}.py"), *words[2:]]
     script, *arguments = words
     if script == "main.py" and arguments and arguments[0] in COMMANDS:
-        script, *arguments = f"launch/{arguments[0]}.py", *arguments[1:]
+        script, *arguments = f"one_layer/commands/{arguments[0]}.py", *arguments[1:]
     assert (ROOT / script).is_file(), f"there is no {script}"
     known = declared(ROOT / script)
     overrides = [word for word in arguments if word.startswith(("--config=", "--config."))]
-    if script == "launch/sweep.py":
+    if script == "one_layer/commands/sweep.py":
         check_sweep(arguments)
     if "--config" in known:
         check_config(overrides)

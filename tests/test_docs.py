@@ -129,7 +129,7 @@ def test_the_models_of_the_example_of_fine_tuning_fit_each_other() -> None:
 
 @by_page
 def test_flags_in_the_prose_exist(page: Path) -> None:
-    scripts = [ROOT / "main.py", *(ROOT / "launch").glob("*.py")]
+    scripts = [ROOT / "main.py", *(ROOT / "one_layer" / "commands").glob("*.py"), ROOT / "launch" / "benchmark.py"]
     known = {name for script in scripts for name in declared(script)}
     for span in spans(page):
         for flag, value in re.findall(r"^(--\w+)(?:=([\w-]+))?", span):
@@ -193,11 +193,11 @@ def test_the_version_is_the_same_everywhere() -> None:
         "python main.py --wrokdir=runs/toy",
         "echo text | python main.py extra",
         "python launch/nothing.py",
-        "python launch/sweep.py --config=configs/toy.py --sweep=figure9 --workdir=runs/x",
-        "python launch/sweep.py --config=configs/toy.py --jbos=2 --workdir=runs/x",
-        "python launch/prepare_wmt14.py --quick",
-        "python launch/benchmark.py tarin",
-        "python launch/import_fairseq.py --config.data.nothing=1",
+        "python main.py sweep --config=configs/toy.py --sweep=figure9 --workdir=runs/x",
+        "python main.py sweep --config=configs/toy.py --jbos=2 --workdir=runs/x",
+        "python main.py prepare_wmt14 --quick",
+        "python launch/benchmark.py --dtype=float23",
+        "python main.py import_fairseq --config.data.nothing=1",
         ".venv/bin/pip install -r requirements-none.txt",
         "git push",
     ],

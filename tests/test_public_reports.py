@@ -14,7 +14,6 @@ from one_layer.data.loading import load
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.sources.table import Table
 from one_layer.data.text import byte_level
-from one_layer.data.text.fairseq_dictionary import read_dictionary
 from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.data.text.lines import read_lines, stream_lines
 from one_layer.data.text.preprocess import Preprocessing, check_codes
@@ -110,7 +109,7 @@ def test_subword_nmt_114_codes_that_are_a_list_of_tokens_are_refused() -> None:
     ("report", "content", "message"),
     [
         ("OpenNMT/OpenNMT-py 723", b"a 3\n\nb 2\n", r"line 2: '' is not of the form"),
-        ("facebookresearch/fairseq 303", b"<s> 0\n<pad> 0\na 3\n", r"line 1: '<s>' already has an id"),
+        ("facebookresearch/fairseq 303", b"<s> 0\n<pad> 0\na 3\n", r"line 1: '<s>' is a special token"),
         ("facebookresearch/fairseq 437", b"a 3\n\x8e 2\n", r"line 2: the byte 0x8e is not UTF-8; convert the file"),
     ],
 )
@@ -119,12 +118,12 @@ def test_a_dictionary_that_cannot_be_meant_is_refused_with_its_line(
 ) -> None:
     (tmp_path / "dict.txt").write_bytes(content)
     with pytest.raises(UserError, match=message):
-        read_dictionary(tmp_path / "dict.txt")
+        Vocabulary.load(tmp_path / "dict.txt", fairseq=True)
 
 
 def test_fairseq_3705_a_token_that_is_overwritten_keeps_its_ids_in_the_file_that_is_written(tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("a 3\n<pad> 0 #fairseq:overwrite\na 0 #fairseq:overwrite\nb 1\n")
-    vocabulary = read_dictionary(tmp_path / "dict.txt")
+    vocabulary = Vocabulary.load(tmp_path / "dict.txt", fairseq=True)
     vocabulary.save(tmp_path / "again.txt")
     assert (
         vocabulary.encode("a b <pad>").tolist() == Vocabulary.load(tmp_path / "again.txt").encode("a b <pad>").tolist()

@@ -24,10 +24,10 @@ from one_layer.cli.overrides import override
 from one_layer.commands.importing import new_folder, run_of, write_run
 from one_layer.data import loading
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.lines import read_lines
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers import fairseq
-from one_layer.importers.fairseq_checkpoint import read_checkpoint
+from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
 from one_layer.importers.fairseq_options import read_options
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
@@ -44,7 +44,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     folder = new_folder(workdir)
     state, options = read_checkpoint(path)
     found = read_options(options, state)
-    source, target = map(read_dictionary, dictionaries)
+    source, target = (Vocabulary.load(path, fairseq=True) for path in dictionaries)
     for vocabulary, file, stack in zip((source, target), dictionaries, ("encoder", "decoder"), strict=True):
         name = f"{stack}.embed_tokens.weight"
         check_rows(vocabulary, file, len(state[name]), name)

@@ -23,10 +23,10 @@ from collections import Counter
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
+from one_layer.data.preparation import streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
 from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
 from one_layer.data.preparation.markup import segments, talk_lines
-from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.text.cleaning import LengthFilter
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
@@ -58,7 +58,7 @@ STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=F
 Pairs = list[tuple[str, str]]
 
 
-def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], processes: int = 1) -> None:
+def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> None:
     """Prepares the training text of `archive` in the folder `out`.
 
     `expected` gives the numbers of pairs of train, valid and test; it may be empty.
@@ -70,11 +70,11 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int], pro
     read = checksums([archive])
     extract(archive, files, raw)
     log.info("tokenising %s", archive)
-    train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN), processes))
+    train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN)))
     words = {
         "train": [pair for number, pair in enumerate(train_and_valid, start=1) if number % VALID_EVERY],
         "valid": train_and_valid[VALID_EVERY - 1 :: VALID_EVERY],
-        "test": [pair for test in TESTS for pair in _words(*_sides(raw, test), processes)],
+        "test": [pair for test in TESTS for pair in _words(*_sides(raw, test))],
     }
     counts = {name: len(pairs) for name, pairs in words.items()}
     log.info("left out: %s", ", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "nothing")
@@ -104,16 +104,14 @@ def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
     return source, target
 
 
-def _words(source: list[str], target: list[str], processes: int) -> Pairs:
+def _words(source: list[str], target: list[str]) -> Pairs:
     """Returns the tokenised and lower-cased pairs."""
-    sides = []
-    for steps, lines in zip(STEPS, (source, target), strict=True):
-        sides.append([line for part in in_order(steps.words, chunks(lines, 5000), processes) for line in part])
-    return list(zip(sides[0], sides[1], strict=True))
+    sides, _ = streaming.words((source, target), len(source), (STEPS[0], STEPS[1]))
+    return list(zip(*sides, strict=True))
 
 
 def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
-    length_filter = LengthFilter(1, 175, 1.5)
+    length_filter = LengthFilter(175)
     reasons = [length_filter.reason(*pair) for pair in pairs]
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     return kept, Counter(reason for reason in reasons if reason)
@@ -158,9 +156,6 @@ def main(argv: list[str]) -> None:
         default=",".join(map(str, PUBLISHED.values())),
         help="expected numbers of pairs in train, valid and test (default: %(default)s)",
     )
-    parser.add_argument(
-        "--processes", type=positive, default=cores(), help="number of processes (default: one for each core)"
-    )
     given = parser.parse_args(argv)
     numbers = [number for number in given.expect.split(",") if number]
     if numbers and (
@@ -175,4 +170,4 @@ def main(argv: list[str]) -> None:
         if not archive.is_file():
             raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
         expected = dict(zip(PUBLISHED, map(int, numbers), strict=False))
-        prepare(archive, given.out, given.merges, expected, given.processes)
+        prepare(archive, given.out, given.merges, expected)

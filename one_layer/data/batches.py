@@ -194,10 +194,8 @@ class TrainingBatches(Updates):
         random = np.random.Generator(np.random.Philox(key=np.array([self._seed % 2**64, epoch], np.uint64)))
         batches = []
         for bucket, (members, rows) in enumerate(zip(self._members, self.rows, strict=True)):
-            shuffled = random.permutation(members)
-            shuffled = np.concatenate([shuffled, np.full(-len(shuffled) % rows, -1)])
             # Rows go to the micro-batches in turn, so that the empty rows of the last batch spread over them.
-            for pairs in shuffled.reshape(-1, rows):
+            for pairs in in_rows(random.permutation(members), rows):
                 batches.append((bucket, pairs.reshape(-1, self._accumulate).T.reshape(-1)))
         return [batches[i] for i in random.permutation(len(batches))]
 
@@ -233,12 +231,17 @@ def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets
     for bucket, width in enumerate(widths):
         members = order[places == bucket]
         rows = _rows(len(members), width, max_tokens)
-        for index in np.concatenate([members, np.full(-len(members) % rows, -1)]).reshape(-1, rows):
+        for index in in_rows(members, rows):
             batch = {"source": with_a_key(sources.padded(index, width)), "index": index.astype(np.int32)}
             if targets is not None:
                 batch["target"] = targets.padded(index, width)
                 batch["target_in"] = _shifted(batch["target"])
             yield batch
+
+
+def in_rows(numbers: Int[np.ndarray, "members"], rows: int) -> Int[np.ndarray, "batches rows"]:
+    """The numbers in batches of `rows`; -1 fills the last batch."""
+    return np.concatenate([numbers, np.full(-len(numbers) % rows, -1)]).reshape(-1, rows)
 
 
 def with_a_key(source: Int32[np.ndarray, "rows width"]) -> Int32[np.ndarray, "rows width"]:

@@ -10,8 +10,8 @@ from one_layer.data.text.languages import has_spaces
 from one_layer.data.text.preprocess import BPE_KINDS, METASPACE, MOSES, Preprocessing
 from one_layer.system.errors import UserError
 
-SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8")
-STREAMS = ("plain", "tfds_text", "enwik8")  # one text without sides, as language models read it
+SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8")
+STREAMS = ("plain", "enwik8")  # one text without sides, as language models read it
 NO_LANGUAGE = "text"  # stands for the language of a stream
 UNITS = ("bytes", "characters", "bpe")
 TEACHER_MIXES = ("translations", "both", "references")
@@ -62,7 +62,6 @@ class DataConfig:
     undo: str = ""
     joined_vocabulary: bool = False
     vocabulary: str = ""
-    min_count: int = 1
     max_length: int = 175
     max_tokens: int = 4096
     buckets: int = 6
@@ -70,7 +69,6 @@ class DataConfig:
     block: int = 512
     mask_share: float = 0.15
     teacher: str = ""
-    teacher_beam: int = 5
     teacher_mix: str = TEACHER_MIXES[0]
     translations: str = ""
 
@@ -97,10 +95,9 @@ class DataConfig:
                 f"data.source_language and data.target_language are both {self.source_language!r:.200}, so with data.source={self.source} "
                 "both sides would be one text: give the names of two, or read one file with both as data.source=tsv"
             )
-        if self.source in ("tfds", "tfds_text") and not self.tfds_name:
-            example = "wmt14_translate/de-en" if self.source == "tfds" else "imdb_reviews"
-            raise UserError(f"data.tfds_name is empty: give the data set's name, for instance {example}")
-        if self.source not in ("text", "tsv", "tfds", "labelled", "plain", "tfds_text"):
+        if self.source == "tfds" and not self.tfds_name:
+            raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
+        if self.source not in ("text", "tsv", "tfds", "labelled", "plain"):
             for name in ("store", "held_out"):
                 if getattr(self, name) and not (name == "store" and self.source in STREAMS):
                     raise UserError(
@@ -129,8 +126,8 @@ class DataConfig:
         self.preprocessing(None, "")  # raises for steps that do not fit together
         if self.vocabulary and self.source == "fairseq":
             raise UserError("data.vocabulary has no effect with data.source='fairseq', which has its own: leave it out")
-        floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "min_count": 1, "max_length": 2}
-        for name, least in (floors | {"teacher_beam": 1, "max_tokens": 1, "buckets": 1, "block": 2}).items():
+        floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "max_length": 2}
+        for name, least in (floors | {"max_tokens": 1, "buckets": 1, "block": 2}).items():
             by_text = name == "max_length" and self.labels and self.max_length == 0  # the training text decides
             if getattr(self, name) < least and not by_text:
                 raise UserError(f"data.{name}={getattr(self, name)} is too small: give {least} or more")
@@ -170,7 +167,15 @@ class DataConfig:
         self._check_not_read("directory")
 
     def check_parts(self) -> None:
-        """Raises: UserError for names of parts that the toy language and enwik8 do not have. No test set is none there too."""
+        """Raises: UserError for names of parts that the toy language and enwik8 do not have, or that `held_out` does not take.
+
+        No test set is none there too.
+        """
+        if self.held_out and not self.parts_held_out:
+            raise UserError(
+                f"data.held_out is {self.held_out}, but neither data.valid={self.valid!r} nor data.tests={self.tests!r} is one of its "
+                "parts, which are named valid and test; give these names, or leave data.held_out out"
+            )
         if self.source in ("toy", "enwik8"):
             self._check_not_read("train", "valid", *(["tests"] if self.tests else []))
 

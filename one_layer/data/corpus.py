@@ -21,7 +21,6 @@ class Split:
     - `reference`: target tokens, BPE joined, for tokenised BLEU; an unknown token is marked as `unknown_marked` does.
     - `reference_detokenized`: plain text with its original case, for sacreBLEU, which lower-cases it if needed. If the files were
       prepared already, it may be lower-cased.
-    - `lost`: a phrase for people about references that do not come back from their tokens; empty if all do.
     """
 
     source: TokenStore = field(default_factory=lambda: TokenStore.of([]))
@@ -29,7 +28,6 @@ class Split:
     source_text: list[str] = field(default_factory=list)
     reference: list[str] = field(default_factory=list)
     reference_detokenized: list[str] = field(default_factory=list)
-    lost: str = ""
 
     def __len__(self) -> int:
         return len(self.source)

@@ -9,7 +9,7 @@ from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Pairs, Source
 from one_layer.data.sources.plain_parts import PlainParts
 from one_layer.data.text.assets import TextAssets, Vocabularies
-from one_layer.data.text.preprocess import BPE_MARK, Preprocessing
+from one_layer.data.text.preprocess import BPE_MARK
 from one_layer.data.text.vocabulary import SPACE, SPECIALS, unknown_marked
 from one_layer.data.tokens import TokenStore
 from one_layer.data.training_text import assets_of, check_files, encoded, prepare
@@ -113,14 +113,13 @@ def _scored_split(
     reference = steps[1].join(references)
     plain = reader.plain_reference(config, raw, references, steps[1])
     source, target = map(reader.cut, ids or encoded(config, reader, assets, pairs))
-    lost = _lost(raw[1], pairs[1], steps[1]) if steps[1].loses_text and not config.is_prepared else ""
-    return Split(source, target, raw[0], reference, plain, lost)
+    return Split(source, target, raw[0], reference, plain)
 
 
 def _describe(config: DataConfig, reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
     sizes = reader.describe(assets, name, split.source, split.target)
     cut = reader.describe_cut(config, split.source, split.target)
-    return "; ".join(phrase for phrase in (sizes, cut, split.lost) if phrase)
+    return "; ".join(phrase for phrase in (sizes, cut) if phrase)
 
 
 def _describe_vocabularies(assets: TextAssets) -> str:
@@ -149,16 +148,3 @@ def _remarks(assets: TextAssets) -> list[str]:
                 f"are written and scored as they are: data.undo={inverse} would join them"
             )
     return found
-
-
-def _lost(lines: list[str], prepared: list[str], target: Preprocessing) -> str:
-    """A phrase for people about lines that do not come back from their tokens; empty if all do."""
-    given = [line.lower() if target.lowercase else line for line in lines]
-    pairs = zip(given, target.undo(prepared), strict=True)
-    lost = [(line, back) for line, back in pairs if line.strip(" ") != back.strip(" ")]
-    if not lost:
-        return ""
-    return (
-        f"{len(lines) - len(lost):,} of {len(lines):,} references come back from their tokens unchanged, but {lost[0][0]!r:.100} as "
-        f"{lost[0][1]!r:.100} (data.bpe_kind=metaspace without data.tokenize gives every text back)"
-    )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Int32
 
-from one_layer.data.batches import Batch
+from one_layer.data.batches import Batch, in_rows
 from one_layer.data.special_tokens import BOS, PAD, UNK
 from one_layer.data.stream import Stream, StreamBatches
 
@@ -86,8 +86,6 @@ def validation_batches(text: Stream, masking: Masking, rows: int, limit: int = 0
     """
     total, width = len(text.tokens), text.block - 1
     begins = np.arange(0, min(total, limit) if limit else total, width)
-    for some in range(0, len(begins), rows):
-        first = begins[some : some + rows]
-        first = np.concatenate([first, np.full(rows - len(first), -1)])
+    for first in in_rows(begins, rows):
         target = text.read(first, width)[0]["target"]
         yield masking.batch(target, [(_FIXED, _FIXED, max(int(begin), 0)) for begin in first])

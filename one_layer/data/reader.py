@@ -59,7 +59,7 @@ class ParallelReader:
 
     def built(self, config: DataConfig, lines: Iterable[str]) -> Vocabulary:
         """The vocabulary of prepared lines. With pieces that give every text back, it has a token for each byte."""
-        return Vocabulary.build(lines, config.min_count, BYTES if config.new_lines_kind == METASPACE else ())
+        return Vocabulary.build(lines, BYTES if config.new_lines_kind == METASPACE else ())
 
     def given_vocabulary(self, config: DataConfig) -> Vocabulary | None:
         """The vocabulary of the file `data.vocabulary`; None if the config names no file."""

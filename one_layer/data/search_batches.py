@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from one_layer.data.batches import Batch, Ids, at_least_one, with_a_key
+from one_layer.data.batches import Batch, Ids, at_least_one, in_rows, with_a_key
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
 
@@ -34,7 +34,7 @@ def batches_for_search(source: Ids, max_tokens: int, most_rows: int | None = Non
     limits = max_tokens, most_rows or max_tokens
     for width, members in _joined(_by_width(sources.lengths, order), limits):
         rows = _cheapest_rows(len(members), width, limits)
-        for index in np.concatenate([members, np.full(-len(members) % rows, -1)]).reshape(-1, rows):
+        for index in in_rows(members, rows):
             yield {"source": with_a_key(sources.padded(index, width)), "index": index.astype(np.int32)}
 
 

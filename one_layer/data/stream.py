@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Int, Int32, Integer
 
-from one_layer.data.batches import Batch, Updates
+from one_layer.data.batches import Batch, Updates, in_rows
+from one_layer.data.preparation.spill import temporary_file, write_whole
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
@@ -50,20 +50,10 @@ class Stream(TokenStore):
 
 
 def on_disk(pieces: Iterable[Int32[np.ndarray, " tokens"]], kind: type[np.unsignedinteger]) -> np.ndarray:
-    """All ids in one memory-mapped array of the type `kind`, in an unnamed temporary file (see TMPDIR).
-
-    Raises: UserError if there is no folder for temporary files, or no space in it.
-    """
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115  # the array keeps it
-        for ids in pieces:
-            file.write(ids.astype(kind).tobytes())
-        file.flush()
-    except OSError as error:
-        raise UserError(
-            f"the folder for temporary files cannot be written to ({error.strerror or error}); free some space there, or set the variable "
-            "TMPDIR to another folder"
-        ) from None
+    """All ids in one memory-mapped array of the type `kind`, in an unnamed temporary file. Raises: UserError if it cannot be written."""
+    file = temporary_file()
+    for ids in pieces:
+        write_whole(file, ids.astype(kind).tobytes())
     return np.asarray(np.memmap(file, kind, "r")) if file.tell() else np.zeros(0, kind)
 
 
@@ -110,7 +100,7 @@ class StreamBatches(Updates):
         """Where every block of an epoch begins, in order; -1 stands for an empty row."""
         random = np.random.Generator(np.random.Philox(key=np.array([self._seed % 2**64, epoch], np.uint64)))
         begins = random.integers(self._places) + self._block * random.permutation(self._blocks)
-        filled = np.concatenate([begins, np.full(-len(begins) % self._rows, -1)]).reshape(-1, self._rows)
+        filled = in_rows(begins, self._rows)
         # Rows go to the micro-batches in turn, so that the empty rows of the last batch spread over them.
         shape = (len(filled), self._rows // self._accumulate, self._accumulate)
         return filled.reshape(shape).swapaxes(1, 2).reshape(len(filled), -1)
@@ -131,9 +121,7 @@ def windows(text: Stream, stride: int, rows: int, limit: int = 0) -> Iterator[Ba
     total, block = len(text.tokens), text.block
     total = min(total, limit) if limit else total
     begins = np.arange(0, 1 + max(0, -(-(total - block) // stride))) * stride
-    for some in range(0, len(begins), rows):
-        first = begins[some : some + rows]
-        first = np.concatenate([first, np.full(rows - len(first), -1)])
+    for first in in_rows(begins, rows):
         batch, places = text.read(first, block)
         scored = (places < total) & ((first[:, None] == 0) | (places >= first[:, None] + block - stride))
         yield {**batch, "target": np.where(scored, batch["target"], np.int32(PAD))}

@@ -26,15 +26,7 @@ from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
 
-_OPTIONS = (
-    "source",
-    "train",
-    "unit",
-    "bpe_merges",
-    "min_count",
-    "held_out",
-    "columns",
-)  # what decides the ids of a training text
+_OPTIONS = ("source", "train", "unit", "bpe_merges", "held_out")  # what decides the ids of a training text
 _KIND = "byte-level"  # of the BPE, whatever data.bpe_kind is
 
 
@@ -95,7 +87,7 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
         check_files(config, saved.vocabularies, saved.codes, _KIND)
-    prepared = stored(config.store, _options(config, text, masked), text.paths, given, make) if config.store else make()
+    prepared = stored(config.store, _options(config, text, masked), text.files, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
 
@@ -116,7 +108,7 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
-    vocabulary = given or vocabulary_of(config.unit, text, codes, config.min_count)
+    vocabulary = given or vocabulary_of(config.unit, text, codes)
     if masked and MASK not in vocabulary.tokens:
         if given:
             raise UserError(

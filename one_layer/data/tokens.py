@@ -25,9 +25,9 @@ def fitting_type(vocabulary: int) -> type[np.unsignedinteger]:
 
 
 class TokenStore(Sequence):
-    """A sequence of sentences. Sentence i is `tokens[starts[i] : starts[i] + lengths[i]] - shift`, as int32 [length].
+    """A sequence of sentences. Sentence i is `tokens[starts[i] : starts[i] + lengths[i]]`, as int32 [length].
 
-    `shift` is 1 for files that count ids from 1. Nothing is copied, so `tokens` may be larger than memory.
+    Nothing is copied, so `tokens` may be larger than memory.
     """
 
     def __init__(
@@ -35,9 +35,8 @@ class TokenStore(Sequence):
         tokens: Integer[np.ndarray, " tokens"],
         starts: Integer[np.ndarray, " sentences"],
         lengths: Integer[np.ndarray, " sentences"],
-        shift: int = 0,
     ) -> None:
-        self.tokens, self.starts, self.lengths, self.shift = tokens, starts, lengths.astype(np.int64), shift
+        self.tokens, self.starts, self.lengths = tokens, starts, lengths.astype(np.int64)
 
     @staticmethod
     def of(sentences: Iterable[Int[np.ndarray, "_"]], kind: type[np.integer] = np.int32) -> TokenStore:
@@ -86,11 +85,11 @@ class TokenStore(Sequence):
             lengths = self.lengths[first : first + _CHUNK]
             inner = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             places = np.repeat(self.starts[first : first + _CHUNK], lengths) + inner
-            yield self.tokens[places].astype(np.int32) - np.int32(self.shift)
+            yield self.tokens[places].astype(np.int32)
 
     def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"] | slice) -> TokenStore:
         """Returns a store of the chosen sentences. It does not copy their tokens."""
-        return TokenStore(self.tokens, self.starts[chosen], self.lengths[chosen], self.shift)
+        return TokenStore(self.tokens, self.starts[chosen], self.lengths[chosen])
 
     def padded(self, rows: Int[np.ndarray, "rows"], width: int) -> Int32[np.ndarray, "rows width"]:
         """Returns the sentences `rows` as a matrix, padded on the right; an index of -1 gives a row of padding."""
@@ -99,7 +98,7 @@ class TokenStore(Sequence):
         columns = np.arange(width)
         real = columns[None, :] < np.where(rows < 0, 0, self.lengths[rows])[:, None]
         found = self.tokens[np.where(real, self.starts[rows][:, None] + columns[None, :], 0)].astype(np.int32)
-        return np.where(real, found - np.int32(self.shift), np.int32(PAD))
+        return np.where(real, found, np.int32(PAD))
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -112,7 +111,7 @@ class TokenStore(Sequence):
         if isinstance(place, slice):
             return self.select(place)
         start = int(self.starts[place])
-        return self.tokens[start : start + int(self.lengths[place])].astype(np.int32) - np.int32(self.shift)
+        return self.tokens[start : start + int(self.lengths[place])].astype(np.int32)
 
 
 def _mapped(path: Path) -> np.ndarray:

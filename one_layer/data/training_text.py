@@ -54,7 +54,7 @@ def prepare(
 def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> dict[str, Any]:
     """Everything but the bytes of the `files` that decides the ids of the training text."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
-    names += ["bpe_kind", "joined_vocabulary", "min_count", "max_length", "labels", "columns", "delimiter", "held_out"]
+    names += ["bpe_kind", "joined_vocabulary", "max_length", "labels", "columns", "delimiter", "held_out"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
     codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
     steps = config.tokenize or config.lowercase or codes or config.bpe_kind == METASPACE
@@ -63,8 +63,6 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["split"] = config.train  # a slice of a split has the same files as the whole split
     if config.columns:  # the name of a table says how it is read
         options["tables"] = [table_kind(path) for path in files]
-    if config.mix:
-        options["mix"] = config.mix
     if config.held_out:
         options["parts_held_out"] = [*config.parts_held_out, *["by lower case"] * config.lowercase]
     if config.translations:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Shaped
 
 from one_layer.data.tokens import LONGEST
 from one_layer.layers.groups import layers_apart
-from one_layer.layers.trees import flatten_dict
+from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, shapes
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
@@ -23,6 +22,8 @@ Path = tuple[str, ...]
 POSITIONS = 2 * LONGEST  # of a sentence: sources are cut at LONGEST, and translations may be longer than their sources
 
 Arrays = dict[Path, Float32[np.ndarray, "..."]]
+StateDict = Mapping[str, Shaped[np.ndarray, "..."]]  # of another program
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 def exact(config: ModelConfig, variables: Variables) -> Variables:
@@ -47,27 +48,42 @@ def outside(config: ModelConfig, applied: Variables, stack: str = "") -> Arrays:
     )
 
 
-def parameter(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Float32[np.ndarray, "..."]:
-    """A tensor of another program's model. Raises: UserError if it is missing, has another shape, or holds codes of a quantised model."""
-    if name in state and not jnp.issubdtype(state[name].dtype, jnp.floating):
+def check_state(state: StateDict, wanted: Shapes, others: tuple[str, ...] = ()) -> None:
+    """Raises: UserError that names every parameter of a Hugging Face model that does not fit.
+
+    `wanted` has the shapes; parameters whose names end as one of `others` may be there too.
+    """
+    kinds = misfits(state, wanted, lambda name: name.endswith(others))
+    problems = [f"{kind}: {', '.join(names[:8])}{' ...' * (len(names) > 8)}" for kind, names in kinds.items() if names]
+    if problems:
         raise UserError(
-            f"the parameter {name} has numbers of the type {state[name].dtype}; give a model that is not quantised"
+            f"the parameters do not fit the model of config.json: {'; '.join(problems)}; give a folder as it was written, without "
+            "quantisation or adapters"
         )
-    found = np.asarray(state[name], np.float32) if name in state else None
-    if found is None or found.shape != shape:
-        has = "missing" if found is None else list(found.shape)
-        raise UserError(f"the parameter {name} is {has}, and not {list(shape)}; give a folder as it was written")
-    return found
 
 
-def check_all_read(state: Iterable[str], read: Collection[str], buffers: tuple[str, ...]) -> None:
-    """Raises: UserError for a tensor of another program's model that is not `read` and whose name does not end as one of its `buffers`."""
-    for name in state:
-        if name not in read and not name.endswith(buffers):
-            raise UserError(
-                f"the parameter {name} has no place in the model that config.json describes; give a folder as it was written, without "
-                "quantisation or adapters"
-            )
+def misfits(state: StateDict, wanted: Shapes, may_be: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The parameters of another program's model that do not fit, by the kind of problem. Others of which `may_be` is true may be there."""
+    return {
+        "missing": [f"{name} {list(shape)}" for name, shape in wanted.items() if name not in state],
+        "unknown": [
+            f"{name} {_described(array)}" for name, array in state.items() if name not in wanted and not may_be(name)
+        ],
+        "of the wrong shape or type": [
+            f"{name} is {_described(state[name])}, not {list(shape)}"
+            for name, shape in wanted.items()
+            if name in state and not fits(state[name], shape)
+        ],
+    }
+
+
+def fits(array: Shaped[np.ndarray, "..."], shape: tuple[int, ...]) -> bool:
+    """Whether an array has this shape and floating-point numbers, as those of a quantised model have not."""
+    return array.shape == shape and bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+
+def _described(array: Shaped[np.ndarray, "..."]) -> str:
+    return f"{list(array.shape)}{'' if jnp.issubdtype(array.dtype, jnp.floating) else f' of {array.dtype}'}"
 
 
 def placed(config: ModelConfig, found: Arrays) -> Variables:
@@ -83,15 +99,19 @@ def placed(config: ModelConfig, found: Arrays) -> Variables:
             f"model.{name} is {getattr(config, name)}, but an imported model has masks alone in its layers; leave it out, and give it to a "
             "run that begins with this one (train.init_from)"
         )
-    variables: Variables = {"params": {}, "random": {}}
+    arrays: Arrays = {}
     for path, shape in shapes(config).items():
         array = found[*path[1:-1], "kernel" if path[-1] == "scores" else path[-1]]
         assert array.shape == shape, path
         if path[-1] == "scores" and config.selection != "magnitude":  # which takes the magnitudes itself
             array = np.abs(array)
-        *modules, leaf = path
-        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = np.array(array, np.float32)
-    return variables
+        arrays[path] = np.array(array, np.float32)
+    return variables_of(arrays)
+
+
+def variables_of(arrays: Arrays) -> Variables:
+    """The variables whose arrays have these paths, of which the first name is the collection."""
+    return {"params": {}, "random": {}, **unflatten_dict(arrays)}
 
 
 def norm(found: Arrays, path: Path, features: int) -> tuple[Float32[np.ndarray, " d"], Float32[np.ndarray, " d"]]:

@@ -18,12 +18,10 @@ from jaxtyping import Float32
 from one_layer.data.config import NO_LANGUAGE
 from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.fairseq_dictionary import check_rows, read_dictionary
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers.fairseq import StateDict
-from one_layer.importers.fairseq_checkpoint import read_checkpoint
-from one_layer.importers.fairseq_options import read_supermask
+from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
 from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.materializing import materialize
@@ -191,44 +189,23 @@ def _of_fairseq(
     stated = (options.get("source_lang"), options.get("target_lang"))
     theirs = tuple(map(str, stated)) if all(stated) else languages
     names = [f"{stack}.embed_tokens" for stack in ("encoder", "decoder")]
-    _need([f"{name}.weight" for name in names], state, path)
-    shared = all(
-        np.array_equal(state[names[0] + kind], state.get(names[1] + kind, 0))
-        for kind in (".weight", ".scores")
-        if names[0] + kind in state
-    )
-    name = names[_serving(shared, theirs, side, str(path))]
-    rows = state[f"{name}.weight"]
-    check_vectors(rows, model.d_model, f"{path}: {name}.weight")
-    vocabulary = read_dictionary(dictionary)
-    check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
-    if f"{name}.scores" in state:
-        rows = _masked(rows, state[f"{name}.scores"], options, f"{path}: {name}")
-    return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
-
-
-def _need(names: list[str], state: StateDict, path: Path) -> None:
-    if missing := [name for name in names if name not in state]:
+    if missing := [f"{name}.weight" for name in names if f"{name}.weight" not in state]:
         raise UserError(
             f"{path} has no {' and no '.join(missing)} (looked for: {', '.join(names)}); give the checkpoint of a fairseq "
             "Transformer for translation"
         )
-
-
-def _masked(
-    weights: Float32[np.ndarray, "vocab d"],
-    scores: Float32[np.ndarray, "..."],
-    options: Mapping[str, object],
-    name: str,
-) -> Float32[np.ndarray, "vocab d"]:
-    """W ⊙ M for a table of the paper's code: its model looks tokens up in this product."""
-    supermask = read_supermask(options)
-    if supermask is None or scores.shape != weights.shape:
+    shared = np.array_equal(state[f"{names[0]}.weight"], state[f"{names[1]}.weight"])
+    name = names[_serving(shared, theirs, side, str(path))]
+    if f"{name}.scores" in state:
         raise UserError(
-            f"{name} has scores, but the checkpoint does not say how its masks are made from them; import it with "
-            "launch/import_fairseq.py and use the run with model.embedding_source=run"
+            f"{path}: {name} has scores, so that the model looks tokens up in a masked table; import it with "
+            "python -m one_layer import_fairseq and use the run with model.embedding_source=run"
         )
-    return weights * np.asarray(supermask(scores, axis=0))
+    rows = state[f"{name}.weight"]
+    check_vectors(rows, model.d_model, f"{path}: {name}.weight")
+    vocabulary = Vocabulary.load(dictionary, fairseq=True)
+    check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
+    return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
 
 
 def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side: Side) -> Table:

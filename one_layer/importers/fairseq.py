@@ -10,24 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from one_layer.importers.by_layer import check_epsilon
+from one_layer.importers.by_layer import Path, StateDict, Variables, check_epsilon, fits, misfits, variables_of
 from one_layer.layers.groups import has_layer_axis
 from one_layer.layers.quantization import quantized
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
 from one_layer.own_selection import is_own
 from one_layer.system.errors import UserError
-
-Variables = dict[str, Any]
-Path = tuple[str, ...]
-StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
 
 MODULES = {
     "self_attention": "self_attn",
@@ -69,11 +63,7 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
         raise UserError(
             f"the state dict does not fit this model: {'; '.join(problems)}; give the sizes and options that it was trained with"
         )
-    variables: Variables = {"params": {}, "random": {}}
-    for leaf in leaves:
-        *modules, name = leaf.path
-        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[name] = leaf.read(state_dict)
-    return variables
+    return variables_of({leaf.path: leaf.read(state_dict) for leaf in leaves})
 
 
 def export(variables: Variables, model_config: ModelConfig) -> dict[str, Shaped[np.ndarray, "..."]]:
@@ -204,22 +194,12 @@ def _constants(leaves: list[_Leaf], config: ModelConfig) -> dict[str, Shaped[np.
 
 def _problems(state: StateDict, leaves: list[_Leaf], constants: StateDict) -> list[str]:
     """Returns the problems of a state dict: one entry for each kind of problem, with all names."""
-    wanted = {name: leaf.there for leaf in leaves for copies in leaf.names for name in copies}
+    shapes = {name: leaf.there for leaf in leaves for copies in leaf.names for name in copies}
     firsts = {name: copies[0] for leaf in leaves for copies in leaf.names for name in copies}
-    fitting = {name for name in wanted.keys() & state.keys() if _fits(state[name], wanted[name])}
-    known = wanted.keys() | constants.keys()
+    wanted = {name: shape for name, shape in shapes.items() if name in state or name == firsts[name]}
+    fitting = {name for name in wanted.keys() & state.keys() if fits(state[name], wanted[name])}
     kinds = {
-        "missing": [f"{name} {list(wanted[name])}" for name in dict.fromkeys(firsts.values()) if name not in state],
-        "unknown": [
-            f"{name} {_describe(array)}"
-            for name, array in state.items()
-            if name not in known and not _BOOKKEEPING.fullmatch(name)
-        ],
-        "of the wrong shape or type": [
-            f"{name} is {_describe(state[name])}, not {list(shape)}"
-            for name, shape in wanted.items()
-            if name in state and name not in fitting
-        ],
+        **misfits(state, wanted, lambda name: name in constants or bool(_BOOKKEEPING.fullmatch(name))),
         "different, but the model shares one tensor": [
             f"{name} and {first}"
             for name, first in firsts.items()
@@ -231,12 +211,3 @@ def _problems(state: StateDict, leaves: list[_Leaf], constants: StateDict) -> li
         ],
     }
     return [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
-
-
-def _fits(array: Shaped[np.ndarray, "..."], shape: tuple[int, ...]) -> bool:
-    return array.shape == shape and np.issubdtype(array.dtype, np.floating)
-
-
-def _describe(array: Shaped[np.ndarray, "..."]) -> str:
-    kind = "" if np.issubdtype(array.dtype, np.floating) else f" of {array.dtype}"
-    return f"{list(array.shape)}{kind}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.system.errors import UserError
 
 
@@ -32,6 +33,15 @@ def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         )
     state = {name: (t.float() if t.is_floating_point() else t).detach().numpy() for name, t in model.items()}
     return state, _options(content)
+
+
+def check_rows(vocabulary: Vocabulary, path: str | Path, rows: int, table: str) -> None:
+    """Checks that the dictionary in `path` has as many types as the table has rows. Raises: UserError if not."""
+    if len(vocabulary) != rows:
+        raise UserError(
+            f"{path} has {len(vocabulary):,} types (4 special types and one for each line), but {table} has {rows:,} rows; "
+            "give the dict.txt that the model was trained with"
+        )
 
 
 def import_torch() -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 
 from one_layer.importers.fairseq import StateDict, check_translates
 from one_layer.models.config import ModelConfig
-from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
@@ -83,16 +82,6 @@ def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]
     if any(name.endswith(".scores") for name in state):
         return found | _masked(options, state)
     return found | {"weights": "dense", "sharing": "none", "embedding": "trained"}
-
-
-def read_supermask(options: Mapping[str, Any]) -> Supermask | None:
-    """Returns the Supermask that the options of the paper's code describe, or None if they do not say what is kept.
-
-    Raises: UserError for masks that this project does not support.
-    """
-    _refuse({name: options.get(name) for name in ("prune_method", "dynamic_scaling")})
-    found = _selection(options)
-    return Supermask(**{"keep": 0.5, **found}) if found.keys() & {"keep", "threshold"} else None
 
 
 def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.by_layer import Variables, check_all_read, parameter, placed
+from one_layer.importers.by_layer import Arrays, Variables, check_state, placed
 from one_layer.importers.config_json import activation, end_of_text, positive, refuse_others, whole
 from one_layer.importers.llama_options import Options
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
-EMBEDDING = "wte.weight"
+EMBEDDING, _OUTPUT = "wte.weight", "lm_head.weight"
 _SIZES = {"d_model": "n_embd", "heads": "n_head", "decoder_layers": "n_layer", "max_positions": "n_positions"}
 _FIXED = {
     "scale_attn_weights": True,
@@ -52,44 +52,43 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
     `rows` has the row of GPT-2's table for each token here; None is a row of zeros. Positions begin at row PAD + 1. Raises: UserError for
     parameters that do not fit.
     """
-    d, place = config.d_model, config.stack("decoder").groups[0].name
+    d, depth, place = config.d_model, config.depth("decoder"), config.stack("decoder").groups[0].name
     names = without_prefix(state)
-    count = len(names.get(EMBEDDING, ()))
-    table = parameter(names, EMBEDDING, (count, d))
-    if "lm_head.weight" in state and not np.array_equal(np.asarray(state["lm_head.weight"], np.float32), table):
+    table = (len(names.get(EMBEDDING, ())), d)
+    wanted = {EMBEDDING: table, "wpe.weight": (config.max_positions, d), "ln_f.weight": (d,), "ln_f.bias": (d,)}
+    wanted |= {_OUTPUT: table} if _OUTPUT in state else {}
+    matrices = {
+        "attn.c_attn": (d, 3 * d),
+        "mlp.c_fc": (d, config.ffn),
+        "mlp.c_proj": (config.ffn, d),
+        "attn.c_proj": (d, d),
+    }
+    inside = {f"{name}.weight": shape for name, shape in matrices.items()} | {f"{name}.weight": (d,) for name in _NORMS}
+    inside |= {name.replace("weight", "bias"): shape[-1:] for name, shape in inside.items()}
+    wanted |= {f"h.{number}.{name}": shape for number in range(depth) for name, shape in inside.items()}
+    check_state(names, wanted, others=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
+    arrays = {name: np.asarray(names[name], np.float32) for name in wanted}
+    if not np.array_equal(arrays.get(_OUTPUT, arrays[EMBEDDING]), arrays[EMBEDDING]):
         raise UserError(
-            f"lm_head.weight is another matrix than {EMBEDDING}, but the output projection of causal models here is their embedding; give "
+            f"{_OUTPUT} is another matrix than {EMBEDDING}, but the output projection of causal models here is their embedding; give "
             "a GPT-2 with tie_word_embeddings"
         )
-    places = parameter(names, "wpe.weight", (config.max_positions, d))
-    found: dict[tuple[str, ...], np.ndarray] = {
-        ("target_embedding", "kernel"): np.stack(
-            [np.zeros(d, np.float32) if row is None else table[row] for row in rows]
-        ),
-        ("position_embedding", "kernel"): np.pad(places, ((PAD + 1, 0), (0, 0))),
-    }
-    for leaf, theirs in (("scale", "weight"), ("bias", "bias")):
-        found["decoder", "final_norm", "layer_norm", leaf] = parameter(names, f"ln_f.{theirs}", (d,))
-        for name, ours in _NORMS.items():
-            found["decoder", place, ours, "layer_norm", leaf] = _stacked(names, config, f"{name}.{theirs}", (d,))
-    for leaf, theirs in (("kernel", "weight"), ("bias", "bias")):
-        joined = _stacked(names, config, f"attn.c_attn.{theirs}", (d, 3 * d)[leaf == "bias" :])
-        for name, part in zip(_ATTENTION, np.split(joined, 3, axis=-1), strict=True):
-            found["decoder", place, "self_attention", name, leaf] = part
-        for name, path in _LINEAR.items():
-            shape = {"ffn_in": (d, config.ffn), "ffn_out": (config.ffn, d)}.get(path[0], (d, d))
-            found["decoder", place, *path, leaf] = _stacked(names, config, f"{name}.{theirs}", shape[leaf == "bias" :])
-    own = {f"{name}.{leaf}" for name in (*_NORMS, "attn.c_attn", *_LINEAR) for leaf in ("weight", "bias")}
-    inside = {f"h.{number}.{name}" for number in range(config.depth("decoder")) for name in own}
-    read = {EMBEDDING, "wpe.weight", "ln_f.weight", "ln_f.bias", "lm_head.weight", *inside}
-    check_all_read(names, read, buffers=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
+    chosen = [np.zeros(d, np.float32) if row is None else arrays[EMBEDDING][row] for row in rows]
+    found: Arrays = {("target_embedding", "kernel"): np.stack(chosen)}
+    found["position_embedding", "kernel"] = np.pad(arrays["wpe.weight"], ((PAD + 1, 0), (0, 0)))
+    for theirs, norm, linear in (("weight", "scale", "kernel"), ("bias", "bias", "bias")):
+        stacked = {
+            name: np.stack([arrays[f"h.{number}.{name}.{theirs}"] for number in range(depth)])
+            for name in (*_NORMS, *matrices)
+        }
+        found["decoder", "final_norm", "layer_norm", norm] = arrays[f"ln_f.{theirs}"]
+        found |= {("decoder", place, ours, "layer_norm", norm): stacked[name] for name, ours in _NORMS.items()}
+        found |= {("decoder", place, *path, linear): stacked[name] for name, path in _LINEAR.items()}
+        parts = zip(_ATTENTION, np.split(stacked["attn.c_attn"], 3, axis=-1), strict=True)
+        found |= {("decoder", place, "self_attention", name, linear): part for name, part in parts}
     return placed(config, found)
 
 
 def without_prefix(state: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters by their names in `GPT2Model`; `GPT2LMHeadModel` puts `transformer.` before them."""
     return {name.removeprefix("transformer."): array for name, array in state.items()}
-
-
-def _stacked(state: Mapping[str, Any], config: ModelConfig, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    return np.stack([parameter(state, f"h.{number}.{name}", shape) for number in range(config.depth("decoder"))])

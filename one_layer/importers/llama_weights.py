@@ -16,14 +16,13 @@ from jaxtyping import Float32
 from one_layer.importers.by_layer import (
     Path,
     Variables,
-    check_all_read,
     check_blocks,
+    check_state,
     exact,
     has_rms,
     layers,
     norm,
     outside,
-    parameter,
     placed,
 )
 from one_layer.models import ModelConfig
@@ -70,34 +69,40 @@ def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | 
     do not fit, or an output projection that is no multiple of the embedding.
     """
     check(config)
-    place = config.stack("decoder").groups[0].name
-    embedding, factor = _table(state, config, rows)
+    d, depth, place = config.d_model, config.depth("decoder"), config.stack("decoder").groups[0].name
+    narrow = d // config.heads * key_heads
+    shapes: dict[str, tuple[int, ...]] = {
+        name: (d, d) if name.startswith("self_attn") else (config.ffn, d) for name in MATRICES
+    }
+    shapes |= {"self_attn.k_proj": (narrow, d), "self_attn.v_proj": (narrow, d), "mlp.down_proj": (d, config.ffn)}
+    shapes |= dict.fromkeys(NORMS, (d,))
+    table = (len(state.get(EMBEDDING, ())), d)
+    wanted: dict[str, tuple[int, ...]] = {EMBEDDING: table, FINAL_NORM: (d,)} | (
+        {OUTPUT: table} if OUTPUT in state else {}
+    )
+    wanted |= {_in_layer(number, name): shape for number in range(depth) for name, shape in shapes.items()}
+    check_state(state, wanted, others=(".rotary_emb.inv_freq",))
+    arrays = {name: np.asarray(state[name], np.float32) for name in wanted}
+    embedding, factor = _table(arrays, config, rows)
     found: dict[Path, np.ndarray] = {("target_embedding", "kernel"): embedding}
-    found["decoder", "final_norm", "layer_norm", "scale"] = parameter(state, FINAL_NORM, (config.d_model,)) * factor
+    found["decoder", "final_norm", "layer_norm", "scale"] = arrays[FINAL_NORM] * factor
     for name, path in MATRICES.items():
-        narrow = config.d_model // config.heads * key_heads if name[10:] in ("k_proj", "v_proj") else config.d_model
-        wide: dict[str, tuple[int, ...]] = {
-            "ffn_out": (config.d_model, config.ffn),
-            "self_attention": (narrow, config.d_model),
-        }
-        shape = wide.get(path[0], (config.ffn, config.d_model))
-        own = [parameter(state, _in_layer(number, name), shape) for number in range(config.depth("decoder"))]
-        found["decoder", place, *path, "kernel"] = np.stack([_each_head(each, config, narrow).T for each in own])
+        own = [arrays[_in_layer(number, name)] for number in range(depth)]
+        if path[-1] in ("key", "value"):
+            own = [_each_head(each, config) for each in own]
+        found["decoder", place, *path, "kernel"] = np.stack([each.T for each in own])
     for name, ours in NORMS.items():
-        own = [parameter(state, _in_layer(n, name), (config.d_model,)) for n in range(config.depth("decoder"))]
+        own = [arrays[_in_layer(number, name)] for number in range(depth)]
         found["decoder", place, ours, "layer_norm", "scale"] = np.stack(own)
-    inside = {_in_layer(number, name) for number in range(config.depth("decoder")) for name in (*MATRICES, *NORMS)}
-    check_all_read(state, {EMBEDDING, OUTPUT, FINAL_NORM, *inside}, buffers=(".rotary_emb.inv_freq",))
     return placed(config, found)
 
 
-def _table(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None]) -> tuple[np.ndarray, float]:
+def _table(state: StateDict, config: ModelConfig, rows: Sequence[int | None]) -> tuple[np.ndarray, float]:
     """The table here, and the factor of the last norm: with it the table gives Llama's logits, and, times √d, Llama's embedding."""
-    theirs = np.asarray(state[EMBEDDING], np.float32) if EMBEDDING in state else np.zeros((0, 0), np.float32)
-    parameter(state, EMBEDDING, (len(theirs), config.d_model))
-    output = np.asarray(state.get(OUTPUT, theirs), np.float32)
+    theirs = state[EMBEDDING]
+    output = state.get(OUTPUT, theirs)
     ratio = np.float32(np.linalg.norm(theirs) / max(float(np.linalg.norm(output)), 1e-30))
-    if output.shape != theirs.shape or not np.allclose(output * ratio, theirs, rtol=1e-5, atol=1e-6):
+    if not np.allclose(output * ratio, theirs, rtol=1e-5, atol=1e-6):
         raise UserError(
             f"{OUTPUT} is another matrix than {EMBEDDING}, but the output projection of causal models here is their embedding; give "
             "a Llama with tie_word_embeddings"
@@ -111,10 +116,8 @@ def _in_layer(number: int, name: str) -> str:
     return f"model.layers.{number}.{name}.weight"
 
 
-def _each_head(matrix: np.ndarray, config: ModelConfig, narrow: int) -> np.ndarray:
+def _each_head(matrix: np.ndarray, config: ModelConfig) -> np.ndarray:
     """The matrix of keys or values with the rows of a head for each head of the queries."""
-    if narrow == config.d_model or matrix.shape[0] != narrow:
-        return matrix
     heads = matrix.reshape(-1, config.d_model // config.heads, config.d_model)
     return np.repeat(heads, config.heads // len(heads), axis=0).reshape(config.d_model, config.d_model)
 

@@ -5,7 +5,10 @@ For embeddings, only the requested tensor is read from the file, and its values 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Shaped
@@ -53,7 +56,9 @@ def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "p
     """
     file = _file(path)
     rows, _ = _read_tensor(file, "position_embeddings", features)
-    if _has_types(file):
+    with _opened(file) as tensors:
+        has_types = any(name.endswith("embeddings.token_type_embeddings.weight") for name in tensors.keys())  # noqa: SIM118  # no mapping
+    if has_types:
         rows += _read_tensor(file, "token_type_embeddings", features)[0][:1].sum(axis=0)
     return rows
 
@@ -62,19 +67,12 @@ def roberta_state(folder: str | Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     """Returns all tensors of `model.safetensors`, by their names. Raises: UserError that names a missing or damaged file, or the tensor
     that has a number that is not finite."""
     file = _file(folder)
-    try:
-        with safe_open(file, framework="np") as tensors:
-            names = list(tensors.keys())
-            for name in names:
-                if (kind := tensors.get_slice(name).get_dtype()) not in (*_FLOATS, *_WHOLE):
-                    raise UserError(
-                        f"{file}: {name} has numbers of the type {kind}; give a model that is not quantised"
-                    )
-            found = {name: tensors.get_tensor(name) for name in names}
-    except SafetensorError as error:
-        raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
+    with _opened(file) as tensors:
+        names = list(tensors.keys())
+        for name in names:
+            if (kind := tensors.get_slice(name).get_dtype()) not in (*_FLOATS, *_WHOLE):
+                raise UserError(f"{file}: {name} has numbers of the type {kind}; give a model that is not quantised")
+        found = {name: tensors.get_tensor(name) for name in names}
     for name, array in found.items():
         if not np.isfinite(np.asarray(array, np.float32)).all():
             raise UserError(f"{file}: {name} has a number that is not finite; give an undamaged file")
@@ -114,32 +112,32 @@ def _file(path: str | Path) -> Path:
     return file
 
 
-def _has_types(file: Path) -> bool:
-    with safe_open(file, framework="np") as tensors:
-        return any(name.endswith("embeddings.token_type_embeddings.weight") for name in tensors.keys())  # noqa: SIM118  # no mapping
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """The tensors of a file. Raises: UserError for a file that is damaged or cannot be read."""
+    try:
+        with safe_open(file, framework="np") as tensors:
+            yield tensors
+    except SafetensorError as error:
+        raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
 
 
 def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:
     """Returns a table of `embeddings` and its name for messages. The tensor's name differs between models with and without a head."""
     wanted = [f"{prefix}embeddings.{kind}.weight" for prefix in ("roberta.", "")]
-    try:
-        with safe_open(file, framework="np") as tensors:
-            key = next((name for name in wanted if name in tensors.keys()), None)  # noqa: SIM118  # no mapping
-            if key is None:
-                raise UserError(
-                    f"{file} has neither {wanted[0]} nor {wanted[1]}; give the model.safetensors of a RoBERTa"
-                )
-            entry = tensors.get_slice(key)
-            shape, kind = entry.get_shape(), entry.get_dtype()
-            if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # checked before anything large is read
-                raise UserError(
-                    f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors have this width "
-                    f"and the type {' or '.join(_FLOATS)}"
-                )
-            rows = np.asarray(tensors.get_tensor(key), np.float32)
-    except SafetensorError as error:
-        raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
+    with _opened(file) as tensors:
+        key = next((name for name in wanted if name in tensors.keys()), None)  # noqa: SIM118  # no mapping
+        if key is None:
+            raise UserError(f"{file} has neither {wanted[0]} nor {wanted[1]}; give the model.safetensors of a RoBERTa")
+        entry = tensors.get_slice(key)
+        shape, kind = entry.get_shape(), entry.get_dtype()
+        if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # checked before anything large is read
+            raise UserError(
+                f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors have this width "
+                f"and the type {' or '.join(_FLOATS)}"
+            )
+        rows = np.asarray(tensors.get_tensor(key), np.float32)
     check_vectors(rows, features, f"{file}: {key}")
     return rows, f"{file}: {key}"

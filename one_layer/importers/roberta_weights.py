@@ -6,22 +6,17 @@ are added. The texts here have one type, so reading adds the vector of type 0 to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import reduce
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Shaped
+from jaxtyping import Float32
 
+from one_layer.importers.by_layer import Path, StateDict, Variables, check_state, exact, variables_of
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
 from one_layer.system.errors import UserError
-from one_layer.tasks.model import prepared
-
-Variables = dict[str, Any]
-Path = tuple[str, ...]
-StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
 
 _PREFIX = "roberta."  # of models with a head
 _EMBEDDINGS: dict[str, Path] = {
@@ -84,7 +79,7 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     if not any(each.name in state for each in head):
         wanted = [each for each in wanted if each not in head]
         report.append("the head is new: the file has none")
-    _check_state(state, wanted)
+    check_state(state, {each.name: each.shape for each in wanted})
     sources: dict[Path, list[Entry]] = {}
     for each in wanted:
         sources.setdefault((*each.module, each.leaf), []).append(each)
@@ -94,10 +89,7 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
         path: _read(state, sources[path[1:]]) if path[1:] in sources else np.asarray(drawn[path]) for path in known
     }
     assert {path: array.shape for path, array in found.items()} == known
-    variables: Variables = {"params": {}, "random": {}}
-    for (*modules, leaf), array in found.items():
-        reduce(lambda tree, module: tree.setdefault(module, {}), modules, variables)[leaf] = array
-    return variables, report
+    return variables_of(found), report
 
 
 def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -107,8 +99,7 @@ def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.nd
     Raises: UserError for a model that RoBERTa's encoder cannot compute.
     """
     _check(config)
-    exact = prepared(config.replace(dtype="float32"), variables)
-    arrays = {path[1:]: leaf for path, leaf in flatten_dict(exact).items()}
+    arrays = {path[1:]: leaf for path, leaf in flatten_dict(exact(config, variables)).items()}
     state = {_TYPES: np.zeros((1, config.d_model), np.float32)}
     for each in entries(config):
         array = arrays.get((*each.module, each.leaf))
@@ -171,25 +162,6 @@ def _plain(given: StateDict) -> tuple[dict[str, np.ndarray], list[str]]:
         if len(types) > 1:
             report.append(f"left out: {len(types) - 1} of {len(types)} types of tokens; all tokens have type 0")
     return state, report
-
-
-def _check_state(state: StateDict, wanted: list[Entry]) -> None:
-    """Raises: UserError that names every parameter that does not fit."""
-    known = {each.name: each.shape for each in wanted}
-    kinds = {
-        "missing": [f"{name} {list(shape)}" for name, shape in known.items() if name not in state],
-        "unknown": [f"{name} {list(array.shape)}" for name, array in state.items() if name not in known],
-        "of the wrong shape": [
-            f"{name} is {list(state[name].shape)}, not {list(shape)}"
-            for name, shape in known.items()
-            if name in state and state[name].shape != shape
-        ],
-    }
-    problems = [f"{kind}: {', '.join(names[:8])}{' ...' * (len(names) > 8)}" for kind, names in kinds.items() if names]
-    if problems:
-        raise UserError(
-            f"the parameters do not fit the model of config.json: {'; '.join(problems)}; give a folder as it was written"
-        )
 
 
 def _check(config: ModelConfig) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from one_layer.system.errors import UserError
 from one_layer.system.files import at_home
-from one_layer.system.removed import refuse_removed
+from one_layer.system.removed import IDLE, refuse_removed
 
 Record = TypeVar("Record")
 
@@ -29,7 +29,7 @@ _WITHOUT_EFFECT = (
 # (False, 0 or empty) are not here.
 LATER = {
     **{"data.block": 512, "data.delimiter": ",", "data.mask_share": 0.15, "data.unit": "bytes"},
-    **{"data.teacher_beam": 5, "data.teacher_mix": "translations"},
+    **{**IDLE, "data.teacher_mix": "translations"},
     **{"model.block": "paper", "model.norm_position": "post", "model.norm_epsilon": 1e-5, "model.rotary_base": 10000.0},
     **{"model.reservoir": "transformer", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7},
     **{"model.coats": 1, "model.gains": "none"},

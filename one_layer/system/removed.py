@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from one_layer.system.errors import UserError
 
 # Each with the last version that reads it.
 REMOVED = {
     **dict.fromkeys(("train.keep_best", "train.distil_temperature", "train.distil_top_k"), "0.5.0"),
+    **dict.fromkeys(("data.min_count", "data.teacher_beam"), "0.5.0"),
     **dict.fromkeys(
         (
             *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
@@ -20,6 +22,18 @@ REMOVED = {
         "0.3.0",
     ),
 }
+# The values with which such keys did nothing; tickets of the versions that had them give all their keys.
+IDLE = {"data.min_count": 1, "data.teacher_beam": 5}
+
+
+def without_idle(section: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a ticket's section, but for keys that are gone and did nothing."""
+
+    def is_idle(name: str, value: Any) -> bool:
+        idle = IDLE.get(f"{section}.{name}")
+        return idle is not None and type(value) is type(idle) and value == idle
+
+    return {name: value for name, value in values.items() if not is_idle(name, value)}
 
 
 def refuse_removed(keys: Iterable[str]) -> None:

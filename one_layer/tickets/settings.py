@@ -22,7 +22,7 @@ from one_layer.own_selection import is_own
 from one_layer.runs.records import record
 from one_layer.runs.settings import OF_TRAINING, OptimConfig, RunConfig, TrainConfig, of_training, resolve
 from one_layer.system.errors import UserError
-from one_layer.system.removed import refuse_removed
+from one_layer.system.removed import refuse_removed, without_idle
 from one_layer.tasks import task_named
 from one_layer.tasks.protocol import Task
 from one_layer.tickets.file import TicketFile
@@ -102,6 +102,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     sections = {name: read_json(metadata, name) for name in ("model", "data", "evaluation")}
     for name, section in sections.items():
         _check_section(name, section)
+    sections["data"] = without_idle("data", sections["data"])
     sizes = [sections["model"].pop(f"{side}_vocab", None) for side in ("source", "target")]
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):

@@ -20,7 +20,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.training import processes
 
-_VOCABULARIES = ("joined_vocabulary", "min_count", "unit", "labels")
+_VOCABULARIES = ("joined_vocabulary", "unit", "labels")
 _STEPS = (
     "tokenize",
     "normalize",

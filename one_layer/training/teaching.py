@@ -32,6 +32,7 @@ from one_layer.training.teacher import continued, translates
 log = logging.getLogger(__name__)
 
 _MOST_EMPTY, _LEAST_LEFT = 0.01, 0.5  # shares of translations that are empty, and of lines and words that are left
+_BEAM = 5  # of a teacher's search
 _LINES = 2048  # of the training text that are translated before the next part of the file is written
 
 
@@ -47,16 +48,14 @@ def taught(run: RunConfig, folder: RunFolder, teacher: TrainedModel | None) -> R
     if teacher is None or not translates(run):
         return run
     _check_prepared(run, teacher)
-    teacher = dataclasses.replace(teacher, settings=dataclasses.replace(teacher.settings, beam=data.teacher_beam))
+    teacher = dataclasses.replace(teacher, settings=dataclasses.replace(teacher.settings, beam=_BEAM))
     lines = ParallelReader().open(data).lines(data.train)[0]
     place = Path(data.store) if data.store else folder.path
     file = place / f"teacher-{_key(teacher, lines)}.{data.target_language}"
     if not file.exists():
         _translate(teacher, lines, file, prepared=data.is_prepared)
     check_translations(list(lines), file, spaces=all(map(has_spaces, data.languages)))
-    log.info(
-        "teacher: %s (%s, update %d), beam %d: %s", data.teacher, teacher.source, teacher.step, data.teacher_beam, file
-    )
+    log.info("teacher: %s (%s, update %d): %s", data.teacher, teacher.source, teacher.step, file)
     return dataclasses.replace(run, data=dataclasses.replace(data, teacher="", translations=str(file)))
 
 

@@ -149,7 +149,7 @@ def test_runs_without_test_sets_are_left_out_of_the_mean_difference(tmp_path):
 
 def test_the_command_prints_the_table_and_one_sentence_for_a_mistake(folders, tmp_path):
     def run(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "launch/compare.py", *map(str, words)]
+        command = [sys.executable, "main.py", "compare", *map(str, words)]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     first, second, _ = folders

@@ -52,7 +52,7 @@ def changed(name, array):
         ),
         (
             {"state": changed("lm_head.bias", np.zeros(3, np.float32))},
-            r"wrong shape: lm_head\.bias is \[3\], not \[264\]",
+            r"wrong shape or type: lm_head\.bias is \[3\], not \[264\]",
         ),
         (
             {"state": changed("lm_head.decoder.bias", np.zeros(3, np.float32))},

@@ -64,7 +64,7 @@ def pack(path: Path, files: dict[str, list[str]]) -> Path:
 def prepared(folder: Path, files: dict[str, list[str]], *options: str) -> Path:
     archive = pack(folder / "de-en.tgz", files)
     out = folder / "out"
-    arguments = [f"--archive={archive}", f"--out={out}", "--merges=40", "--expect=", "--processes=1"]
+    arguments = [f"--archive={archive}", f"--out={out}", "--merges=40", "--expect="]
     iwslt14.main([*arguments, *options])
     return out
 

@@ -1,4 +1,4 @@
-"""Preparation of WMT14 from archives with the official layout: in shards, resumed, and in several processes."""
+"""Preparation of WMT14 from archives with the official layout, and from a data set of TFDS."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from one_layer.commands import prepare_wmt14 as wmt14
-from one_layer.data.preparation import shards
 from one_layer.data.preparation.archives import Archive
-from one_layer.data.text import bpe_learning
+from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
 from one_layer.system.errors import UserError
+from tests import tfds_sets
 from tests.commands.test_prepare_iwslt14 import pack
 
 NAMES = [name for _, name in wmt14.sources("v9")]
@@ -43,9 +43,8 @@ def remote(
     return training, Archive("test-full.tgz", (path.as_uri(),))
 
 
-def prepare(folder: Path, name: str, archives: tuple[wmt14.Sources, Archive], **options: int) -> Path:
-    options = {"merges": 50, "shard_size": 50} | options
-    wmt14.prepare(*archives, folder / "archives", folder / name, download=True, **options)
+def prepare(folder: Path, name: str, archives: tuple[wmt14.Sources, Archive]) -> Path:
+    wmt14.prepare(*archives, folder / "archives", folder / name, merges=50, download=True)
     return folder / name
 
 
@@ -79,72 +78,10 @@ def test_the_whole_preparation(tmp_path: Path) -> None:
         prepare(tmp_path, "out", remote(tmp_path / "again"))
 
 
-@pytest.mark.slow
-def test_the_text_does_not_depend_on_shards_and_processes(tmp_path: Path) -> None:
-    archives = remote(tmp_path / "remote")
-    once = contents(prepare(tmp_path, "once", archives, shard_size=1000))
-    assert contents(prepare(tmp_path, "shards", archives, processes=2)) == once
-
-
-def test_an_interrupted_preparation_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archives = remote(tmp_path / "remote")
-    whole = contents(prepare(tmp_path, "whole", archives))
-    tokenized, split = [], []
-
-    def counting_words(self: Preprocessing, lines: object, words=Preprocessing.words) -> list[str]:
-        tokenized.append(1)
-        if len(tokenized) in (6, 13):
-            raise KeyboardInterrupt
-        return words(self, lines)
-
-    def counting_split(self: shards._Split, number: int, call=shards._Split.__call__) -> dict[str, int]:
-        split.append(number)
-        if len(split) == 3:
-            raise KeyboardInterrupt
-        return call(self, number)
-
-    monkeypatch.setattr(Preprocessing, "words", counting_words)
-    monkeypatch.setattr(shards._Split, "__call__", counting_split)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            prepare(tmp_path, "out", archives)
-    with pytest.raises(UserError, match=r"work holds unfinished work with merges=50, not 40; delete this folder"):
-        prepare(tmp_path, "out", archives, merges=40)
-    options = tmp_path / "out/work/options.json"
-    options.write_text(json.dumps(json.loads(options.read_text()) | {"colour": "red"}))
-    with pytest.raises(UserError, match=r"work holds unfinished work with colour=red, not None; delete this folder"):
-        prepare(tmp_path, "out", archives)
-    options.write_text(
-        json.dumps({name: value for name, value in json.loads(options.read_text()).items() if name != "colour"})
-    )
-    input_file = tmp_path / "archives/test-full.tgz"  # no checksum of it is published
-    read = input_file.read_bytes()
-    input_file.write_bytes(read[:-1] + bytes([read[-1] ^ 1]))
-    with pytest.raises(UserError, match=r"work holds unfinished work with input="):
-        prepare(tmp_path, "out", archives)
-    input_file.write_bytes(read)
-    with pytest.raises(KeyboardInterrupt):
-        prepare(tmp_path, "out", archives)
-    monkeypatch.setattr(bpe_learning, "_Learner", None)  # must not be needed again
-    assert contents(prepare(tmp_path, "out", archives)) == whole
-    # Both sides of 5 shards; one shard lost twice, once with and once without its first side; the test set in each of 4 runs.
-    assert len(tokenized) == 10 + 2 + 1 + 2 * 4
-
-
-def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "out/work").mkdir(parents=True)
-    (tmp_path / "out/work/thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"out/work holds files that no preparation wrote; move this folder away"):
-        prepare(tmp_path, "out", remote(tmp_path / "remote"))
-    assert (tmp_path / "out/work/thesis.txt").read_text() == "mine"
-
-
-def test_invalid_text_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+def test_sides_of_unequal_length_are_named_and_leave_no_unpacked_files(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"europarl-v7\.de-en\.en has 121 lines, but .*europarl-v7\.de-en\.de has 120"):
         prepare(tmp_path, "a", remote(tmp_path / "one", en=["one more"]))
-    (tmp_path / "a/work/europarl-v7.de-en.en").write_bytes("größe\n".encode() + "größe\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"europarl-v7\.de-en\.en, line 2: the byte 0xf6 is not UTF-8"):
-        prepare(tmp_path, "a", remote(tmp_path / "two", en=["one more"]))
+    assert not list((tmp_path / "a").iterdir())
 
 
 def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
@@ -157,3 +94,40 @@ def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
         UserError, match=r"europarl-v7\.tgz does not exist; save https://www\.statmt\.org/.* there, or add --download"
     ):
         wmt14.main([f"--out={tmp_path / 'none'}"])
+
+
+def test_a_tfds_data_set_is_prepared_in_the_same_way(tmp_path: Path) -> None:
+    sides = {side: sentences(side, "europarl", 230) for side in wmt14.LANGUAGES}
+    sides["en"][7], sides["de"][7] = "two\nlines “of” a-b", "zwei\nZeilen „von“ a-b"
+    test = ["It’s a “test”.", "two\nlines"]
+    parts = {"train": (sides["de"], sides["en"]), "validation": ([""], [""]), "test": (test, test)}
+    tfds_sets.write_translation(tmp_path / "sets", "tiny_wmt", parts)
+    records = TfdsRecords("tiny_wmt", str(tmp_path / "sets"))  # TFDS shuffles once, when it writes
+    order = list(records.stream("train", wmt14.LANGUAGES))
+    assert {english for english, _ in order} == set(sides["en"])
+
+    wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out", merges=50)
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["pairs"] == {"train": 228, "valid": 2, "test": 2} and manifest["training"] == ["tiny_wmt"]
+    assert [name.split("-")[1][:5] for name in manifest["archives"]] == ["train", "test."]
+    source, target = read_parallel(tmp_path / "out/train.en", tmp_path / "out/train.de")
+    lines = [[join_bpe(line) for line in side] for side in (source, target)]
+    assert "two lines &quot; of &quot; a @-@ b" in lines[0] and "zwei Zeilen &quot; von &quot; a @-@ b" in lines[1]
+    held = [order[place][0].replace("\n", " ") for place in (99, 199)]
+    steps = Preprocessing("en", tokenize=True, split_hyphens=True)
+    assert [join_bpe(line) for line in read_lines(tmp_path / "out/valid.en")] == steps.words(held)
+    assert {join_bpe(line) for line in read_lines(tmp_path / "out/test.en")} == {"It &apos;s a “ test ” .", "two lines"}
+    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
+        wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out")
+
+
+def test_tfds_options_that_exclude_each_other_are_refused(tmp_path: Path) -> None:
+    out = f"--out={tmp_path / 'out'}"
+    for given, message in (
+        ([out, "--tfds", "--download"], "--tfds uses no archives"),
+        ([out, f"--data_dir={tmp_path}"], "add --tfds"),
+        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared in .*tfds build wmt14"),
+    ):
+        with pytest.raises(UserError, match=message):
+            wmt14.main(given)
+    assert not (tmp_path / "out").exists()

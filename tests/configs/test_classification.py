@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from configs import classification, labelled, mnli, paper, qqp, sst2
+from configs import labelled, mnli, paper, qqp, sst2
 from one_layer.models import build
 from one_layer.models.families import label_count
 from one_layer.runs.settings import resolve
@@ -60,14 +60,6 @@ def test_a_figure_has_every_keep_of_both_sizes_and_the_dense_encoder(module):
     runs = module.sweep()
     expected = [(argument, keep) for argument in ("one_layer_base", "one_layer_large") for keep in paper.KEEPS]
     assert [(run["config"], run.get("model.keep")) for run in runs] == [*expected, ("dense_base", None)]
-
-
-@pytest.mark.parametrize(
-    "argument", ["", "one_layer_roberta_base", "one_layer", "one_layer_", "sparse_base", "dense_small", "base"]
-)
-def test_an_unknown_argument_is_refused(argument):
-    with pytest.raises(ValueError, match=r"qqp.py:.* is unknown; give dense_, .* and one of base, large, cpu"):
-        classification.get_config("qqp", argument, 1)
 
 
 @pytest.mark.parametrize(

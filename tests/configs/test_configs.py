@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import pytest
 
-from configs import common, everyday, multi30k, multi30k_best, multi30k_small, text, toy
-from one_layer.models import build, shapes
+from configs import common, everyday, iwslt14, lm, mlm, multi30k, multi30k_best, multi30k_small, qqp, text, toy
+from one_layer.models import shapes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
-from tests import mostly_slow
 
 # The sizes as published: d, ffn, heads, layers of each stack.
 TABLE = {
@@ -30,13 +27,6 @@ def test_the_sizes_equal_the_published_ones():
     assert common.SIZES == TABLE
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-def test_the_toy_configs(weights):
-    run = resolve(toy.get_config(weights).to_dict())
-    assert run.model["weights"] == weights and run.data.source == "toy"
-    assert resolve(toy.get_config().to_dict()).model["weights"] == "one_layer"
-
-
 @pytest.mark.parametrize("size", TABLE)
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_the_multi30k_configs(weights, size):
@@ -51,18 +41,6 @@ def test_the_multi30k_configs(weights, size):
     assert found == TABLE[size] and model.decoder_layers == model.encoder_layers
 
 
-def test_models_for_a_cpu_multiply_in_bfloat16():
-    """But for the small files, whose scores are those of float32."""
-
-    def types(module, *names):
-        return {module.get_config(name).model.dtype for name in names}
-
-    assert types(multi30k, "best", "table", "best_wide", "table_wide", "one_layer_cpu", "dense_cpu") == {"bfloat16"}
-    assert (
-        types(multi30k, "dense_tiny", "one_layer_small") == types(multi30k_small, *multi30k_small.KINDS) == {"float32"}
-    )
-
-
 @pytest.mark.parametrize("width", ["", "_wide"])
 def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model(width):
     models, widths = [], []
@@ -75,31 +53,6 @@ def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model(width):
     table, best = models
     assert table.weights == "dense" and best.weights == "one_layer"
     assert widths[0] == widths[1] and run.train.init_from == f"runs/table{width}"
-
-
-@pytest.mark.parametrize("name", mostly_slow(TABLE, ["tiny", "base"]))
-def test_every_size_gives_a_model(name):
-    """Checks only shapes; nothing is drawn or computed."""
-    config = common.get_config()
-    config.train.updates = 1
-    common.set_size(config, name)
-    model = build(resolve(config.to_dict()).model_config(50, 60))
-    tokens = jnp.ones((2, 7), jnp.int32)
-    logits, variables = jax.eval_shape(model.init_with_output, jax.random.key(0), tokens, tokens)
-    assert logits.shape == (2, 7, 60)
-    d, ffn, _, layers = TABLE[name]
-    scores = variables["params"]["encoder"]["layers"]["ffn_in"]["scores"]
-    kernel = variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"]
-    assert scores.shape == (layers, d, ffn) and kernel.shape == (d, ffn)
-
-
-@pytest.mark.parametrize("argument", ["", "dense", "one_layer_", "sparse_tiny", "dense_huge", "tiny"])
-def test_an_unknown_multi30k_argument_is_refused(argument):
-    with pytest.raises(
-        ValueError,
-        match="is unknown; give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny",
-    ):
-        multi30k.get_config(argument)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +94,6 @@ def test_signs_of_own_text_need_no_other_run_and_train_no_matrix(size):
     assert (model.d_model, model.ffn) == (1.5 * plain.d_model, 1.5 * plain.ffn)
 
 
-def test_an_unknown_text_argument_is_refused():
-    with pytest.raises(ValueError, match=r"text.py:tiny is unknown; give dense_, .* one of mini, cpu, tiny, small"):
-        text.get_config("tiny")
-
-
 @pytest.mark.parametrize(("size", "more"), [("", set()), ("_wide", {"model.selection", "model.keep"})])
 def test_the_models_of_small_files_differ_in_weights_and_width_alone(size, more):
     one, dense = (flatten(multi30k_small.get_config(f"{arg}{size}").to_dict()) for arg in ("one_layer", "dense"))
@@ -156,12 +104,6 @@ def test_the_models_of_small_files_differ_in_weights_and_width_alone(size, more)
     for arg, config in (("one_layer", one), ("dense", dense)):
         further = flatten(multi30k_small.get_config(f"{arg}{size}_further").to_dict())
         assert {key for key in config if config[key] != further[key]} == {"train.init_from", "optim.lr"}
-
-
-def test_an_unknown_model_of_small_files_is_refused():
-    known = "one_layer, dense, one_layer_wide, dense_wide, one_layer_further, dense_further, one_layer_wide_further, "
-    with pytest.raises(ValueError, match=rf"multi30k_small.py:sparse is unknown; give one of {known}"):
-        multi30k_small.get_config("sparse")
 
 
 @pytest.mark.parametrize(("signs", "dense"), [(name, f"{name}_dense") for name in ("best", "best_wide", "small")])
@@ -177,8 +119,6 @@ def test_the_best_small_files_and_their_controls_differ_in_weights_and_width_alo
 def test_the_control_of_trained_signs_differs_in_the_sizes_of_the_random_weights_alone(signs):
     ours, control = (flatten(multi30k_best.get_config(f"{signs}{more}").to_dict()) for more in ("", "_one_size"))
     assert {key for key in ours if ours[key] != control[key]} == {"model.init_scheme", "model.init_attention"}
-    with pytest.raises(ValueError, match=r"best_dense_one_size is unknown; give one of .*best_wide_one_size"):
-        multi30k_best.get_config("best_dense_one_size")
 
 
 def test_the_teacher_reads_and_writes_the_pieces_of_its_students():
@@ -186,13 +126,6 @@ def test_the_teacher_reads_and_writes_the_pieces_of_its_students():
     teacher, student = (flatten(multi30k_best.get_config(arg).to_dict()) for arg in ("teacher", "best"))
     assert {key for key in teacher if key.startswith("data.") and teacher[key] != student[key]} == {"data.teacher"}
     assert student["data.teacher"] == "runs/teacher"
-
-
-def test_an_unknown_best_file_is_refused():
-    with pytest.raises(
-        ValueError, match=r"multi30k_best.py:tiny is unknown; give one of teacher, best, best_dense, best_wide, "
-    ):
-        multi30k_best.get_config("tiny")
 
 
 @pytest.mark.parametrize("size", ["", "_large"])
@@ -207,6 +140,45 @@ def test_the_everyday_models_of_both_directions_share_their_random_layer(size):
         everyday.get_config("fr_en")
 
 
-def test_an_unknown_toy_argument_is_refused():
-    with pytest.raises(ValueError, match=r"toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"):
-        toy.get_config("sparse")
+UNKNOWN = {
+    **{
+        everyday: ["fr_en"],
+        toy: ["sparse"],
+        multi30k_small: ["sparse"],
+        multi30k_best: ["tiny", "best_dense_one_size"],
+    },
+    **{text: ["tiny"], mlm: ["tiny"], lm: ["", "mini", "dense_huge", "sparse_mini", "artifact"]},
+    multi30k: ["", "dense", "one_layer_", "sparse_tiny", "dense_huge", "tiny"],
+    qqp: ["", "one_layer_roberta_base", "one_layer", "one_layer_", "sparse_base", "dense_small", "base"],
+    iwslt14: ["", "one_layer_base", "small", "dense_small_frozen", "one_layer_small_", "one_layer_small_xavier_xavier"],
+}
+KNOWN = {
+    **{everyday: "en_de, en_de_dense", toy: "one_layer, multi_layer, dense", multi30k_small: ".*dense_wide_further$"},
+    **{
+        multi30k_best: "teacher, best",
+        text: ".* one of mini, cpu, tiny, small",
+        mlm: "dense_, .* one of mini, cpu, base",
+    },
+    **{
+        lm: "artifact16mb, or dense_, .* or signs_ and one of mini, enwik8, artifact",
+        qqp: "dense_, .* and one of base, large, cpu",
+    },
+    **{
+        multi30k: "best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_",
+        iwslt14: "dense_, .* small, wide, deep",
+    },
+}
+
+
+@pytest.mark.parametrize("module", UNKNOWN, ids=lambda module: module.__name__)
+def test_an_unknown_argument_is_refused_with_the_known_ones(module):
+    file = module.__name__.replace(".", "/")
+    for argument in UNKNOWN[module]:
+        with pytest.raises(ValueError, match=f"^{file}.py:{argument} is unknown; give (one of )?{KNOWN[module]}"):
+            module.get_config(argument)
+
+
+def test_a_sweep_is_chosen_by_its_name_and_by_default_is_the_first():
+    assert iwslt14.sweep() == iwslt14.sweep("figure2") == iwslt14.SWEEPS["figure2"]
+    with pytest.raises(ValueError, match=r"configs/toy\.py has no sweep 'figure1'; it has figure2, figure3"):
+        toy.sweep("figure1")

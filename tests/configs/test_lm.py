@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from configs import lm, mlm
 from one_layer.models import shapes
-from one_layer.models.accounting import describe_ticket, ticket_size
+from one_layer.models.accounting import describe_ticket
 from one_layer.runs.settings import resolve
 
 BYTES = 260  # types of a vocabulary of bytes
@@ -54,19 +52,6 @@ def test_signs_train_a_small_table_and_vectors_but_no_matrix():
     assert (model.d_model, model.ffn) == (plain.d_model, plain.ffn)
 
 
-@pytest.mark.parametrize("keep", [0.1, 0.3, 0.7])
-def test_the_entropy_of_other_keeps_is_below_a_bit(keep):
-    fewest, most = ticket_size(resolved("one_layer_mini").model_config(BYTES, BYTES).replace(keep=keep))
-    entropy = -(keep * math.log2(keep) + (1 - keep) * math.log2(1 - keep))
-    assert fewest == pytest.approx(entropy * most, rel=0.01)
-
-
-@pytest.mark.parametrize("arg", ["", "mini", "dense_huge", "sparse_mini", "artifact"])
-def test_an_unknown_argument_is_refused(arg):
-    with pytest.raises(ValueError, match=r"is unknown; give artifact16mb, or dense_.* one of mini, enwik8, artifact"):
-        lm.get_config(arg)
-
-
 @pytest.mark.parametrize("size", mlm.SIZES)
 @pytest.mark.parametrize("weights", ["dense", "one_layer", "multi_layer"])
 def test_every_size_of_a_masked_language_model_resolves(weights, size):
@@ -76,18 +61,3 @@ def test_every_size_of_a_masked_language_model_resolves(weights, size):
     model = run.model_config(BYTES, BYTES)
     assert (model.depth("encoder"), model.d_model, model.ffn, model.heads) == mlm.SIZES[size][0]
     assert model.weights == weights and (run.data.block, run.data.unit) == (mlm.SIZES[size][1], "bpe")
-
-
-def test_an_unknown_masked_argument_is_refused():
-    with pytest.raises(ValueError, match=r"mlm\.py:tiny is unknown; give dense_, .* one of mini, cpu, base"):
-        mlm.get_config("tiny")
-
-
-@pytest.mark.parametrize("config", [lm, mlm])
-def test_the_sweep_has_runs_at_several_keeps(config):
-    keeps = []
-    for overrides in config.sweep():
-        values = config.get_config()
-        values.update_from_flattened_dict({**overrides, "data.directory": "somewhere"})
-        keeps.append(resolve(values.to_dict()).model_config(BYTES, BYTES).keep)
-    assert len(set(keeps)) == len(keeps) == 3

@@ -87,41 +87,8 @@ def test_a_figure_has_a_run_for_every_argument_keep_and_seed(module, name):
     assert found == expected
 
 
-def test_the_figures_use_every_variant():
-    arguments = "_".join(sum(iwslt14.FIGURES.values(), ()))
-    assert all(name in arguments for name in (*paper.WEIGHTS, *paper.VARIANTS, *iwslt14.SIZES))
-    assert len(iwslt14.sweep("figure2")) == 3 * (2 * len(paper.KEEPS) + 1)
-    assert iwslt14.sweep() == iwslt14.sweep("figure2")
-
-
 @pytest.mark.parametrize("module", ROWS, ids=short)
 def test_table_1_has_the_rows_of_the_paper_for_every_seed(module):
     runs = module.sweep("table1")
     for argument in ROWS[module]:
         assert [run["seed"] for run in runs if run["config"] == argument] == list(module.SEEDS)
-
-
-UNKNOWN = [
-    "",
-    "dense",
-    "one_layer_",
-    "one_layer_base",
-    "sparse_small",
-    "small",
-    "dense_small_frozen",
-    "one_layer_small_",
-]
-
-
-@pytest.mark.parametrize("argument", [*UNKNOWN, "one_layer_small_xavier_xavier"])
-def test_an_unknown_argument_is_refused(argument):
-    with pytest.raises(
-        ValueError, match=rf"configs/iwslt14.py:{argument} is unknown; give dense_, .* small, wide, deep, .*_xavier"
-    ):
-        iwslt14.get_config(argument)
-
-
-@pytest.mark.parametrize("name", ["figure1", "figure4"])
-def test_an_unknown_figure_is_refused(name):
-    with pytest.raises(ValueError, match=rf"configs/wmt14.py has no sweep '{name}'; it has figure2, figure3, table1"):
-        wmt14.sweep(name)

@@ -159,7 +159,7 @@ SHRUNK |= {
     "evaluation.valid_tokens": 0,
     "evaluation.buckets": 1,
 }
-SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4, "data.mix": ""}
+SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4}
 SHRUNK |= {"train.minutes": 0.0, "train.bytes": 0, "train.model_of": ""}
 TEXT_OF: dict[str, dict[str, Any]] = {
     "translation": {

@@ -18,7 +18,6 @@ from configs import (
     multi30k,
     multi30k_best,
     multi30k_small,
-    paper,
     qqp,
     reservoirs,
     text,
@@ -36,8 +35,7 @@ from one_layer.runs.records import flatten
 from one_layer.runs.settings import MOST_UPDATES, resolve
 from one_layer.sweeps import plan as plans
 from one_layer.training.plan import check_warmup
-from one_layer.training.train import train
-from tests import ROOT, tiny
+from tests import ROOT
 
 CONFIGS = {
     "toy": toy,
@@ -173,25 +171,6 @@ def test_no_run_of_a_sweep_is_refused_for_its_length(config, sweep):
             check_warmup(run, MOST_UPDATES)
 
 
-@pytest.mark.slow
-def test_every_kind_of_control_of_the_toy_language_trains_and_is_scored(tmp_path):
-    small = {key: value for key, value in tiny.CHANGES.items() if key.startswith(("data.", "evaluation."))}
-    of_one_seed = [overrides for overrides in toy.sweep("controls") if overrides["seed"] == toy.SEEDS[0]]
-    dense = [overrides for overrides in of_one_seed if overrides["config"] == "dense"]
-    kinds = [
-        overrides for overrides in of_one_seed if overrides not in dense[1:]
-    ]  # the others differ in their width alone
-    for place, overrides in enumerate(kinds):
-        values = toy.get_config(overrides["config"])
-        own = {key: value for key, value in overrides.items() if key != "config"}
-        if "train.updates" not in own:
-            own |= {"train.updates": 5, "optim.warmup": 5, "train.epochs": 0, "train.evaluate_every": 0}
-        values.update_from_flattened_dict(small | own)
-        train(resolve(values.to_dict()), tmp_path / str(place), [])
-        result = json.loads((tmp_path / str(place) / "result.json").read_text("utf-8"))
-        assert result["steps"] == own["train.updates"] and "bleu_tokenized" in result["test"]["test"]
-
-
 @pytest.mark.parametrize(("config", "sweep"), SWEEPS)
 def test_a_file_of_embeddings_serves_models_of_one_width(config, sweep):
     """A table of another width could not be read."""
@@ -220,22 +199,6 @@ def test_figure_5_compares_schemes_for_all_matrices(config, sweep):
         assert {recipe.scheme for recipe in recipes(run.model_config(50, 50)).values()} == {scheme}
     left = [{**flatten(run.raw), "model.init_scheme": ""} for run in resolved.values()]
     assert all(each == left[0] for each in left)
-
-
-def test_the_toy_s_figure_2_has_19_runs_for_each_seed():
-    runs = toy.sweep("figure2")
-    assert len(runs) == 19 * len(toy.SEEDS)
-    assert sum(run["config"] == "dense" for run in runs) == len(toy.SEEDS)
-    assert sum(run["config"] == "multi_layer" for run in runs) == len(toy.SEEDS) * len(paper.KEEPS)
-
-
-def test_the_dense_model_is_in_a_figure_once_for_each_seed():
-    runs = paper.figure(vary("config", "dense", "one_layer"), (1, 2))
-    assert [run for run in runs if run["config"] == "dense"] == [
-        {"config": "dense", "seed": 1},
-        {"config": "dense", "seed": 2},
-    ]
-    assert len(runs) == 2 * (1 + len(paper.KEEPS))
 
 
 def test_the_toy_has_the_reservoirs_of_multi30k_for_each_seed():

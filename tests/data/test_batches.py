@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from itertools import combinations, islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,24 +145,10 @@ def test_the_order_depends_only_on_seed_and_epoch() -> None:
     assert not all(map(same, epoch(one, 0), epoch(other, 0)))
 
 
-def test_epochs_differ_in_batches_and_not_only_in_their_order() -> None:
-    batches = TrainingBatches(*some_pairs(), max_tokens=60, buckets=2, seed=3)
-    members = [{frozenset(rows(b, "target")[:, 0].tolist()) for b in epoch(batches, number)} for number in (0, 1)]
-    assert members[0] != members[1]
-
-
 @pytest.mark.parametrize("seed", [-1, 0, 2**63, 2**64 - 1])
 def test_any_seed_works(seed: int) -> None:
     batches = TrainingBatches(*some_pairs(10), max_tokens=60, buckets=2, seed=seed)
     assert same(batches[10**9], batches[10**9])
-
-
-def test_describe_names_shapes_and_padding() -> None:
-    batches = TrainingBatches(*pairs([(3, 4)] * 6 + [(8, 6)] * 2), max_tokens=16, buckets=2, seed=0)
-    assert batches.describe() == (
-        "batches: 3 updates an epoch; shapes (pairs x padded length): 3x4, 2x8; "
-        "padding 15.0 % of the source, 10.0 % of the target"
-    )
 
 
 def test_an_iterator_can_start_at_any_batch() -> None:
@@ -242,15 +226,6 @@ def test_invalid_sentences_are_refused() -> None:
         next(evaluation_batches(source, None, 0, 2))
     with pytest.raises(UserError, match="buckets is 0"):
         next(evaluation_batches(source, target, 20, 0))
-
-
-def test_multi30k_needs_little_padding(shared: Path) -> None:
-    def sentences(language: str) -> Sentences:
-        with gzip.open(shared / f"data/multi30k_bpe/train.bpe10k.{language}.gz", "rt", encoding="utf-8") as file:
-            return [sentence(i, len(line.split()) + 1) for i, line in enumerate(file)]
-
-    batches = TrainingBatches(sentences("en"), sentences("de"), max_tokens=4096, buckets=6)
-    assert max(batches.padding_share) < 0.16
 
 
 @settings(deadline=None, max_examples=60)

@@ -14,7 +14,7 @@ from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load, load_scored
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
+from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.system.errors import UserError
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
@@ -41,15 +41,6 @@ def texts(folder: Path, **keys: object) -> DataConfig:
 def decoded(corpus: Corpus) -> list[tuple[str, str]]:
     source, target = corpus.vocabularies
     return [(source.decode(s), target.decode(t)) for s, t in zip(corpus.train.source, corpus.train.target, strict=True)]
-
-
-def test_the_toy_language_has_no_other_parts() -> None:
-    """Also where only a score is asked for, whose config is not checked as that of a training is."""
-    vocabularies = load(TOY).vocabularies
-    with pytest.raises(
-        UserError, match=r"data\.tests=\('dev',\) has no effect with data\.source='toy', which reads no files"
-    ):
-        load_scored(replace(TOY, tests=("dev",)), vocabularies, None, "dev")
 
 
 def test_test_means_all_test_sets_also_where_one_has_this_name(tmp_path: Path) -> None:
@@ -142,15 +133,6 @@ def test_an_unknown_word_of_a_reference_is_never_right(folder: Path, prepared: b
     assert ("<<unk>>" in test.reference_detokenized[0]) == prepared
 
 
-def test_references_keep_their_case_however_text_is_lowered(folder: Path) -> None:
-    """Raw or tokenised, in subwords or not."""
-    (folder / "codes").write_text("#version: 0.2\nt h\nth a\n")
-    for keys in ({}, {"tokenize": True}, {"bpe_codes": str(folder / "codes")}):
-        lowered, cased = (load(texts(folder, lowercase=lower, **keys)).tests["test"] for lower in (True, False))
-        assert lowered.reference_detokenized == cased.reference_detokenized, keys
-        assert lowered.reference == [line.lower() for line in cased.reference], keys
-
-
 def test_prepared_text_stays_unchanged_and_new_text_is_prepared(folder: Path) -> None:
     (folder / "codes.gz").write_bytes(gzip.compress(b"#version: 0.2\nt h\nth a\n"))
     write(folder, "train", ["d@@ as ist"], ["tha@@ t is"])
@@ -182,15 +164,6 @@ def test_byte_level_text_needs_merges(folder: Path) -> None:
     assert load(config, codes="#version: 0.2\nt h\n").codes == "#version: 0.2\nt h\n"
 
 
-def test_given_vocabularies_and_codes_are_used(folder: Path) -> None:
-    config = texts(folder, tokenize=True, bpe_merges=8)
-    first = load(config)
-    write(folder, "train", ["Ganz anders."], ["Quite different."])
-    second = load(config, first.vocabularies, first.codes)
-    assert second.vocabularies == first.vocabularies and second.codes == first.codes
-    assert all(map(np.array_equal, second.valid.source, first.valid.source))
-
-
 def test_without_training_the_training_text_is_not_needed(folder: Path) -> None:
     config = texts(folder, bpe_merges=8)
     first = load(config)
@@ -220,18 +193,6 @@ def test_both_sides_of_a_table_may_have_one_language(tmp_path: Path) -> None:
     for target in ("en", "en_GB"):
         corpus = load(DataConfig(directory=str(tmp_path), source_language="en", target_language=target, **keys))  # type: ignore[arg-type]
         assert f"9 en tokens (0.00 % unknown) and 3 {target} tokens" in "\n".join(corpus.report)
-
-
-def test_rare_tokens_become_unknown(folder: Path) -> None:
-    corpus = load(texts(folder, min_count=3, joined_vocabulary=True))
-    assert corpus.source_vocabulary.tokens[4:] == ("neu", "und")
-    assert decoded(corpus)[0][0] == "<unk> <unk> <unk> <unk>"
-
-
-def test_files_can_have_any_names(folder: Path) -> None:
-    corpus = load(texts(folder, valid="train", tests=("train", "valid", "test")))
-    assert {name: len(split) for name, split in corpus.tests.items()} == {"train": 5, "valid": 2, "test": 3}
-    assert len(corpus.valid) == 5 and len(corpus.train) == 4
 
 
 @pytest.mark.parametrize("joined", [False, True])
@@ -287,7 +248,7 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
     [
         (
             {"source": "web"},
-            "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds', 'labelled', 'plain', 'tfds_text' or 'enwik8'",
+            "data.source='web' is unknown: give 'toy', 'text', 'tsv', 'fairseq', 'tfds', 'labelled', 'plain' or 'enwik8'",
         ),
         ({"source": "text"}, "data.directory is empty"),
         (
@@ -320,15 +281,6 @@ def test_invalid_files_are_refused(folder: Path) -> None:
     write(folder, "test", GERMAN, ENGLISH[:2])
     with pytest.raises(UserError, match=r"has 5 lines, but .* has 2"):
         load(texts(folder))
-
-
-def test_real_text(shared: Path) -> None:
-    config = texts(shared / "data/multi30k_bpe", source_language="en", target_language="de")
-    config = replace(config, undo="subword-nmt,moses")
-    corpus = load(replace(config, train="valid.bpe10k", valid="test2017.bpe10k", tests=("test2016.bpe10k",)))
-    assert (len(corpus.train), len(corpus.valid), len(corpus.tests["test2016.bpe10k"])) == (1014, 1000, 1000)
-    assert not any("@@" in line for line in corpus.valid.reference)
-    assert isinstance(corpus.source_vocabulary, Vocabulary) and corpus.languages == ("en", "de")
 
 
 def test_a_language_without_rules_of_its_own_is_named_once(folder: Path) -> None:

@@ -1,77 +1,16 @@
-"""Texts of language models from TensorFlow Datasets and from enwik8."""
+"""The text of enwik8, as language models are compared on it."""
 
 from __future__ import annotations
 
 import dataclasses
 import zipfile
 
-import numpy as np
 import pytest
-import tensorflow_datasets as tfds
 
 from one_layer.data import stream_corpus
 from one_layer.data.config import DataConfig
-from one_layer.data.sources import plain_parts, plain_text
+from one_layer.data.sources import plain_parts
 from one_layer.system.errors import UserError
-from tests import tfds_sets
-from tests.data.test_stream_corpus import config
-
-REVIEWS = [f"Review {number} è lunga.\nTwo lines." for number in range(40)]
-
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tfds")
-    features = tfds.features.FeaturesDict({"text": tfds.features.Text(), "stars": np.int64})
-    records = [{"text": text, "stars": 5} for text in REVIEWS]
-    tfds_sets.write(folder, "reviews", features, {"train": records, "test": records[:7]})
-    return folder
-
-
-def of_reviews(folder, **changes):
-    parts = {"tfds_name": "reviews", "train": "train", "tests": ("test",), "held_out": 0.1, "columns": "text"}
-    return config(folder, source="tfds_text", **(parts | changes))
-
-
-def read_back(ids):
-    """The records of a text of bytes; TFDS stores them in an order of its own."""
-    end = "Two lines."
-    text = bytes((np.asarray(ids) - 4).astype(np.uint8)).decode()
-    return {f"{record}{end}" for record in text.split(f"{end}\n")[:-1]}
-
-
-@pytest.mark.parametrize("piece", [16, 1 << 20])
-def test_a_data_set_of_tfds_is_the_text_of_its_records(reviews, monkeypatch, piece):
-    monkeypatch.setattr(plain_text, "_PIECE", piece)
-    corpus = stream_corpus.load(of_reviews(reviews))
-    parts = [corpus.train, corpus.valid, corpus.tests["test"]]
-    whole = np.concatenate([ids for part in parts for ids in part.source.chunks()])
-    assert read_back(whole) == set(REVIEWS)
-
-
-def test_splits_of_a_data_set_are_parts_and_a_store_knows_its_files(reviews, tmp_path):
-    chosen = of_reviews(reviews, held_out=0.0, valid="train[:5]", columns="", store=str(tmp_path / "store"))
-    corpus = stream_corpus.load(chosen)
-    assert read_back(corpus.tests["test"].source.tokens) == set(REVIEWS[:7])
-    assert len(read_back(corpus.valid.source.tokens) & set(REVIEWS)) == 5
-    assert stream_corpus.load(chosen).fingerprints() == corpus.fingerprints()
-    assert len(list((tmp_path / "store").glob("*/manifest.json"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"columns": "stars"}, "record 1: the field 'stars' is no text"),
-        ({"columns": "title"}, "has no field 'title'; it has"),
-        ({"columns": "text,stars"}, "must be one field"),
-        ({"held_out": 0.0}, "has no split 'valid'; it has"),
-        ({"tfds_name": ""}, "data.tfds_name is empty"),
-        ({"tfds_name": "nowhere"}, "nowhere is not prepared"),
-    ],
-)
-def test_a_data_set_without_such_a_text_is_refused(reviews, changes, message):
-    with pytest.raises(UserError, match=message):
-        stream_corpus.load(of_reviews(reviews, **changes))
 
 
 def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
@@ -90,21 +29,6 @@ def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
         UserError, match=r"data\.valid='test' has no effect with data\.source='enwik8', which has parts of its own"
     ):
         stream_corpus.load(dataclasses.replace(chosen, valid="test"))
-    for method, flaw, message in (
-        (zipfile.ZIP_LZMA, b"\xff" * 4, "is not a whole compressed file"),
-        (zipfile.ZIP_STORED, None, r"cannot be unpacked \(That compression method is not supported\)"),
-    ):
-        with zipfile.ZipFile(tmp_path / "enwik8.zip", "w", method) as archive:
-            archive.writestr("enwik8", bytes(range(100)))
-        damaged = bytearray((tmp_path / "enwik8.zip").read_bytes())
-        if flaw:
-            damaged[40 : 40 + len(flaw)] = flaw
-        else:  # the method is stated twice
-            directory = damaged.index(b"PK\x01\x02")
-            damaged[8] = damaged[directory + 10] = 97
-        (tmp_path / "enwik8.zip").write_bytes(damaged)
-        with pytest.raises(UserError, match=message):
-            stream_corpus.load(chosen)
     with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
         archive.writestr("enwik8", bytes(range(100)))
     monkeypatch.setattr(plain_parts, "ENWIK8_BYTES", 101)

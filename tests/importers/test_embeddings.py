@@ -158,27 +158,12 @@ def test_roberta_s_rows_are_matched_by_token_on_both_sides(tmp_path):
 # --- training with pre-trained tables
 
 
-def pretrained(source, dense, folder, vocabularies) -> dict[str, str]:
-    """Makes the tables of a source, and returns the config values that name them."""
-    if source == "run":
-        shutil.copytree(dense, folder / "source")
-    if source == "roberta":
-        tokens = [*vocabularies[0].tokens, *(t for t in vocabularies[1].tokens if t not in vocabularies[0].tokens)]
-        (folder / "source").mkdir()
-        save_file(
-            {"embeddings.word_embeddings.weight": normal(len(tokens), 16)}, folder / "source" / "model.safetensors"
-        )
-        places = {token: place for place, token in enumerate(tokens[:-5])}
-        (folder / "source" / "vocab.json").write_text(json.dumps(places), "utf-8")
-    return {"model.embedding_source": source, "model.embedding_path": str(folder / "source")}
-
-
-@pytest.mark.parametrize("source", ["run", pytest.param("roberta", marks=pytest.mark.slow)])
-def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, dense, source):
+def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, dense):
     """Under masks; tests/tasks/classification/test_serve.py covers tables without masks."""
     run = tmp_path / "run"
     vocabularies = load_text_assets(dense).vocabularies
-    where = pretrained(source, dense, tmp_path, vocabularies)
+    shutil.copytree(dense, tmp_path / "source")
+    where = {"model.embedding_source": "run", "model.embedding_path": str(tmp_path / "source")}
     changes = {**SHORT, **where, "model.embedding": "masked", "train.updates": 4}
     resolved = tiny.run(changes)
     model = resolved.model_config(*map(len, vocabularies))
@@ -201,13 +186,6 @@ def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, de
     best = restore_run(run, "best")
     for ours, theirs in zip(run_tables(best), run_tables(again), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_a_source_that_cannot_be_used_leaves_no_run_behind(tmp_path):
-    changes = {**SHORT, "model.embedding_source": "roberta", "model.embedding_path": str(tmp_path / "nowhere")}
-    with pytest.raises(UserError, match=r"nowhere does not exist; give RoBERTa's model\.safetensors"):
-        train(tiny.run(changes), tmp_path / "run", [])
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -70,24 +70,6 @@ def test_filler_words_of_dictionaries_count_as_rows(tmp_path, monkeypatch):
         rows_from("fairseq", path)
 
 
-def test_masked_tables_of_the_paper_s_code_are_read_with_their_masks(tmp_path, monkeypatch):
-    state, scores = state_of(), normal(len(GERMAN), seed=9)
-    state["encoder.embed_tokens.scores"] = scores
-    options = {"prune_method": "super_mask", "prune_ratio": 0.25, "source_lang": "de", "target_lang": "en"}
-    path = fairseq_files(tmp_path, monkeypatch, state, options)
-    found = rows_from("fairseq", path)
-    kept = np.abs(scores) >= np.sort(np.abs(scores), axis=None)[int(0.75 * scores.size)]
-    np.testing.assert_array_equal(found["source_embedding"], state["encoder.embed_tokens.weight"] * kept)
-    same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
-    for change, message in {
-        "prune_ratio": "does not say how its masks are made",
-        "prune_method": "prune_method is",
-    }.items():
-        fairseq_files(tmp_path, monkeypatch, state, {**options, change: {"prune_method": "random"}.get(change)})
-        with pytest.raises(UserError, match=message):
-            rows_from("fairseq", path)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -97,6 +79,7 @@ def test_masked_tables_of_the_paper_s_code_are_read_with_their_masks(tmp_path, m
             {"encoder.embed_tokens.weight": np.full((7, 6), np.inf, np.float32)},
             "has inf in row 0 .*every value must be finite",
         ),
+        ({"encoder.embed_tokens.scores": normal(7)}, "has scores, .* import_fairseq and use the run"),
         ({"encoder.embed_tokens.weight": np.zeros((7, 6), int)}, "is int64 .*give a floating-point table"),
     ],
 )

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from one_layer.data.text.fairseq_dictionary import read_dictionary
-from one_layer.data.text.vocabulary import SPECIALS
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers.fairseq import convert, export
 from one_layer.importers.fairseq_options import read_options, write_options
 from one_layer.layers.quantization import quantized
@@ -287,7 +286,7 @@ def test_tensors_of_another_kind_of_model_are_refused():
 def test_a_dictionary_keeps_fairseqs_ids(tmp_path):
     path = tmp_path / "dict.de.txt"
     path.write_text("und 9\n<pad> 0 #fairseq:overwrite\nhaus 5\nund 3 #fairseq:overwrite\nmadeupword0000 0\n", "utf-8")
-    vocabulary = read_dictionary(path)
+    vocabulary = Vocabulary.load(path, fairseq=True)
     assert len(vocabulary) == 4 + 5
     assert vocabulary.tokens[:4] == ("<s>", "<pad>", "</s>", "<unk>") and vocabulary.tokens[6] == "haus"
     assert vocabulary.encode("haus und madeupword0000 <pad>").tolist() == [6, 7, 8, 3, 2]
@@ -312,24 +311,18 @@ def test_a_dictionary_has_the_tokens_that_fairseq_reads(tmp_path, entries):
     path = tmp_path / "dict.txt"
     path.write_bytes("".join(f"{token} {count}\n" for token, count in entries.items()).encode())
     lines = [line.rstrip().rsplit(" ", 1) for line in path.read_text("utf-8").split("\n")[:-1]]
-    vocabulary = read_dictionary(path)
+    vocabulary = Vocabulary.load(path, fairseq=True)
     assert [*zip(vocabulary.tokens, vocabulary.counts, strict=True)][4:] == [(token, int(n)) for token, n in lines]
     vocabulary.save(path)
     assert type(vocabulary).load(path) == vocabulary and vocabulary.decode([4]) == next(iter(entries))
-
-
-def test_a_real_dictionary(shared):
-    """IWSLT14's dictionary has as many entries as the paper's embeddings have rows, including the filler words."""
-    vocabulary = read_dictionary(shared / "data" / "iwslt14" / "fairseq_dict.de.txt")
-    assert len(vocabulary) == 8848 and vocabulary.tokens[-1] == "madeupword0001"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("und 9\nhaus\n", "line 2: 'haus' is not of the form `token count`"),
-        ("und 9\nund 3\n", "line 2: 'und' already has an id"),
-        ("<unk> 3\n", "line 1: '<unk>' already has an id"),
+        ("und 9\nund 3\n", "line 2: 'und' is already in line 1; every token may occur only once, unless a line"),
+        ("<unk> 3\n", "line 1: '<unk>' is a special token"),
         ("und 9 #fairseq:keep\n", "line 1"),
         ("und 9\nhaus " + "9" * 5000 + "\n", "line 2: 'haus 9{190,195}.* is not of the form `token count`"),
     ],
@@ -337,4 +330,4 @@ def test_a_real_dictionary(shared):
 def test_invalid_dictionaries_are_refused(tmp_path, text, message):
     (tmp_path / "dict.txt").write_text(text, "utf-8")
     with pytest.raises(UserError, match=message):
-        read_dictionary(tmp_path / "dict.txt")
+        Vocabulary.load(tmp_path / "dict.txt", fairseq=True)

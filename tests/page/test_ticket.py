@@ -212,6 +212,16 @@ def test_settings_are_refused_where_the_reader_refuses_them(tmp_path):
     settings = [("data", {"teacher": "t"}), ("data", {"teacher": "t", "teacher_mix": "references"})]
     settings += [("data", {"translations": "t"}), ("data", {"translations": "t", "teacher_mix": "references"})]
     settings += [("data", {**own, "labels": labels}) for labels in ("0:a,1:b", "0:a,0:b", ":x,y", "a b:x,a_b:y")]
+    settings += [
+        ("data", gone)
+        for gone in (
+            {"min_count": 1, "mix": "", "teacher_beam": 5},
+            {"min_count": 1.0},
+            {"min_count": 2},
+            {"mix": "2:1"},
+            {"teacher_beam": "5"},
+        )
+    ]
     settings += [("data", {"seed": seed}) for seed in (3, 3.0, 3e0, 2**40, 2**40 + 1)]
     settings += [("data", {"directory": text}) for text in ("é" * 1000, "😀" * 1000, "😀" * 1001)]
     settings += [("model", {"keep": keep}) for keep in (0.1, 1e-1, True, "0.1")]

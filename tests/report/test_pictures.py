@@ -104,10 +104,10 @@ TEXT = {"train": "aaaa1111", "test": "cccc3333"}
     ("key", "valid", "pictures"),
     [
         ("data.bpe_merges", ("bbbb2222", "bbbb2222"), 1),  # the ids say what a token is, however they came about
-        ("data.min_count", ("bbbb2222", "dddd4444"), 2),
+        ("data.max_length", ("bbbb2222", "dddd4444"), 2),
         ("data.bpe_merges", ("", ""), 2),  # runs of earlier versions, of whose validation text nothing is known
-        ("data.min_count", ("", ""), 2),
-        ("data.min_count", ("", "bbbb2222"), 2),
+        ("data.max_length", ("", ""), 2),
+        ("data.max_length", ("", "bbbb2222"), 2),
         ("data.max_tokens", ("", ""), 1),
         ("data.max_tokens", ("", "bbbb2222"), 1),
     ],

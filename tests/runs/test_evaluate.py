@@ -187,7 +187,7 @@ def other_word(assets):
     [
         (lambda run: {"seed": 2}, r"seed: 1 there, 2 here"),
         (lambda run: {"config": run.config.replace(keep=0.25)}, r"model\.keep: 0\.5 there, 0\.25 here"),
-        (lambda run: {"data": dataclasses.replace(run.data, min_count=2)}, r"data\.min_count: 1 there, 2 here"),
+        (lambda run: {"data": dataclasses.replace(run.data, max_length=9)}, r"data\.max_length: \d+ there, 9 here"),
         (lambda run: trained_otherwise("optim", freeze="norms"), r"optim\.freeze: '' there, 'norms' here"),
         (lambda run: trained_otherwise("train", backskip="identity"), r"train\.backskip: 'off' there, 'identity' here"),
         (lambda run: trained_otherwise("train", select="bleu"), r"train\.select: 'nll' there, 'bleu' here"),

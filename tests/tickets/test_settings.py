@@ -15,6 +15,7 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
+from one_layer.system.removed import IDLE
 from one_layer.tasks import TASKS
 from one_layer.tickets import settings as ticket_settings
 from one_layer.tickets.file import TicketFile
@@ -87,6 +88,13 @@ def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
         "train": {**TRAINING["train"], "Later": [1, 2], "patience": 1},
     }
     assert read_settings(changed(MADE_OF, training=more)) == MADE_OF
+
+
+def test_keys_that_are_gone_are_read_where_they_did_nothing_and_else_refused():
+    idle = {name.removeprefix("data."): value for name, value in IDLE.items()}
+    assert read_settings(changed(data=idle)) == PLAIN
+    with pytest.raises(UserError, match=r"the key data\.mix is gone; version 0\.5\.0 is the last that reads it"):
+        read_settings(changed(data={**idle, "mix": "2:1"}))
 
 
 LIMITS = [("data", {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6, "block": 2**16})]

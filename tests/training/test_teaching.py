@@ -32,9 +32,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def student(teacher: Path, changes: dict | None = None) -> RunConfig:
-    return tiny.run(
-        {"data.teacher": str(teacher), "data.teacher_beam": 2, "optim.warmup": 1, "train.updates": 2, **(changes or {})}
-    )
+    return tiny.run({"data.teacher": str(teacher), "optim.warmup": 1, "train.updates": 2, **(changes or {})})
 
 
 def taught(run: RunConfig, folder: RunFolder) -> RunConfig:
@@ -123,7 +121,6 @@ def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, mon
         ({"data.teacher": "nowhere"}, ["data.teacher", "nowhere"]),
         ({"data.source_language": "en", "data.target_language": "de"}, ["de to en", "en to de"]),
         ({"data.teacher_mix": "half"}, ["data.teacher_mix", "half", "both"]),
-        ({"data.teacher_beam": 0}, ["data.teacher_beam"]),
         ({"data.translations": "text.en"}, ["data.translations", "leave one of them out"]),
         (
             {"data.teacher": "", "data.translations": "text.en", "data.teacher_mix": "references"},

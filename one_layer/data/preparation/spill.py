@@ -5,39 +5,47 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from typing import IO
 
 from one_layer.system.errors import UserError
 
 _BLOCK = 1 << 20  # bytes
 
 
-class Spill:
-    """Lines that are written once and can be read several times, each time from the first line.
+def temporary_file() -> IO[bytes]:
+    """An unnamed file in the system's folder for temporary files (see TMPDIR). Raises: UserError if there is no such folder."""
+    try:
+        return tempfile.TemporaryFile(buffering=0)
+    except OSError as error:
+        raise UserError(
+            f"there is no folder for temporary files ({error.strerror or error}); set the variable TMPDIR to a writable folder"
+        ) from None
 
-    The file is in the system's folder for temporary files (see TMPDIR). Raises: UserError if there is no such folder or no space.
-    """
+
+def write_whole(file: IO[bytes], content: bytes) -> None:
+    """Writes all of `content` to a file of `temporary_file`. Raises: UserError if there is no space."""
+    rest = memoryview(content)
+    try:
+        while rest:  # a disk that is almost full may first accept only a part
+            rest = rest[file.write(rest) :]
+    except OSError as error:
+        raise UserError(
+            f"the folder for temporary files, {tempfile.gettempdir()}, cannot be written to ({error.strerror}); free some space "
+            "there, or set the variable TMPDIR to another folder"
+        ) from None
+
+
+class Spill:
+    """Lines that are written once and can be read several times, each time from the first line. Raises: UserError as these functions."""
 
     def __init__(self) -> None:
-        try:
-            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise UserError(
-                f"there is no folder for temporary files ({error.strerror or error}); set the variable TMPDIR to a writable folder"
-            ) from None
+        self._file = temporary_file()
         self._lines = 0
 
     def write(self, lines: Iterable[str]) -> None:
         """Adds lines. No line may contain a line end."""
         texts = [line + "\n" for line in lines]
-        content = memoryview("".join(texts).encode())
-        try:
-            while content:  # a disk that is almost full may first accept only a part
-                content = content[self._file.write(content) :]
-        except OSError as error:
-            raise UserError(
-                f"the folder for temporary files, {tempfile.gettempdir()}, cannot be written to ({error.strerror}); free some space "
-                "there, or set the variable TMPDIR to another folder"
-            ) from None
+        write_whole(self._file, "".join(texts).encode())
         self._lines += len(texts)
 
     def __len__(self) -> int:

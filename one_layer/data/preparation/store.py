@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +12,7 @@ from typing import Any
 from one_layer.data.text.assets import TextAssets, Vocabularies, load_text_assets, save_text_assets
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
-from one_layer.system.files import json_object, lock, remove_leftovers, sync
+from one_layer.system.files import json_object, new_folder
 
 _FORMAT = 1  # increase it when the same text gives other ids, or when the files change
 
@@ -98,68 +93,33 @@ def open_prepared(folder: Path) -> Prepared:
 def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
     """Writes the result of `make` into a new `folder`, completely or not at all, and memory-maps it from there.
 
-    If several processes make the same folder at the same time, the first to finish wins. Raises: UserError if writing fails.
+    If several processes make the same folder at the same time, the first to finish wins. Raises: UserError if writing fails; a folder that
+    cannot be written to is reported before hours of work.
     """
-    is_new = not folder.parent.exists()
-    with suppress(FileNotFoundError):  # another process took it for a leftover
-        _temporary(folder).rmdir()  # a folder that cannot be written to is reported before hours of work
     try:
-        prepared = make()
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # another process may have started to use it
-                folder.parent.rmdir()
-        raise
-    remove_leftovers(folder.parent, re.compile(rf"\.{re.escape(folder.name)}\.[a-z0-9_]{{8}}"))
-    temporary, handle = _locked(folder)
-    try:
-        os.chmod(temporary, folder.parent.stat().st_mode)  # mkdtemp gives access only to the owner
-        sides = {"source": prepared.source, "target": prepared.target}
-        for (name, store), vocabulary in zip(sides.items(), prepared.assets.vocabularies, strict=True):
-            store.save(temporary / name, fitting_type(len(vocabulary)))
-        save_text_assets(prepared.assets, temporary)
-        digests = {path.name: _digest(path) for path in temporary.iterdir()}
-        manifest = {"vocabularies": _fingerprints(prepared.assets), "report": prepared.report, "files": digests}
-        (temporary / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        for path in (*temporary.iterdir(), temporary):
-            sync(path)
-        os.rename(temporary, folder)
-    except OSError as error:
-        shutil.rmtree(temporary)
+        with new_folder(folder, "data.store") as temporary:
+            _write(_made(make), temporary)
+    except UserError:
         if not folder.is_dir():
-            raise UserError(
-                f"data.store: {folder} cannot be written ({error.strerror}); free some space there, or give another folder"
-            ) from None
-    except BaseException:
-        shutil.rmtree(temporary)
-        raise
-    finally:
-        os.close(handle)
-    sync(folder.parent)
+            raise
     return open_prepared(folder)
 
 
-def _locked(folder: Path) -> tuple[Path, int]:
-    """A temporary folder as `_temporary` makes it, and a handle that holds its lock, so that nobody takes it for a leftover."""
-    while True:
-        temporary = _temporary(folder)
-        with suppress(FileNotFoundError):  # taken for one before it had a lock
-            handle = os.open(temporary, os.O_RDONLY)
-            lock(handle)  # False on a file system without locks, where nobody takes it either
-            if temporary.exists():
-                return temporary, handle
-            os.close(handle)
-
-
-def _temporary(folder: Path) -> Path:
-    """Creates a temporary folder next to `folder`, and the parent folder if it does not exist."""
+def _made(make: Callable[[], Prepared]) -> Prepared:
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    except OSError as error:
-        raise UserError(
-            f"data.store: {folder.parent} cannot be written to ({error.strerror}); give another folder"
-        ) from None
+        return make()
+    except OSError as error:  # which would be taken for one of writing the folder
+        raise UserError(f"the training text cannot be read: {error}") from None
+
+
+def _write(prepared: Prepared, folder: Path) -> None:
+    sides = {"source": prepared.source, "target": prepared.target}
+    for (name, store), vocabulary in zip(sides.items(), prepared.assets.vocabularies, strict=True):
+        store.save(folder / name, fitting_type(len(vocabulary)))
+    save_text_assets(prepared.assets, folder)
+    digests = {path.name: _digest(path) for path in folder.iterdir()}
+    manifest = {"vocabularies": _fingerprints(prepared.assets), "report": prepared.report, "files": digests}
+    (folder / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 def _fingerprints(assets: TextAssets) -> list[str]:

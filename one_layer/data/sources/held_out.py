@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
 
 from one_layer.data.config import DataConfig
-from one_layer.data.sources.pairs import ManyPairs, Pairs, Source
+from one_layer.data.sources.pairs import Again, ManyPairs, Pairs, Source
 from one_layer.system.errors import UserError
 
 
@@ -23,14 +23,10 @@ class HeldOut(Source):
 
     def __init__(self, whole: Source, config: DataConfig) -> None:
         super().__init__(config)
+        config.check_parts()
         self._whole, self._share, self.report = whole, config.held_out, whole.report
         self._taken = config.parts_held_out
         self._steps = config.preprocessing(None, config.source_language, pairs=bool(config.labels))
-        if not self._taken:
-            raise UserError(
-                f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is "
-                "one of its parts, which are named valid and test; give these names, or leave data.held_out out"
-            )
 
     def read(self, name: str) -> Pairs:
         if name not in (*self._taken, self.train):
@@ -46,7 +42,12 @@ class HeldOut(Source):
     def lines(self, name: str) -> ManyPairs:
         if name not in (*self._taken, self.train):
             return self._whole.lines(name)
-        return _Side(self, name, 0), _Side(self, name, 1)
+        source, target = (Again(partial(self._side, name, side)) for side in range(2))
+        return source, target
+
+    def _side(self, name: str, side: int) -> Iterator[str]:
+        wanted = (*self._taken, self.train).index(name)
+        return (pair[side] for pair, place in zip(self.pairs(), self._places, strict=True) if place == wanted)
 
     def files(self, name: str) -> list[Path]:
         return self._whole.files(self.train if name in self._taken else name)
@@ -74,11 +75,6 @@ class HeldOut(Source):
                 self._whole.read(self.train)  # raises the error about the counts
             yield source, target
 
-    def of_part(self, name: str) -> Iterator[tuple[str, str]]:
-        """The pairs of one part."""
-        wanted = (*self._taken, self.train).index(name)
-        return (pair for pair, place in zip(self.pairs(), self._places, strict=True) if place == wanted)
-
     @cached_property
     def _lines(self) -> ManyPairs:
         # Asked for once, and read for each side of each part: a data set of TFDS is copied for it.
@@ -87,13 +83,3 @@ class HeldOut(Source):
     def _describe(self) -> str:
         parts = " and ".join(self._taken)
         return f"{self.train}: {100 * self._share:g} % of the lines each become {parts}, by a hash of the source line"
-
-
-class _Side:
-    """One side of a part, read anew by every iteration."""
-
-    def __init__(self, source: HeldOut, name: str, side: int) -> None:
-        self._source, self._name, self._side = source, name, side
-
-    def __iter__(self) -> Iterator[str]:
-        return (pair[self._side] for pair in self._source.of_part(self._name))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
 
 from one_layer.data.config import DataConfig
@@ -15,7 +15,7 @@ from one_layer.data.sources.table import Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
 from one_layer.data.special_tokens import EOS
-from one_layer.data.text.lines import MissingPart, existing_file, read_parallel, stream_lines
+from one_layer.data.text.lines import existing_file, existing_part, read_parallel, stream_lines
 from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
@@ -23,14 +23,14 @@ from one_layer.system.errors import UserError
 _RECORDS = 4096  # of TFDS, read at once
 
 
-class Lines:
-    """A file's lines, one at a time, read anew by every iteration."""
+class Again:
+    """Lines that every iteration reads anew, as `read` yields them."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, read: Callable[[], Iterable[str]]) -> None:
+        self._read = read
 
     def __iter__(self) -> Iterator[str]:
-        return stream_lines(self._path)
+        return iter(self._read())
 
 
 Pairs = tuple[list[str], list[str]]
@@ -48,13 +48,14 @@ class Source(ABC):
         self.report: dict[str, str] = {}
         self._config = config
 
-    @abstractmethod
     def read(self, name: str) -> Pairs:
         """The lines of a part, source and target. Raises: UserError where there are none."""
+        source, target = map(list, self.lines(name))
+        return source, target
 
+    @abstractmethod
     def lines(self, name: str) -> ManyPairs:
         """The same for the largest part: lines are read as they are needed, and can be read more than once."""
-        return self.read(name)
 
     def ids(self, name: str) -> tuple[TokenStore, TokenStore] | None:
         """The sentences of a part as ids, source and target, of a source that has ids; None of one that has text."""
@@ -66,18 +67,15 @@ class Source(ABC):
 
     def _existing(self, name: str, path: Path) -> Path:
         """The file `path` of a part, plain or .gz. Raises: UserError if there is none; it says what to do without such a part."""
-        try:
+        if name == self.train:
             return existing_file(path)
-        except UserError as error:
-            if name == self.train:
-                raise
-            raise MissingPart.of(error, name, "takes the parts valid and test out of the training text") from None
+        return existing_part(path, name, "takes the parts valid and test out of the training text")
 
 
 class Toy(Source):
     """The embedded language. Its parts are `train`, `valid` and, unless no test set is asked for, `test`."""
 
-    def read(self, name: str) -> Pairs:
+    def lines(self, name: str) -> Pairs:
         german, english = self._parts[name]
         return (german, english) if self._config.source_language == "de" else (english, german)
 
@@ -95,7 +93,7 @@ class TextFiles(Source):
         return read_parallel(source, target)
 
     def lines(self, name: str) -> ManyPairs:
-        source, target = map(Lines, self._paths(name))
+        source, target = (Again(partial(stream_lines, path)) for path in self._paths(name))
         return source, target
 
     def files(self, name: str) -> list[Path]:
@@ -111,10 +109,6 @@ class TfdsSplits(Source):
     def __init__(self, config: DataConfig) -> None:
         super().__init__(config)
         self._records, self._languages = TfdsRecords(config.tfds_name, config.directory), config.languages
-
-    def read(self, name: str) -> Pairs:
-        source, target = map(list, self.lines(name))
-        return source, target
 
     def lines(self, name: str) -> ManyPairs:
         sides = Spill(), Spill()
@@ -137,30 +131,23 @@ class TableFiles(Source):
 
     def read(self, name: str) -> Pairs:
         self.files(name)
-        source, target = map(list, self.lines(name))
-        if not source:
+        if not (pairs := super().read(name))[0]:
             raise UserError(f"{self._path(name)} has no pairs; give a file with at least one")
-        return source, target
+        return pairs
 
     def lines(self, name: str) -> ManyPairs:
         table = Table(self._path(name), column_names(self._config.columns), self._config.delimiter)
-        return _Column(table, 0), _Column(table, 1)
+
+        def column(place: int) -> Iterator[str]:
+            return (one_line(row[place]) for _, row in table)
+
+        return Again(partial(column, 0)), Again(partial(column, 1))
 
     def files(self, name: str) -> list[Path]:
         return [self._existing(name, self._path(name))]
 
     def _path(self, name: str) -> Path:
         return Path(self._config.directory) / name
-
-
-class _Column:
-    """One column of a table, read anew by every iteration."""
-
-    def __init__(self, table: Table, place: int) -> None:
-        self._table, self._place = table, place
-
-    def __iter__(self) -> Iterator[str]:
-        return (one_line(row[self._place]) for _, row in self._table)
 
 
 def one_line(text: str) -> str:
@@ -177,16 +164,12 @@ class FairseqFolder(Source):
         self.vocabularies = self._bin.vocabularies
 
     def ids(self, name: str) -> tuple[TokenStore, TokenStore]:
-        """A part's sentences. As in fairseq, `train1`, `train2`, ... belong to the training text."""
-        further = self._bin.further(name)
-        if further and name == self.train:
-            self.report[name] = f"{name}: with {', '.join(further)}, as fairseq reads them"
-            return self._bin.read(name, *further)
-        if further:
-            self.report[name] = f"{name}: without {', '.join(further)}, which are sets of their own"
+        """A part's sentences."""
+        if name == self.train:
+            self._bin.check_whole(name)
         return self._bin.read(name)
 
-    def read(self, name: str) -> Pairs:
+    def lines(self, name: str) -> Pairs:
         source, target = (
             # As in fairseq, a text shows no end of a sentence.
             [unknown_marked(vocabulary.decode(ids[ids != EOS])) for ids in side]

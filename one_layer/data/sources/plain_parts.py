@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from glob import glob
 from pathlib import Path
 
 from one_layer.data.config import HELD_OUT, DataConfig
-from one_layer.data.sources.plain_text import PlainText, TfdsText
-from one_layer.data.text.lines import MissingPart, existing_file, found_file
+from one_layer.data.sources.plain_text import PlainText
+from one_layer.data.text.lines import existing_file, existing_part, found_file
 from one_layer.system.errors import UserError
 
 # The standard split of enwik8, in bytes (Mahoney's Large Text Compression Benchmark; Al-Rfou et al. 2019, arXiv 1808.04444).
@@ -28,7 +25,7 @@ class PlainParts:
         self._config, self._at_characters = config, lines or config.unit != "bytes"
         self.report: list[str] = []
         config.check_parts()
-        self.train, self.valid, self.tests = _names(config)
+        self.train, self.valid, self.tests = config.train, config.valid, config.tests
         if config.held_out and (unused := [part for part in HELD_OUT if part not in config.parts_held_out]):
             self.report.append(
                 f"data.held_out={config.held_out:g} cuts such a share for {unused[0]} too, which is in no part: that text is another one"
@@ -53,79 +50,19 @@ class PlainParts:
         return whole.part(*cuts.get(name, (0, whole.size - 2 * share)), at_characters=self._at_characters)
 
     def _files(self, name: str) -> PlainText:
-        config = self._config
-        if config.source == "tfds_text":
-            return _not_empty(
-                PlainText((TfdsText(config.tfds_name, config.directory, name, config.columns or "text"),))
-            )
-        found = self._found(name)
-        self._check_once(name, found)
-        return _not_empty(PlainText(tuple(found)))
-
-    def _found(self, name: str) -> list[Path]:
-        """The files of a part. Raises: UserError for an empty name, a missing file and a pattern that matches nothing."""
-        folder, found = Path(self._config.directory), []
-        for each in self._names(name):
-            if not each:
-                raise UserError(
-                    f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
-                )
-            if self._is_pattern(each):
-                # Unlike Path.glob, this takes absolute patterns and `**.txt`. Hidden files, for instance an editor's, are not matched.
-                paths = {folder / path for path in glob(each, root_dir=folder, recursive=True)}
-                matching = sorted(path for path in paths if path.is_file())
-                if not matching:
-                    raise UserError(f"no file in {folder} matches {each!r:.200}; correct data.{self._key(name)}")
-                found += matching
-            else:
-                found.append(self._existing(name, folder / each))
-        return found
-
-    def _names(self, name: str) -> list[str]:
-        """The names and patterns of a part. A file that is there with the whole name is meant, whatever the name contains."""
-        return [name] if self._is_file(name) else [each.strip() for each in name.split(",")]
-
-    def _is_file(self, name: str) -> bool:
-        return found_file(Path(self._config.directory) / name) is not None
-
-    def _is_pattern(self, name: str) -> bool:
-        return any(letter in name for letter in "*?[") and not self._is_file(name)
-
-    def _check_once(self, name: str, found: list[Path]) -> None:
-        """Raises: UserError if a pattern takes a file twice, or takes one that another part has too: what is scored would be known text.
-
-        Files that are named as they are may be given twice, and may be scored as well.
-        """
-        config, files = self._config, [*map(os.path.realpath, found)]
-        picked = any(map(self._is_pattern, self._names(name)))
-        if picked and (twice := next((path for path, times in Counter(files).items() if times > 1), None)):
+        """The files of a part. A file that is there with the whole name is meant, whatever the name contains."""
+        folder = Path(self._config.directory)
+        names = [name] if found_file(folder / name) else [each.strip() for each in name.split(",")]
+        if "" in names:
             raise UserError(
-                f"data.{self._key(name)}={name!r:.200} names {twice} twice; give names and patterns without a file in common"
+                f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
             )
-        for part in dict.fromkeys((config.train, config.valid, *config.tests)):
-            if part == name or part in config.parts_held_out:
-                continue
-            if not picked and not any(map(self._is_pattern, self._names(part))):
-                continue
-            try:
-                others = {*map(os.path.realpath, self._found(part))}
-            except UserError:
-                continue  # what is wrong with it is told where it is read
-            if shared := sorted({*files} & others):
-                pattern, other = (name, part) if picked else (part, name)
-                raise UserError(
-                    f"data.{self._key(pattern)}={pattern!r:.200} also matches {shared[0]}, which is in data.{self._key(other)}: give "
-                    "names or a pattern that leave it out"
-                )
+        return _not_empty(PlainText(tuple(self._existing(name, folder / each) for each in names)))
 
     def _existing(self, name: str, path: Path) -> Path:
-        try:
+        if name == self._config.train:
             return existing_file(path)
-        except UserError as error:
-            if name == self._config.train:
-                raise
-            taken = "makes the last 10 % of the training text the parts valid and test"
-            raise MissingPart.of(error, name, taken) from None
+        return existing_part(path, name, "makes the last 10 % of the training text the parts valid and test")
 
     def _key(self, name: str) -> str:
         config = self._config
@@ -136,15 +73,6 @@ def _not_empty(text: PlainText) -> PlainText:
     if not next(text.pieces(), b""):
         raise UserError(f"{text} is empty; give a text with at least one byte")
     return text
-
-
-def _names(config: DataConfig) -> tuple[str, str, tuple[str, ...]]:
-    if config.held_out and not config.parts_held_out:
-        raise UserError(
-            f"data.held_out is {config.held_out}, but neither data.valid={config.valid!r} nor data.tests={config.tests!r} is one of its "
-            "parts, which are named valid and test; give these names, or leave data.held_out out"
-        )
-    return config.train, config.valid, config.tests
 
 
 def _enwik8(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Plain text of any length, in files or in a data set of TFDS, read in pieces."""
+"""Plain text of any length, in files, read in pieces."""
 
 from __future__ import annotations
 
@@ -13,58 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from one_layer.data.text.lines import how_to_convert, is_compressed
 from one_layer.data.text.no_text import BLOCK, check_text
 from one_layer.system.errors import UserError
 
-if TYPE_CHECKING:
-    from one_layer.data.sources.tfds_records import TfdsRecords
-
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
 _SHOWN = 20  # names of files
-
-
-@dataclass(frozen=True)
-class TfdsText:
-    """One field of a split of a data set of TFDS: the text of each record, and a line end after it."""
-
-    name: str
-    directory: str
-    split: str
-    field: str
-
-    @cached_property
-    def _records(self) -> TfdsRecords:
-        from one_layer.data.sources.tfds_records import TfdsRecords  # here, because TFDS takes seconds to import
-
-        return TfdsRecords(self.name, self.directory)
-
-    @property
-    def paths(self) -> list[Path]:
-        """The files of the split. Raises: UserError if they are missing, or the data set has no such split."""
-        return self._records.files(self.split)
-
-    def pieces(self) -> Iterator[bytes]:
-        """The bytes in pieces. Raises: UserError for records that cannot be read, or without such a text."""
-        texts, size = [], 0
-        for number, (text,) in enumerate(self._records.stream(self.split, (self.field,)), 1):
-            if not isinstance(text, str):
-                raise UserError(
-                    f"{self}, record {number:,}: the field {self.field!r} is no text; name one that is as data.columns"
-                )
-            texts.append(f"{text}\n".encode())
-            size += len(texts[-1])
-            if size >= _PIECE:
-                yield b"".join(texts)
-                texts, size = [], 0
-        if texts:
-            yield b"".join(texts)
-
-    def __str__(self) -> str:
-        return f"{self.name}, split {self.split}"
 
 
 @dataclass(frozen=True)
@@ -74,14 +31,9 @@ class PlainText:
     A file begins a new line: where the one before it lacks its last line end, there is one between the two. Byte order marks are left out.
     """
 
-    files: tuple[Path | TfdsText, ...]
+    files: tuple[Path, ...]
     first: int = 0
     end: int | None = None
-
-    @property
-    def paths(self) -> list[Path]:
-        """The files on disk."""
-        return [path for file in self.files for path in ([file] if isinstance(file, Path) else file.paths)]
 
     @cached_property
     def size(self) -> int:
@@ -91,7 +43,7 @@ class PlainText:
     @property
     def altered(self) -> bool:
         """Whether there may be a line end between files, or a byte order mark was left out."""
-        return len(self.files) > 1 or (isinstance(self.files[0], Path) and _has_mark(self.files[0]))
+        return len(self.files) > 1 or _has_mark(self.files[0])
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes in pieces. Raises: UserError for a file that cannot be read."""
@@ -189,10 +141,7 @@ def _has_mark(path: Path) -> bool:
         return file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
 
 
-def _pieces(path: Path | TfdsText) -> Iterator[bytes]:
-    if isinstance(path, TfdsText):
-        yield from path.pieces()
-        return
+def _pieces(path: Path) -> Iterator[bytes]:
     try:
         with _open(path) as file:
             piece = file.read(_PIECE + len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from one_layer.data.config import DataConfig
-from one_layer.data.sources.pairs import Lines, ManyPairs, Pairs, Source
-from one_layer.data.text.lines import existing_file
+from one_layer.data.sources.pairs import Again, ManyPairs, Pairs, Source
+from one_layer.data.text.lines import existing_file, stream_lines
 from one_layer.system.errors import UserError
 
 
@@ -35,20 +35,10 @@ class Taught(Source):
         source, target = self._whole.lines(name)
         if name != self.train:
             return source, target
-        taught = Lines(self._translations)
-        return (
-            (_Both(source, source), _Both(target, taught)) if self._config.teacher_mix == "both" else (source, taught)
-        )
+        taught = Again(partial(stream_lines, self._translations))
+        if self._config.teacher_mix != "both":
+            return source, taught
+        return Again(partial(chain, source, source)), Again(partial(chain, target, taught))
 
     def files(self, name: str) -> list[Path]:
         return [*self._whole.files(name), *([existing_file(self._translations)] if name == self.train else [])]
-
-
-class _Both:
-    """One text after the other, read anew by every iteration."""
-
-    def __init__(self, first: Iterable[str], second: Iterable[str]) -> None:
-        self._texts = first, second
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(*self._texts)

@@ -10,24 +10,20 @@ from dataclasses import dataclass
 class LengthFilter:
     """The filter of Moses' clean-corpus-n.
 
-    It keeps a pair if both sides have `least` to `most` tokens and the longer side has at most `ratio` times as many as the shorter.
+    It keeps a pair if both sides have 1 to `most` tokens and the longer side has at most 1.5 times as many as the shorter.
     """
 
-    least: int = 1
-    most: int = 175
-    ratio: float = 1.5
+    most: int
 
     def reason(self, source: str, target: str) -> str:
-        """Returns why a pair of tokenised lines is left out ("empty", "short", "long" or "ratio"), or "" if it is kept."""
+        """Returns why a pair of tokenised lines is left out ("empty", "long" or "ratio"), or "" if it is kept."""
         lengths = token_count(source), token_count(target)
         shorter, longer = min(lengths), max(lengths)
         if shorter == 0:
             return "empty"
-        if shorter < self.least:
-            return "short"
         if longer > self.most:
             return "long"
-        return "ratio" if longer > self.ratio * shorter else ""
+        return "ratio" if longer > 1.5 * shorter else ""
 
 
 def token_count(line: str) -> int:

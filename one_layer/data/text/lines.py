@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterator
@@ -27,12 +28,7 @@ def read_lines(path: str | Path) -> list[str]:
     A file whose name ends in ".gz" is decompressed. If `path` does not exist but `path`.gz does, `path`.gz is read.
     Raises: UserError for a missing or empty file, a damaged gzip file, one that holds no text, and bytes that are not UTF-8.
     """
-    path = existing_file(path)
-    content = _content(path)
-    if not content:
-        raise UserError(f"{path} is empty; give a text file with at least one line")
-    check_text(content[:BLOCK], path)
-    return split_lines(content, str(path))
+    return list(stream_lines(path))
 
 
 def split_lines(content: bytes, name: str) -> list[str]:
@@ -40,13 +36,7 @@ def split_lines(content: bytes, name: str) -> list[str]:
 
     Raises: UserError for a byte that is not UTF-8, with the name `name` and the line number.
     """
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number = content.count(b"\n", 0, error.start) + 1
-        raise UserError(_not_utf8(name, number, error)) from None
-    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n") if text else []
-    return [line.removesuffix("\r") for line in lines]
+    return [_decode(line, name, number) for number, line in enumerate(io.BytesIO(content), start=1)]
 
 
 def read_parallel(source: str | Path, target: str | Path) -> tuple[list[str], list[str]]:
@@ -54,10 +44,8 @@ def read_parallel(source: str | Path, target: str | Path) -> tuple[list[str], li
 
     Raises: UserError if the files have different numbers of lines, and as `read_lines` does.
     """
-    source_lines, target_lines = read_lines(source), read_lines(target)
-    if len(source_lines) != len(target_lines):
-        raise UserError(_unequal(source, target, len(source_lines), len(target_lines)))
-    return source_lines, target_lines
+    pairs = list(stream_parallel(source, target))
+    return [line for line, _ in pairs], [line for _, line in pairs]
 
 
 def stream_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
@@ -68,7 +56,10 @@ def stream_parallel(source: str | Path, target: str | Path) -> Iterator[tuple[st
             counts = [
                 number + (line is not None) + sum(1 for _ in side) for line, side in zip(pair, sides, strict=True)
             ]
-            raise UserError(_unequal(source, target, counts[0], counts[1]))
+            raise UserError(
+                f"{existing_file(source)} has {counts[0]:,} lines, but {existing_file(target)} has {counts[1]:,}; "
+                "give parallel files with the same number of lines"
+            )
         yield pair
 
 
@@ -82,7 +73,9 @@ def stream_lines(path: str | Path) -> Iterator[str]:
             for number, line in enumerate(file, start=1):
                 yield _decode(line, str(path), number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(_damaged(path, error)) from None
+        raise UserError(f"{path} is not a whole gzip file ({error}); create it or copy it again") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
     if number == 0:
         raise UserError(f"{path} is empty; give a text file with at least one line")
 
@@ -97,15 +90,18 @@ class MissingPart(UserError):
 
     missing: UserError | None = None
 
-    @classmethod
-    def of(cls, missing: UserError, name: str, taken: str) -> MissingPart:
-        """`taken`: what `data.held_out` would do."""
-        error = cls(
+
+def existing_part(path: str | Path, name: str, taken: str) -> Path:
+    """`existing_file` for the validation or test set `name`; `taken` is what `data.held_out` would do. Raises: MissingPart."""
+    try:
+        return existing_file(path)
+    except UserError as missing:
+        error = MissingPart(
             f"{missing}. Without a file for {name}, give data.held_out=0.05, which {taken}, or name the test sets as data.tests (() for "
             "none)"
         )
         error.missing = missing
-        return error
+        raise error from None
 
 
 def existing_file(path: str | Path) -> Path:
@@ -132,40 +128,17 @@ def _beside(path: Path) -> str:
     return f"the folder has {', '.join(near)}{more}" if near else "the folder is empty"
 
 
-def _content(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if is_compressed(path) and content else content
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(_damaged(path, error)) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
 def _decode(line: bytes, name: str, number: int) -> str:
     try:
         text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise UserError(_not_utf8(name, number, error)) from None
+        raise UserError(
+            f"{name}, line {number}: the byte 0x{error.object[error.start]:02x} is not UTF-8; convert the file, {how_to_convert(error)}"
+        ) from None
     return text.removeprefix("\ufeff") if number == 1 else text
-
-
-def _unequal(source: str | Path, target: str | Path, source_lines: int, target_lines: int) -> str:
-    return (
-        f"{existing_file(source)} has {source_lines:,} lines, but {existing_file(target)} has {target_lines:,}; "
-        "give parallel files with the same number of lines"
-    )
-
-
-def _not_utf8(name: str, number: int, error: UnicodeDecodeError) -> str:
-    return f"{name}, line {number}: the byte 0x{error.object[error.start]:02x} is not UTF-8; convert the file, {how_to_convert(error)}"
 
 
 def how_to_convert(error: UnicodeDecodeError) -> str:
     """A command that makes UTF-8 of such bytes, for people."""
     utf_16 = error.object[error.start : error.start + 2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     return f"for example with iconv -f {'UTF-16' if utf_16 else 'WINDOWS-1252'} -t UTF-8"
-
-
-def _damaged(path: Path, error: Exception) -> str:
-    return f"{path} is not a whole gzip file ({error}); create it or copy it again"

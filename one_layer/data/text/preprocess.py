@@ -129,11 +129,6 @@ class Preprocessing:
         return self.tokenize and self.spaced and not has_own_rules(self.language)
 
     @property
-    def loses_text(self) -> bool:
-        """Whether `undo` may give another text than that of which `apply` made the tokens, besides its case."""
-        return self.tokenize or (self.codes is not None and self.bpe_kind == BPE_KINDS[0])
-
-    @property
     def undone(self) -> list[str]:
         """The names of what `undo` reverses: one of `INVERSES`, `moses`, both or neither."""
         return self.inverse.split(",") if self.inverse else self._reversed

@@ -144,13 +144,13 @@ def unit(name: str, vocabulary: Vocabulary, merges: str | None) -> Unit:
     return Characters(vocabulary) if name == "characters" else Bytes(vocabulary)
 
 
-def vocabulary_of(name: str, text: PlainText, merges: str | None, min_count: int = 1) -> Vocabulary:
+def vocabulary_of(name: str, text: PlainText, merges: str | None) -> Vocabulary:
     """The vocabulary of a unit. Only that of characters depends on the training text, which is read for it."""
     if name == "characters":
         counts: Counter[str] = Counter()
         for piece in text.characters():
             counts.update(piece)
-        return Vocabulary.of_counts({_token(each): count for each, count in counts.items()}, min_count)
+        return Vocabulary.of_counts({_token(each): count for each, count in counts.items()})
     return Vocabulary(SPECIALS + tuple(byte_level.pieces(merges or "")))
 
 

@@ -22,6 +22,7 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 # As in SentencePiece: the tokens of bytes, and the letter that stands for a space.
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 SPACE = "▁"
+_OVERWRITE = " #fairseq:overwrite"
 
 
 def split_tokens(line: str) -> list[str]:
@@ -63,9 +64,8 @@ class Vocabulary:
             )
 
     @staticmethod
-    def build(lines: Iterable[str], min_count: int = 1, always: Iterable[str] = ()) -> Vocabulary:
-        """Builds the vocabulary of tokenised `lines` from every token that occurs at least `min_count` times, and those
-        of `always`.
+    def build(lines: Iterable[str], always: Iterable[str] = ()) -> Vocabulary:
+        """Builds the vocabulary of tokenised `lines` from every token that occurs, and those of `always`.
 
         Tokens are sorted by falling count, and equal counts by code points, as in fairseq's `Dictionary.finalize`. Special tokens
         that the text itself contains are not counted.
@@ -73,21 +73,18 @@ class Vocabulary:
         counter: Counter[str] = Counter()
         for line in lines:
             counter.update(split_tokens(line))
-        return Vocabulary.of_counts(counter, min_count, always)
+        return Vocabulary.of_counts(counter, always)
 
     @staticmethod
-    def of_counts(counts: Mapping[str, int], min_count: int = 1, always: Iterable[str] = ()) -> Vocabulary:
+    def of_counts(counts: Mapping[str, int], always: Iterable[str] = ()) -> Vocabulary:
         """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
         counter = {token: count for token, count in counts.items() if token not in SPECIALS}
-        kept = sorted(((token, count) for token, count in counter.items() if count >= min_count), key=_rank)
+        kept = sorted(counter.items(), key=_rank)
         if not counter:
             raise UserError(
                 "a side of the training text has no tokens: its lines are empty; give the files of another text"
             )
-        if not kept:
-            raise UserError(f"no token occurs at least min_count={min_count} times; lower min_count or give more text")
-        known = {token for token, _ in kept}
-        kept += [(token, counter.get(token, 0)) for token in always if token not in known]
+        kept += [(token, 0) for token in always if token not in counter]
         tokens, numbers = zip(*kept, strict=True)
         return Vocabulary(SPECIALS + tokens, (0,) * len(SPECIALS) + numbers)
 
@@ -146,24 +143,42 @@ class Vocabulary:
         write_atomically(path, self.text)
 
     @staticmethod
-    def load(path: str | Path) -> Vocabulary:
-        """Reads a file that `save` or fairseq wrote. Raises: UserError that names a malformed or repeated line."""
-        return Vocabulary.parse(read_lines(path), str(path))
+    def load(path: str | Path, fairseq: bool = False) -> Vocabulary:
+        """Reads a file that `save` or fairseq wrote. Raises: UserError that names a malformed or repeated line.
+
+        `fairseq`: a dict.txt, of which every line is an id, because each has a row in the embeddings: also those such as
+        `madeupword0000 0`, which fill it up to a multiple of 8. A token may occur again if the line ends with `#fairseq:overwrite`. It then
+        means the last of its lines, except that a special token keeps its own id. The other lines have names that no text contains.
+        """
+        return Vocabulary.parse(read_lines(path), str(path), fairseq)
 
     @staticmethod
-    def parse(lines: Iterable[str], name: str) -> Vocabulary:
+    def parse(lines: Iterable[str], name: str, fairseq: bool = False) -> Vocabulary:
         """Builds the vocabulary from the lines of its `text`; errors call them `name`. Raises: UserError as `load` does."""
-        tokens, counts, seen = list(SPECIALS), [0] * len(SPECIALS), dict.fromkeys(SPECIALS, 0)
+        tokens, counts = list(SPECIALS), [0] * len(SPECIALS)
+        places = {token: place for place, token in enumerate(SPECIALS)}
         for number, line in enumerate(lines, start=1):
-            if (entry := token_and_count(line)) is None:
+            stated = line.rstrip() if fairseq else line
+            entry = stated.removesuffix(_OVERWRITE) if fairseq else line
+            if (found := token_and_count(entry)) is None:
                 raise UserError(
                     f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a whole number)"
                 )
-            token, count = entry
-            if token in seen:
-                where = f"is already in line {seen[token]}" if seen[token] else "is a special token"
-                raise UserError(f"{name}, line {number}: {token!r:.200} {where}; every token may occur only once")
-            seen[token] = number
+            token, count = found
+            here, before = len(tokens), places.get(token)
+            if before is not None:
+                special = before < len(SPECIALS)
+                if entry == stated:
+                    where = "is a special token" if special else f"is already in line {before - len(SPECIALS) + 1}"
+                    hint = f", unless a line ends with{_OVERWRITE}" if fairseq else ""
+                    raise UserError(
+                        f"{name}, line {number}: {token!r:.200} {where}; every token may occur only once{hint}"
+                    )
+                if special:
+                    token = f"<overwritten:{here}>"
+                else:
+                    tokens[before] = f"<overwritten:{before}>"
+            places[token] = here
             tokens.append(token)
             counts.append(count)
         return Vocabulary(tuple(tokens), tuple(counts))

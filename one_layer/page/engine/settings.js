@@ -5,7 +5,7 @@ import { isObject, readJson } from "./json.js";
 import { Refused, demand, shown } from "./refused.js";
 
 const MOST = Number.MAX_VALUE, ABOVE_ZERO = Number.MIN_VALUE;
-const SOURCES = ["toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "tfds_text", "enwik8"], STREAMS = ["plain", "tfds_text", "enwik8"];
+const SOURCES = ["toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8"], STREAMS = ["plain", "enwik8"];
 const WITH_FOLDER = ["text", "fairseq", "tsv", "labelled", "plain", "enwik8"];
 const TOKENIZERS = ["", "13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "flores101", "flores200", "none"];
 export const INVERSE = /^(none|moses|(subword-nmt|byte-level|sentencepiece)(,moses)?)$/;
@@ -48,10 +48,10 @@ export function readData(task, given, config, evaluation) {
   checkKnown("data.teacher_mix", data.teacher_mix, ["translations", "both", "references"]);
   const pairs = [1, 10 ** 6];
   checkBounds("data", data, {
-    toy_train: pairs, toy_valid: pairs, toy_test: pairs, bpe_merges: [0, MOST], min_count: [1, MOST], max_length: [2, MOST], teacher_beam: [1, MOST],
+    toy_train: pairs, toy_valid: pairs, toy_test: pairs, bpe_merges: [0, MOST], max_length: [2, MOST],
     max_tokens: [1, MOST], buckets: [1, MOST], block: [2, 2 ** 16], held_out: [0, 0.5 - 2 ** -54], mask_share: [ABOVE_ZERO, 1 - 2 ** -53],
   });
-  const isText = ["text", "tsv", "tfds", "labelled", "plain", "tfds_text"].includes(data.source), prepared = data.prepared || data.source === "fairseq" || data.undo;
+  const isText = ["text", "tsv", "tfds", "labelled", "plain"].includes(data.source), prepared = data.prepared || data.source === "fairseq" || data.undo;
   refuseIf(WITH_FOLDER.includes(data.source) && !data.directory, "data.directory is empty");
   for (const side of ["source_language", "target_language"]) {
     refuseIf(!streamed && !(data.labels && side === "target_language") && !data[side], `data.${side} is empty`);
@@ -60,7 +60,7 @@ export function readData(task, given, config, evaluation) {
     ["text", "fairseq", "tfds"].includes(data.source) && !data.labels && data.source_language === data.target_language,
     `data.source_language and data.target_language are both ${shown(data.source_language)}`,
   );
-  refuseIf(["tfds", "tfds_text"].includes(data.source) && !data.tfds_name, "data.tfds_name is empty");
+  refuseIf(data.source === "tfds" && !data.tfds_name, "data.tfds_name is empty");
   refuseIf(!isText && (data.held_out || (data.store && !streamed)), "data.store and data.held_out are for text sources only");
   refuseIf(data.held_out && ["valid", "test"].includes(data.train), `data.train is ${shown(data.train)}, which data.held_out takes out of the training text`);
   refuseIf([...data.delimiter].length !== 1 || '"\r\n'.includes(data.delimiter), `data.delimiter is ${shown(data.delimiter)}; it is one character`);
@@ -88,8 +88,7 @@ function checkCorpora({ train, mix, columns, source, labels }) {
 
 function checkColumns({ columns, source }) {
   const names = columns ? columns.split(",").map((name) => name.trim()) : [], numbers = names.filter((name) => /^\p{Nd}+$/u.test(name));
-  refuseIf(columns && !["tsv", "labelled", "tfds_text"].includes(source), "data.columns is for tables and records only");
-  refuseIf(source === "tfds_text" && names.length > 1, "data.columns must be one field");
+  refuseIf(columns && !["tsv", "labelled"].includes(source), "data.columns is for tables only");
   refuseIf(source === "tsv" && names.length !== 2, "data.columns must name two columns");
   const plain = numbers.map((name) => name.replace(/^0+/, ""));
   const twice = new Set(names).size < names.length || new Set(plain).size < plain.length;

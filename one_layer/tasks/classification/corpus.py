@@ -34,7 +34,7 @@ class LabelledTexts(Source):
         super().__init__(config)
         self._labels = label_set(config)
 
-    def read(self, name: str) -> Pairs:
+    def lines(self, name: str) -> Pairs:
         return self._from_table(name) if self._config.columns else self._published(name)
 
     def _from_table(self, name: str) -> Pairs:

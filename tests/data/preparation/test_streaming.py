@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
@@ -23,7 +21,6 @@ from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.system.errors import UserError
-from tests import ROOT
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)
 WORDS = st.lists(st.sampled_from(["das", "Haus", "neu,", "naïve", "a-b", "„ja“", "\u2028", "\x07", "@@", " "]))
@@ -36,7 +33,7 @@ RAW = [
 ] * 5
 WAYS: list[dict[str, Any]] = [
     {"tokenize": True, "lowercase": True, "bpe_merges": 9, "joined_vocabulary": True},
-    {"tokenize": True, "split_hyphens": True, "min_count": 2},
+    {"tokenize": True, "split_hyphens": True},
     {"bpe_merges": 5},
     {"lowercase": True, "bpe_codes": "code"},
     {"bpe_codes": "code", "bpe_kind": "byte-level"},
@@ -75,7 +72,7 @@ def at_once(config: DataConfig, pairs: list[tuple[str, str]]) -> tuple[list[Voca
             codes = learn_bpe(chain(*sides), config.bpe_merges)
         sides = [step.subwords(side) for step, side in zip(PARALLEL.preprocessing(config, codes), sides, strict=True)]
     joined = [sides[0] + sides[1]] * 2 if config.joined_vocabulary else sides
-    vocabularies = [Vocabulary.build(side, config.min_count) for side in joined]
+    vocabularies = [Vocabulary.build(side) for side in joined]
     ids = [[v.encode(line).tolist() for line in side] for v, side in zip(vocabularies, sides, strict=True)]
     lengths = [(len(source), len(target)) for source, target in zip(*ids, strict=True)]
     kept = [place for place, both in enumerate(lengths) if min(both) > 1 and max(both) <= config.max_length]
@@ -117,14 +114,6 @@ def test_several_processes_give_the_same_text_in_the_same_order(folder: Path, mo
     assert of(load(config)) == at_once(config, RAW)
 
 
-def test_unequal_sides_are_found_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(folder, "train", RAW)
-    (folder / "train.en").write_text("one\ntwo\n")
-    monkeypatch.setattr(streaming, "words", None)
-    with pytest.raises(UserError, match=r"train\.de has 25 lines, but .*train\.en has 2; give parallel files"):
-        load(config_of(folder, WAYS[0]))
-
-
 class Long:
     """Lines that are generated on demand, 10 MB in all."""
 
@@ -160,23 +149,6 @@ def test_lines_can_be_read_several_times(parts: list[list[str]], block: int) -> 
         assert list(zip(lines, lines, strict=True)) == [(line, line) for line in whole]
         lines.write(["one more"])
         assert list(lines) == [*whole, "one more"] and len(lines) == len(whole) + 1
-
-
-def test_a_killed_process_leaves_no_file(tmp_path: Path) -> None:
-    program = (
-        "from one_layer.data.preparation.spill import Spill\n"
-        "lines = Spill(); lines.write(['x' * 9999] * 9); print(len(lines), flush=True); input()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        env={"TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout and process.stdout.readline() == b"9\n"
-    process.kill()
-    process.communicate()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_temporary_folder_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,13 +44,6 @@ def test_a_line_stays_in_its_part_when_the_file_changes(tmp_path: Path) -> None:
         assert set(pairs) - {("neu", "new")} <= set(before[name])
 
 
-def test_shares_that_leave_no_part_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"data\.held_out is 0\.1, but neither data\.valid='a.tsv' nor data\.tests="):
-        opened(tmp_path, PAIRS, valid="a.tsv", tests=("b.tsv",))
-    with pytest.raises(UserError, match=r"leaves no line for the part 'valid' of all\.tsv; give another share"):
-        opened(tmp_path, PAIRS[:1]).read("valid")
-
-
 @pytest.mark.parametrize("task", ["translation", "classification"])
 def test_a_training_text_without_a_line_is_refused(tmp_path: Path, task: str) -> None:
     """A header alone, or a file whose only line is held out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,8 +15,7 @@ from one_layer.data.loading import load
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
 from one_layer.system.errors import UserError
-from one_layer.training.train import train
-from tests import tfds_sets, tiny
+from tests import tfds_sets
 
 TOY = toy.generate(1, train=60, valid=12, test=8)
 NAME = "tiny_translate"
@@ -58,23 +56,6 @@ def test_the_pairs_read_are_those_written(folder: Path) -> None:
         "train[3:5]": 2,
     }
     assert set(half.valid.reference) == set(TOY["valid"][0])
-
-
-@pytest.mark.slow
-def test_a_run_can_train_from_a_data_set(folder: Path, tmp_path: Path) -> None:
-    keys = {
-        "source": "tfds",
-        "tfds_name": NAME,
-        "directory": str(folder),
-        "valid": "validation",
-        "store": str(tmp_path),
-    }
-    changes = {f"data.{name}": value for name, value in keys.items()} | {"train.updates": tiny.EVERY}
-    result = train(tiny.run(changes), tmp_path / "run", [])
-    assert result["steps"] == tiny.EVERY and result["test"]["test"]["sentences"] == 8
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    losses = [line["train/nll"] for line in lines if "train/nll" in line]
-    assert losses[-1] < losses[0]
 
 
 def test_a_part_of_a_split_has_its_own_store(folder: Path, tmp_path: Path) -> None:

@@ -82,14 +82,6 @@ def test_scores_count_characters_and_say_so(language: str) -> None:
     assert "tok:intl" in bleu.all_scores(target, target.words(given), split, "intl")["signature"]
 
 
-def test_other_languages_are_scored_as_before() -> None:
-    target = preprocessing("en")
-    split = Split(source_text=["a"], reference=["a b c d ."], reference_detokenized=["a b c d."])
-    scores = bleu.all_scores(target, ["a b c d ."], split)
-    assert "tok:13a" in scores["signature"] and "character" not in scores["details_tokenized"]
-    assert "spaced" not in target.to_dict()
-
-
 def test_a_tokenizer_that_is_not_there_is_refused() -> None:
     with pytest.raises(UserError, match=r"evaluation.tokenize is 'mecab'; give one of 13a, zh, char"):
         SearchSettings(tokenize="mecab")

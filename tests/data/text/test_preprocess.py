@@ -63,18 +63,6 @@ def test_punctuation_at_line_ends_is_treated_as_in_moses_scripts() -> None:
     ]
 
 
-def test_tokens_are_separated_by_single_spaces() -> None:
-    line = "a\u2028b\x07 c\u0085d\te\u00a0f\u200bg"
-    assert Preprocessing("de", tokenize=True).words([line]) == ["a b c d e f g"]
-
-
-def test_apply_is_words_then_subwords() -> None:
-    steps = Preprocessing("en", True, True, CODES)
-    raw = ["It's Lower, isn't it?", ""]
-    assert steps.words(raw) == ["it &apos;s lower , isn &apos;t it ?", ""]
-    assert steps.subwords(steps.words(raw)) == steps.apply(raw)
-
-
 def test_undo_restores_plain_text() -> None:
     raw = ["He said: \"it's a well-known fact,\" didn't he?", "A & B [sic] | 100 % sure.", ""]
     steps = Preprocessing("en", tokenize=True, codes=CODES)
@@ -118,16 +106,6 @@ def test_learned_codes_are_valid_and_their_splits_can_be_joined(lines: list[str]
         words = " ".join(split_tokens(line.strip("\r ")))
         if "@@" not in words:
             assert join_bpe(split) == words
-
-
-def test_learning_merges_the_most_frequent_pair_first(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["low low lower", "newest newest newest widest widest"]
-    codes = learn_bpe(iter(lines), 3)
-    # "es" and "st</w>" both occur five times; the pair with the greater code points is merged first.
-    assert codes == "#version: 0.2\ns t</w>\ne st</w>\nw est</w>\n"
-    assert codes == learn_bpe(lines, 3)
-    assert Preprocessing("en", codes=codes).apply(["lowest west"]) == ["l@@ o@@ west west"]
-    assert capsys.readouterr().err == ""
 
 
 def test_impossible_learning_is_refused() -> None:

@@ -68,9 +68,3 @@ def test_a_pipe_is_read(tmp_path):
     writer.start()
     assert read_input(str(tmp_path / "pipe")) == ["ein", "zwei"]
     writer.join()
-
-
-def test_a_device_is_written_to():
-    before = os.stat("/dev/null")
-    write_output("/dev/null", ["x"])
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode) and os.path.samestat(before, os.stat("/dev/null"))

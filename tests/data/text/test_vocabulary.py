@@ -25,11 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("vocabulary")
 
 
-def test_a_text_without_tokens_is_told_from_one_whose_tokens_are_rare() -> None:
+def test_a_text_without_tokens_is_refused() -> None:
     with pytest.raises(UserError, match="a side of the training text has no tokens: its lines are empty"):
         Vocabulary.build(["", " "])
-    with pytest.raises(UserError, match="no token occurs at least min_count=2 times; lower min_count"):
-        Vocabulary.build(["a b"], min_count=2)
 
 
 @given(TOKENS)
@@ -46,17 +44,13 @@ def test_every_token_survives_encoding_and_the_file(folder: Path, tokens: list[s
     assert loaded.decode(ids) == line
 
 
-@given(st.lists(TOKENS, min_size=1, max_size=4), st.integers(1, 3))
-def test_order_is_falling_count_then_token(lines: list[list[str]], min_count: int) -> None:
+@given(st.lists(TOKENS, min_size=1, max_size=4))
+def test_order_is_falling_count_then_token(lines: list[list[str]]) -> None:
     counts = Counter(token for line in lines for token in line)
-    if max(counts.values()) < min_count:
-        with pytest.raises(UserError, match="min_count"):
-            Vocabulary.build(map(" ".join, lines), min_count)
-        return
-    vocabulary = Vocabulary.build(map(" ".join, lines), min_count)
+    vocabulary = Vocabulary.build(map(" ".join, lines))
     assert vocabulary.tokens[:4] == SPECIALS and vocabulary.counts[:4] == (0, 0, 0, 0)
     learned = list(zip(vocabulary.tokens, vocabulary.counts, strict=True))[4:]
-    assert dict(learned) == {token: count for token, count in counts.items() if count >= min_count}
+    assert dict(learned) == counts
     assert learned == sorted(learned, key=lambda item: (-item[1], item[0]))
 
 
@@ -127,17 +121,3 @@ def test_fairseqs_dictionary_has_the_same_order(shared: Path) -> None:
     assert learned == sorted(learned, key=lambda item: (-item[1], item[0]))
     line = read_lines(shared / "data/iwslt14/test.bpe10k.de")[0]
     assert vocabulary.decode(vocabulary.encode(line)) == line
-
-
-def test_multi30k_has_its_published_number_of_types(shared: Path) -> None:
-    lines = [line for side in ("de", "en") for line in read_lines(shared / f"data/multi30k_bpe/train.bpe10k.{side}")]
-    assert len(Vocabulary.build(lines)) == 4 + 9708
-
-
-@pytest.mark.parametrize("language", ["de", "en"])
-def test_the_types_of_a_part_of_iwslt14_are_among_those_of_the_whole(shared: Path, language: str) -> None:
-    part = Vocabulary.build(read_lines(shared / f"data/iwslt14/train_subset.bpe10k.{language}"))
-    whole = Vocabulary.load(shared / f"data/iwslt14/fairseq_dict.{language}.txt")
-    assert set(part.tokens) <= set(whole.tokens) and len(part) > 6000
-    often = dict(zip(whole.tokens, whole.counts, strict=True))
-    assert all(count <= often[token] for token, count in zip(part.tokens, part.counts, strict=True))

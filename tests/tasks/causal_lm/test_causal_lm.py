@@ -186,7 +186,7 @@ def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch)
         ),
         (
             {"data.source": "toy", "data.directory": "", "data.held_out": 0.0},
-            r"task=causal_lm, but data\.source='toy'; give data\.source=plain, tfds_text or enwik8",
+            r"task=causal_lm, but data\.source='toy'; give data\.source=plain or enwik8",
         ),
         ({"task": "translation", "model.encoder_layers": 1}, r"data\.source='plain' is one text without translations"),
         ({"train.select": "bleu"}, r"train\.select is 'bleu', but the validation set is measured by nll"),
