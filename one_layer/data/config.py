@@ -278,14 +278,6 @@ class DataConfig:
         return self.prepared or self.source == "fairseq" or bool(self.undo)
 
 
-def another_file(what: str) -> UserError:
-    """The error for a file of codes or a vocabulary that is not the one with which a run, or the run that it begins with, began."""
-    return UserError(
-        f"{what} is not the file that this run, or the run of train.init_from, began with; give that file, or train in a new --workdir "
-        "without train.init_from"
-    )
-
-
 def listed(names: tuple[str, ...], shown: Callable[[str], str] = repr) -> str:
     """The names for a sentence: `'a', 'b' or 'c'`."""
     *most, last = map(shown, names)

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.config import DataConfig, another_file
+from one_layer.data.config import DataConfig
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.store import Prepared, stored
 from one_layer.data.preparation.streaming import Shown, Steps
@@ -63,8 +63,11 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["split"] = config.train  # a slice of a split has the same files as the whole split
     if config.columns:  # the name of a table says how it is read
         options["tables"] = [table_kind(path) for path in files]
+    if config.mix:
+        options["mix"] = config.mix
     if config.held_out:
-        options["parts_held_out"] = [*config.parts_held_out, *["by lower case"] * config.lowercase]
+        by = [*["by lower case"] * config.lowercase, *["by words"] * config.tokenize]
+        options["parts_held_out"] = [*config.parts_held_out, *by]
     if config.translations:
         options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:
@@ -148,7 +151,7 @@ def check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: st
             continue
         found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None, kind)
         if found != own:
-            raise another_file(f"data.{name}={path}")
+            raise _another_file(f"data.{name}={path}")
 
 
 def encoded(
@@ -172,3 +175,11 @@ def _for_training(
         raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
     source, target = source.select(kept), target.select(kept)
     return Prepared(assets, source, target, [f"{reader.describe(assets, 'train', source, target)}; {left_out}"])
+
+
+def _another_file(what: str) -> UserError:
+    """The error for a file of codes or a vocabulary that is not the one with which a run, or the run that it begins with, began."""
+    return UserError(
+        f"{what} is not the file that this run, or the run of train.init_from, began with; give that file, or train in a new --workdir "
+        "without train.init_from"
+    )
