@@ -57,11 +57,6 @@ def test_every_argument_gives_the_run_that_it_names(module, argument):
 
 
 @pytest.mark.parametrize("module", ROWS, ids=short)
-def test_the_default_is_the_row_with_random_embeddings(module):
-    assert module.get_config().to_dict() == module.get_config(ROWS[module][1]).to_dict()
-
-
-@pytest.mark.parametrize("module", ROWS, ids=short)
 def test_masked_models_train_with_the_dense_model_s_hyperparameters(module):
     """Paper A, implementation details: the hyperparameters are those of the fully weighted Transformer."""
     dense, masked = (flatten(module.get_config(argument).to_dict()) for argument in ROWS[module][:2])

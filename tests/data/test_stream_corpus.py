@@ -73,6 +73,11 @@ def test_a_file_that_has_the_name_of_a_list_is_meant_itself(folder):
     assert f"files of train: {folder}/x,y.txt" in corpus.report and read_bytes(corpus.train).startswith(b"x,y.txt")
 
 
+def test_a_list_of_names_may_be_longer_than_a_name_of_a_file(folder):
+    once, often = (stream_corpus.load(config(folder, train=",".join(["a.txt"] * times))) for times in (1, 60))
+    assert len(read_bytes(often.train)) > 50 * len(read_bytes(once.train))
+
+
 def read_bytes(part):
     return bytes((np.asarray(part.source.tokens) - 4).astype(np.uint8))
 

@@ -90,6 +90,13 @@ def test_options_and_codes_select_the_store(config: DataConfig, tmp_path: Path) 
     assert len(kept(config)) == len(others) + 1
 
 
+def test_pieces_that_are_there_already_have_a_store_of_their_own(config: DataConfig) -> None:
+    raw = replace(config, lowercase=False, bpe_kind="metaspace")
+    for chosen in (raw, replace(raw, undo="sentencepiece"), raw):
+        assert same(load(chosen), load(replace(chosen, store="")))
+    assert len(kept(config)) == 2
+
+
 def test_a_store_never_gives_training_the_lines_of_a_part_that_is_held_out(config: DataConfig, tmp_path: Path) -> None:
     write(tmp_path, "train", [f"satz {number}" for number in range(200)], [f"line {number}" for number in range(200)])
     for tests in ((), ("test",)):

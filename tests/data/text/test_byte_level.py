@@ -145,14 +145,6 @@ def test_a_corpus_uses_the_ids_of_vocab_json(tmp_path: Path, published: Path, th
         assert same.source_vocabulary == corpus.source_vocabulary and len(list((tmp_path / "store").iterdir())) == 2
 
 
-def test_codes_of_the_wrong_kind_are_named_with_their_file(tmp_path: Path, published: Path) -> None:
-    (tmp_path / "code").write_text("#version: 0.2\ne r</w>\n")
-    with pytest.raises(UserError, match=r"code, line 2: 'r</w>' is neither a byte"):
-        load(corpus_of(tmp_path, published, bpe_codes=str(tmp_path / "code")))
-    with pytest.raises(UserError, match=r"merges\.txt holds byte-level merges"):
-        load(corpus_of(tmp_path, published, bpe_kind="subword-nmt"))
-
-
 def test_long_words_are_learned_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A genome is one word, and learning takes time that grows with the square of its length."""
     lines = [*LINES, "acgt" * 6 + "\n", " " * 20]

@@ -151,7 +151,7 @@ def test_a_prompt_that_fits_into_the_context_is_read_whole(model, caplog, length
 
 
 def test_characters_of_a_prompt_that_the_training_text_did_not_have_are_counted(model, caplog):
-    characters = Vocabulary.of_counts(dict.fromkeys("dos ", 1), 1)
+    characters = Vocabulary.of_counts(dict.fromkeys("dos ", 1))
     reads = SimpleNamespace(data=model.data, _unit=unit("characters", characters, None))
     for prompt, said in (("dos", []), ("dos日本", ["prompt 1 has 2 characters that the training text did not have"])):
         caplog.clear()
