@@ -23,8 +23,8 @@ model, and are trained on; give that run as `train.init_from` if it is not in ru
 2.7 MB in 4 bits. `best_wide` begins with runs/table_wide.
 
 The sweeps `best` and `best_wide` train such a pair. The sweep `ablation` trains that of `best`, `best` with other choices, its controls,
-and two dense models of its shape, of which one begins with the same table. Its runs are told apart by the names of their folders; its
-table is the sweep's results.csv.
+and two dense models of its shape, of which one begins with the same table. Its runs are told apart by the names of their folders, and
+--mode=report makes its table.
 
     python main.py sweep --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
     python main.py sweep --config=configs/multi30k.py --sweep=ablation --workdir=runs/ablation --config.data.directory=DIR

@@ -14,7 +14,7 @@ The argument is WEIGHTS_SIZE plus any variants, joined by _. WEIGHTS is dense, o
 | one_layer_deeper_pretrained | One-layer Random Trans_deeper | 21.76 | 25M |
 | multi_layer_base | Fig. 2: about the same as one_layer_base at every keep | not given as a number | |
 
-The scores are tokenised BLEU of one seed, with the average of the last 10 epochs, beam 5 and length penalty 1. The results.csv of a sweep
+The scores are tokenised BLEU of one seed, with the average of the last 10 epochs, beam 5 and length penalty 1. The result.json of a run
 has the scores of the best checkpoint instead; this scores the average of each run, and a report then shows both (docs/sweeps.md):
 
     for run in runs/table1/*/result.json; do

@@ -5,8 +5,8 @@ python -m one_layer --config=FILE.py[:ARG] --workdir=DIR [--mode=MODE] [--config
 In a clone of the repository, `python main.py` is the same command. `--mode=keys` lists every key of the config with its meaning; with
 --config, it gives the values of that config.
 
-python -m one_layer COMMAND --help tells of the commands that are no mode: sweep, population, compare, convergence, compile,
-import_fairseq, import_roberta, import_llama, prepare_everyday, prepare_iwslt14 and prepare_wmt14.
+python -m one_layer COMMAND --help tells of the commands that are no mode: sweep, population, compare, compile, import_fairseq,
+import_roberta, import_llama, prepare_everyday, prepare_iwslt14 and prepare_wmt14.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ COMMANDS = (
     "sweep",
     "population",
     "compare",
-    "convergence",
     "compile",
     "import_fairseq",
     "import_roberta",

@@ -34,7 +34,7 @@ from one_layer.runs.convergence import LESS_IS_BETTER
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 from one_layer.sweeps.places import homes, in_sweep
-from one_layer.sweeps.table import first_score
+from one_layer.sweeps.scores import first_score
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 

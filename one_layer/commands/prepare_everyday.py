@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 
 from one_layer.cli.command import parser_of
@@ -74,16 +73,12 @@ def held_out_of(pairs: Pairs) -> dict[str, Pairs]:
 
 def without(held_out: Pairs, pairs: Pairs) -> Pairs:
     """The `pairs` of which neither side is one of the same language in `held_out`, whatever its case."""
-    known = [_keys(pair[side] for pair in held_out) for side in range(len(LANGUAGES))]
+    known = [{_key(pair[side]) for pair in held_out} for side in range(len(LANGUAGES))]
     return [pair for pair in pairs if all(_key(line) not in keys for line, keys in zip(pair, known, strict=True))]
 
 
 def _key(line: str) -> str:
     return " ".join(line.casefold().split())
-
-
-def _keys(lines: Iterable[str]) -> set[str]:
-    return set(map(_key, lines))
 
 
 def _captions(folder: Path, name: str) -> Pairs:

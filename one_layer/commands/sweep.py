@@ -4,8 +4,8 @@
 
 The sweep is what the config's function sweep(NAME) returns; without --sweep, what sweep() returns. Every run has a folder of its own
 in the sweep's folder, named after what it changes. The same command, given again, skips the runs that have finished, continues those
-that were interrupted and tries those again that failed. --config.a.b=VALUE changes a key of all runs. results.csv holds all results,
-and is written again after each run. The exit code is 1 if a run failed.
+that were interrupted and tries those again that failed. --config.a.b=VALUE changes a key of all runs. --mode=report makes
+tables of the results. The exit code is 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import dataclasses
 import logging
 import shlex
 import time
+from collections import Counter
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
 from one_layer.runs.lock import locked
 from one_layer.sweeps import plan as plans
-from one_layer.sweeps import table
 from one_layer.sweeps.claim import claim
 from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.plan import Plan, program
 from one_layer.sweeps.populations import PopulationLauncher, describe
 from one_layer.sweeps.queue import FAILED, FINISHED, Queue
+from one_layer.sweeps.scores import scores
 from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -42,22 +43,22 @@ def run_sweep(plan: Plan, launcher: Launcher) -> int:
     with locked(plan.workdir, "runs this sweep"):
         claim(plan)
         queue = Queue(plan, launcher)
-        table.write(plan, queue.states)
         done = sum(state == FINISHED for state in queue.states.values())
         log.info("%d runs in %s, %d of them finished", len(plan.runs), plan.workdir, done)
 
         def changed(runs: list[plans.Run]) -> None:
-            table.write(plan, queue.states)
             for run in runs:
                 state = queue.states[run.name]
-                more = table.scores(run) if state == FINISHED else queue.problems.get(run.name, "")
+                more = scores(run) if state == FINISHED else queue.problems.get(run.name, "")
                 log.info("%s  %s  %s", time.strftime("%H:%M:%S"), run.name, f"{state}: {more}" if more else state)
 
         signal = queue.work(changed)
         failed = {name: problem for name, problem in queue.problems.items() if queue.states[name] == FAILED}
         for name, problem in failed.items():
             log.info("%s failed: %s", name, problem)
-        log.info("%s has the results", table.write(plan, queue.states))
+        log.info(
+            "%s: %s", plan.workdir, ", ".join(f"{n} {state}" for state, n in Counter(queue.states.values()).items())
+        )
     if signal is not None:
         log.info("interrupted; the same command goes on")
         return 128 + signal

@@ -54,11 +54,11 @@ def areas(records: Iterable[Record]) -> list[Areas]:
     return [areas_of(each, score) for (score, _), found in alike.items() for each in groups(found, score)]
 
 
-def areas_of(records: list[Record], score: str, ends: Mapping[str, float] | None = None) -> Areas:
-    """The areas of runs that can be compared, up to `ends` on the axes that it names, else up to the end of the shortest run."""
+def areas_of(records: list[Record], score: str) -> Areas:
+    """The areas of runs that can be compared, up to the end of the shortest run."""
     axes = [axis for axis in AXES if axis not in left_out(records, score)]
     curves = {axis: [curve(record.evaluated(score), score, axis) for record in records] for axis in axes}
-    until = {axis: (ends or {}).get(axis) or min(each.x[-1] for each in curves[axis]) for axis in axes}
+    until = {axis: min(each.x[-1] for each in curves[axis]) for axis in axes}
     found = {axis: [each.mean(until[axis]) for each in curves[axis]] for axis in axes}
     return Areas(score, measured(records, score), records, until, found, curves)
 
@@ -68,20 +68,18 @@ def is_curve(evaluations: list[dict[str, Any]]) -> bool:
     return len(evaluations) > 1
 
 
-def left_out(records: Sequence[Record], score: str) -> dict[str, str]:
-    """The axes on which the curves of `score` cannot be compared, each with the reason for people. Each run has evaluations.
+def left_out(records: Sequence[Record], score: str) -> list[str]:
+    """The axes on which the curves of `score` cannot be compared. Each run has evaluations.
 
     These are the axes that one of the runs did not record, and seconds if the runs did not all have as many devices of one kind, and
     populations of one size.
     """
-    found = {}
-    for axis in AXES:
-        lacking = [record.folder for record in records if not _records(record, score, axis)]
-        if lacking:
-            found[axis] = f"{lacking[0]} did not record it"
-        elif axis == "seconds" and not alike_in_time(records):
-            found[axis] = "the runs had other devices, or populations of other sizes, or do not say what they had"
-    return found
+    return [
+        axis
+        for axis in AXES
+        if not all(_records(record, score, axis) for record in records)
+        or (axis == "seconds" and not alike_in_time(records))
+    ]
 
 
 def _records(record: Record, score: str, axis: str) -> bool:
@@ -117,14 +115,7 @@ def table(each: Areas, points: Iterable[Point], name: str = "", letters: Mapping
             names, key=lambda name: statistics.fmean(best[place] for place in names[name]), reverse=not less
         )
         names = {name: names[name] for name in ranked}
-    return _table(each, names, pairs, "model", found, texts.validated(each.of, letters or {}), name)
-
-
-def run_table(each: Areas, names: Sequence[str]) -> Table:
-    """The same with a row for each run, by its name. The first run is the baseline."""
-    rows = {name: [place] for place, name in enumerate(names)}
-    measured_on = ", ".join(short(part) for part in each.of)
-    return _table(each, rows, dict.fromkeys(range(len(each.records)), 0), "run", names[0], measured_on)
+    return _table(each, names, pairs, found, texts.validated(each.of, letters or {}), name)
 
 
 def _models(each: Areas, points: Iterable[Point]) -> dict[str, tuple[Point | None, list[int]]]:
@@ -168,12 +159,11 @@ def _table(
     each: Areas,
     rows: Mapping[str, list[int]],
     pairs: Mapping[int, int],
-    what: str,
     baseline: str,
     of: str,
     name: str = "",
 ) -> Table:
-    columns, cells = [what], [[row] for row in rows]
+    columns, cells = ["model"], [[row] for row in rows]
     saves = False
     if each.curves:
         best = [one.best() for one in next(iter(each.curves.values()))]
@@ -200,10 +190,10 @@ def _table(
             f"seed by seed, and {_NEVER} where it does not reach that."
         )
     elif pairs and len(rows) > 1:
-        saved_is = f" Nothing is saved: no other {what} ever has the best {each.score} of {baseline}."
+        saved_is = f" Nothing is saved: no other model ever has the best {each.score} of {baseline}."
     caption = (
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
-        f"T is the end of the shortest run, if it is not given.{saved_is} Seconds and operations are those of the run alone, "
+        f"T is the end of the shortest run.{saved_is} Seconds and operations are those of the run alone, "
         "without those of the runs that it needs: "
         f"Methods has these. What was measured: {of}."
     )
@@ -224,11 +214,6 @@ def _saved(values: list[float | None]) -> str:
     deviation = f" ± {statistics.stdev(known):.1%}" if len(known) > 1 else ""
     some = f" ({len(known)} of {len(values)} runs)" if len(known) < len(values) else ""
     return f"{statistics.fmean(known):.1%}{deviation}{some}"
-
-
-def short(part: str) -> str:
-    """A part of what was measured, for people: of a long fingerprint, the first characters."""
-    return " ".join(word[:8] if len(word) >= 32 else word for word in part.split())
 
 
 def cells(found: Iterable[Areas], points: Sequence[Point]) -> Iterator[dict[str, Any]]:

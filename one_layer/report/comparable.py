@@ -1,4 +1,4 @@
-"""Which runs' validation scores can be compared: the one rule of tables, figures, claims and `one_layer convergence`.
+"""Which runs' validation scores can be compared: the one rule of tables, figures and claims.
 
 Two runs can be compared where their scores are of one text, in the same tokens, and the task measured them alike. A run that has ended
 says by a fingerprint what its text was. One that has not, and one of an earlier version, has none; there the keys of the configs decide.

@@ -73,13 +73,10 @@ def read_frozen(path: Path) -> dict[str, np.ndarray]:
     except (
         Exception
     ) as error:  # zipfile, zlib and NumPy raise a dozen types of errors, and each means that the file is damaged
+        said = " ".join(f"{type(error).__name__}: {error!s:.200}".split())
         raise UserError(
-            f"{path} cannot be read ({_one_line(error)}); restore the run's own file, or import the model again"
+            f"{path} cannot be read ({said}); restore the run's own file, or import the model again"
         ) from None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error!s:.200}".split())
 
 
 def _named(variables: Variables) -> list[tuple[str, Any]]:

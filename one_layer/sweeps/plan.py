@@ -171,8 +171,8 @@ def _run(
         if value is None and defaults[key] is not None:
             raise UserError(f"the sweep gives {key} the value None, but the config has {defaults[key]!r}; give a value")
     name = folder_name({key: value for key, value in overrides.items() if key != DIRECTION}, defaults)
-    filled = {key: _filled(value, workdir) for key, value in varied.items() if value is not None}
-    words = [*shared, *(f"--config.{key}={value}" for key, value in filled.items())]
+    own = [f"--config.{key}={value}" for key, value in varied.items() if value is not None]
+    words = [*shared, *(word.replace(SWEEP, str(workdir)) for word in own)]
     override(plain, words)
     if direction := overrides.get(DIRECTION):
         words += (turned := _turned(plain, direction))
@@ -193,10 +193,6 @@ def _turned(config: ConfigDict, direction: str) -> list[str]:
     sides = {"source_language": data.target_language, "target_language": data.source_language}
     sides |= {"columns": columns} if data.columns else {}
     return [f"--config.data.{key}={value}" for key, value in sides.items()]
-
-
-def _filled(value: Any, workdir: Path) -> Any:
-    return value.replace(SWEEP, str(workdir)) if isinstance(value, str) else value
 
 
 def folder_name(overrides: dict[str, Any], config: dict[str, Any]) -> str:

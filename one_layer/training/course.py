@@ -173,7 +173,10 @@ class _Course:
             )
         values |= self._flips.since(trainer.params)
         values["train/flops"] = progress.flops
-        select = self._selected_by(values)
+        wanted = trainer.run.train.select
+        select = selected_by([values], wanted)
+        if select != wanted and not progress.evaluated:
+            log.warning("%s cannot measure the validation text: nll selects the best checkpoint", wanted)
         score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]
         better = progress.best is None or score > progress.best
         if better:
@@ -189,17 +192,6 @@ class _Course:
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         left = duration(time_left(progress.step, trainer.updates, progress.seconds))
         log.info("%s  update %d  %s  %s left%s", self._title(), progress.step, shown, left, "  *" if better else "")
-
-    def _selected_by(self, values: dict[str, float]) -> str:
-        """The score of these `values` that selects the best checkpoint."""
-        trainer = self._trainer
-        wanted = trainer.run.train.select
-        select = selected_by([values], wanted)
-        if select == wanted:
-            return wanted
-        if not trainer.progress.evaluated:
-            log.warning("%s cannot measure the validation text: nll selects the best checkpoint", wanted)
-        return select
 
     def _title(self) -> str:
         return f"epoch {self._trainer.progress.step / self._trainer.epoch_updates:.1f}"

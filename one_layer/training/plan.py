@@ -38,9 +38,8 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
     given = flatten(run.raw)
     chosen = {name: rule for name, rule in rules.items() if given[name] is None}
     run = with_values(run, {name: value for name, (value, _) in chosen.items()})
-    lines = [
-        f"{updates:,} updates, which are {updates / epoch_updates:.1f} epochs ({_limit(run.train, epoch_updates)})"
-    ]
+    ends = [f"train.{key}={value}" for key in ("epochs", "updates") if (value := getattr(run.train, key))]
+    lines = [f"{updates:,} updates, which are {updates / epoch_updates:.1f} epochs ({' or '.join(ends)})"]
     lines += [f"chosen: {name}={value:g} ({why})" for name, (value, why) in chosen.items()]
     return run, lines
 
@@ -48,16 +47,6 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
 def total_updates(train: TrainConfig, epoch_updates: int) -> int:
     """The number of updates after which the run ends, if `patience` does not end it before."""
     return min(train.updates or MOST_UPDATES, (train.epochs or MOST_UPDATES) * epoch_updates, MOST_UPDATES)
-
-
-def _limit(train: TrainConfig, epoch_updates: int) -> str:
-    """Which of the two keys ends the run."""
-    epochs = train.epochs * epoch_updates
-    if train.epochs and (not train.updates or epochs <= train.updates):
-        other = f"; train.updates={train.updates} would be later" if train.updates else ""
-        return f"train.epochs={train.epochs}{other}"
-    other = f"; train.epochs={train.epochs} would be later" if train.epochs else ""
-    return f"train.updates={train.updates}{other}"
 
 
 def check_warmup(run: RunConfig, epoch_updates: int) -> None:

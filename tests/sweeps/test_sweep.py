@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
@@ -18,6 +17,7 @@ from one_layer.runs.progress import progress
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
 from one_layer.sweeps.jobs import Launcher, Process, problem
+from one_layer.sweeps.scores import scores
 from one_layer.system.errors import UserError
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
@@ -27,24 +27,21 @@ def run(plan, jobs=2):
     return sweep.run_sweep(plan, Launcher([sys.executable, str(PROGRAM)], jobs))
 
 
-def rows(workdir):
-    with (workdir / "results.csv").open() as file:
-        return {row["run"]: row for row in csv.DictReader(file)}
+def finished(workdir):
+    return {path.parent.name for path in workdir.glob("*/result.json")}
 
 
 def starts(workdir):
     return {path.parent.name: int(path.read_text()) for path in workdir.glob("*/starts")}
 
 
-def test_every_run_has_a_folder_and_a_row(planned, tmp_path):
+def test_every_run_has_a_folder(planned, tmp_path):
     assert run(planned()) == 0
     names = {"default", "seed=2", "keep=0.3", "keep=0.3,seed=2"}
     assert starts(tmp_path / "runs") == dict.fromkeys(names, 1)
-    found = rows(tmp_path / "runs")
-    assert found.keys() == names and {row["state"] for row in found.values()} == {"finished"}
-    for row in found.values():
-        assert float(row["test.test.bleu_tokenized"]) == 100 * float(row["model.keep"])
-    assert found["keep=0.3,seed=2"]["seed"] == "2" and found["default"]["seed"] == "1"
+    assert finished(tmp_path / "runs") == names
+    for each in planned().runs:
+        assert scores(each) == f"test bleu_tokenized {100 * each.config['model']['keep']:.4g}"
 
 
 def test_keys_of_other_tasks_can_be_varied(tmp_path):
@@ -55,8 +52,6 @@ def test_keys_of_other_tasks_can_be_varied(tmp_path):
         "def sweep():\n    return [{'model.keep': 0.3, 'evaluation.buckets': 2}, {'model.keep': 0.4}]\n"
     )
     assert run(sweep.resolved(plans.make(str(config), "", words, tmp_path / "runs"))) == 0
-    found = rows(tmp_path / "runs")
-    assert {row["model.keep"]: row["evaluation.buckets"] for row in found.values()} == {"0.3": "2", "0.4": ""}
 
 
 def test_a_grown_sweep_keeps_its_folders_and_runs_only_what_is_new(planned, tmp_path, monkeypatch):
@@ -66,15 +61,14 @@ def test_a_grown_sweep_keeps_its_folders_and_runs_only_what_is_new(planned, tmp_
     grown = plans.Plan(small.config, "small", small.shared, small.workdir, small.runs)
     assert run(grown) == 0
     assert starts(tmp_path / "runs") == dict.fromkeys([run.name for run in grown.runs], 1)
-    assert len(rows(tmp_path / "runs")) == 6
+    assert len(finished(tmp_path / "runs")) == 6
 
 
 def test_a_failing_run_is_reported_and_the_others_go_on(planned, tmp_path, caplog):
     caplog.set_level("INFO")
     assert run(planned("failing"), 1) == 1
     assert "keep=0.9 failed: training has diverged" in caplog.messages
-    found = rows(tmp_path / "runs")
-    assert found["keep=0.9"]["state"] == "failed" and found["keep=0.3"]["state"] == "finished"
+    assert f"{tmp_path / 'runs'}: 1 failed, 1 finished" in caplog.messages
     assert run(planned("failing"), 1) == 1
     assert starts(tmp_path / "runs") == {"keep=0.9": 2, "keep=0.3": 1}, "only the failed run starts again"
 
@@ -101,20 +95,15 @@ def test_a_run_with_a_result_has_finished_however_its_process_ends(planned, tmp_
     """The first command says the same as a second one, which finds only the result."""
     for _ in range(2):
         assert run(planned("late")) == 0
-        assert rows(tmp_path / "runs")["keep=0.8"]["state"] == "finished"
+        assert finished(tmp_path / "runs") == {"keep=0.8"}
     assert starts(tmp_path / "runs") == {"keep=0.8": 1}
 
 
 def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
     caplog.set_level("INFO")
     assert run(planned("linked"), 4) == 1
-    states = {name: row["state"] for name, row in rows(tmp_path / "runs").items()}
-    assert states == {
-        "default": "finished",
-        "dense,keep=0.3": "finished",
-        "dense,keep=0.9": "failed",
-        "dense": "failed",
-    }
+    assert finished(tmp_path / "runs") == {"default", "dense,keep=0.3"}
+    assert f"{tmp_path / 'runs'}: 2 finished, 2 failed" in caplog.messages
     assert "dense failed: it needs the run dense,keep=0.9, which failed" in caplog.messages
     assert not (tmp_path / "runs" / "dense").exists()
 
@@ -143,7 +132,7 @@ def test_a_sweep_goes_on_with_what_may_change_in_its_runs(planned, tmp_path):
 
 
 def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
-    """It is not trained or scored again, so its row would not say what the sweep says. Its text may move."""
+    """It is not trained or scored again, so its result would not say what the sweep says. Its text may move."""
     assert run(planned()) == 0
     before = (tmp_path / "runs" / "sweep.json").read_bytes()
     for key, values in (("evaluation.beam", "5 there, 4 here"), ("train.updates", "10 there, 4 here")):
@@ -151,7 +140,7 @@ def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
             run(planned("small", f"--config.{key}=4"))
         assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
     assert run(planned("small", "--config.data.directory=there", "--config.train.log_every=7")) == 0
-    assert starts(tmp_path / "runs") == dict.fromkeys(rows(tmp_path / "runs"), 1)
+    assert starts(tmp_path / "runs") == dict.fromkeys(finished(tmp_path / "runs"), 1)
 
 
 @pytest.mark.parametrize("runs", [[], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])
@@ -211,13 +200,11 @@ def test_two_tiny_runs_for_real(tmp_path):
     )
     words = [f"--config.{name}={value}" for name, value in changes.items()]
     assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", *words]) == 0
-    for run in plans.make(str(config), "", words, tmp_path / "runs").runs:
-        assert (
-            progress(run.paths, run.config["train"]).updates == json.loads(run.paths.result_file.read_text())["steps"]
-        )
-    found = rows(tmp_path / "runs")
-    assert {name: row["state"] for name, row in found.items()} == {"keep=0.3": "finished", "default": "finished"}
-    assert int(found["keep=0.3"]["parameters.kept"]) < int(found["default"]["parameters.kept"])
+    planned = plans.make(str(config), "", words, tmp_path / "runs").runs
+    few, many = (json.loads(run.paths.result_file.read_text()) for run in planned)
+    for run, result in zip(planned, (few, many), strict=True):
+        assert progress(run.paths, run.config["train"]).updates == result["steps"]
+    assert few["parameters"]["kept"] < many["parameters"]["kept"]
 
 
 def test_a_run_of_another_config_in_the_place_of_a_run_is_refused(planned, tmp_path):

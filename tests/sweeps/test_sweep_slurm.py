@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
@@ -89,9 +88,7 @@ def test_slurm_runs_a_copy_of_the_tree(plan, tmp_path, monkeypatch, cluster, cap
     caplog.set_level("INFO")
     launcher = slurm_launcher(tmp_path, monkeypatch, "timeout_min=5", "partition=gpu")
     assert sweep.run_sweep(plan, launcher) == 1
-    with (tmp_path / "runs" / "results.csv").open() as file:
-        found = {row["run"]: row for row in csv.DictReader(file)}
-    assert found["keep=0.3"]["state"] == "finished" and found["keep=0.9"]["state"] == "failed"
+    assert f"{tmp_path / 'runs'}: 1 failed, 1 finished" in caplog.messages
     assert "keep=0.9 failed: training has diverged" in caplog.messages
     assert "training has diverged" in (tmp_path / "runs" / "keep=0.9.log").read_text()
     script = next((tmp_path / "runs" / "slurm").glob("*.sh")).read_text()
