@@ -41,7 +41,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--updates", type=_end, help="T in updates; by default the end of the shortest run")
     parser.add_argument("--flops", type=_end, help="T in operations; by default the end of the shortest run")
     parser.add_argument("--seconds", type=_end, help="T in seconds of training; by default the end of the shortest run")
-    parser.add_argument("--picture", type=_picture_file, help="an .svg or .png file for the curves")
+    parser.add_argument("--picture", type=_picture_file, help="an .svg file for the curves")
     parser.add_argument(
         "--axis", choices=tuple(AXES), default="updates", help="what the picture shows the score against"
     )
@@ -129,14 +129,14 @@ def _short(folders: list[str]) -> list[str]:
 
 def _draw(curves: dict[str, Curve], score: str, axis: str, path: Path) -> None:
     """Draws a line for each run, with its name. Past the number of colours, lines are dashed."""
-    from one_layer.report.drawing import COLOURS, legend, new_axes, png, standalone, svg
+    from one_layer.report.drawing import COLOURS, legend, new_axes, standalone, svg
 
     figure, axes = new_axes(_UNITS[axis], f"validation {score}")
     for place, (name, each) in enumerate(curves.items()):
         style = "-" if place < len(COLOURS) else "--"
         axes.plot(each.x, each.y, style, color=COLOURS[place % len(COLOURS)], linewidth=1.2, label=name)
     legend(figure)
-    write_atomically(path, png(figure) if path.suffix == ".png" else standalone(svg(figure, path.stem)))
+    write_atomically(path, standalone(svg(figure, path.stem)))
 
 
 def _end(text: str) -> float:
@@ -151,8 +151,8 @@ def _end(text: str) -> float:
 
 
 def _picture_file(text: str) -> Path:
-    """Parses --picture. Raises: ArgumentTypeError for other endings than .svg and .png."""
+    """Parses --picture. Raises: ArgumentTypeError for another ending than .svg."""
     path = Path(text)
-    if path.suffix not in (".svg", ".png"):
-        raise argparse.ArgumentTypeError(f"{text!r} must end in .svg or .png")
+    if path.suffix != ".svg":
+        raise argparse.ArgumentTypeError(f"{text!r} must end in .svg")
     return path

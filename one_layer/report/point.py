@@ -40,6 +40,10 @@ class Bench:
         """The test set and the measure for people."""
         return f"{self.text}, {MEASURES[self.measure].name}"
 
+    def shown(self, value: float) -> str:
+        """A value of the measure for people."""
+        return f"{value:.{2 if self.measure.startswith('bleu') else 4}f}"
+
 
 @dataclass(frozen=True, order=True)
 class Scored:

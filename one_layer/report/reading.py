@@ -6,7 +6,6 @@ import glob
 import json
 import logging
 import math
-import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,10 +25,6 @@ from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
-
-# What a file of scores has in its name: layers that stay, and then another place of the text.
-_LAYERS = re.compile(r"-(encoder|decoder)-(\d+(?:\.\d+)*)")
-_DIRECTORY, _TEXT = re.compile(r"\bdirectory-.+"), re.compile(r"\b(directory|valid)-.+")
 
 _TOKENS = ("data.unit", "data.bpe_merges", "data.vocabulary")  # keys that say what a token is
 # Keys that decide what a score on the validation text is of: those of a task, and those of the search for BLEU.
@@ -235,18 +230,9 @@ def _metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def _evaluation(path: Path) -> dict[str, Any]:
-    """The scores of one split, with the name of their `checkpoint` and the `layers` that stay.
-
-    In files of earlier versions, only the names say which layers are left out, and whether the text is another one than the run's.
-    """
+    """The scores of one split, with the name of their `checkpoint`."""
     values = _read(path, shapes.EVALUATION)
     checkpoint = Path(str(values.get("checkpoint", "best"))).name
-    if "layers" not in values:
-        name = path.stem.removeprefix(f"evaluation-{values.get('split')}-").removeprefix(_in_names(checkpoint))
-        text = (_TEXT if values.get("split") == "valid" else _DIRECTORY).search(name)
-        values["layers"] = dict(_LAYERS.findall(name[: text.start()] if text else name))
-        if text:
-            values["fingerprint"] = f"another text: {text[0]}"
     if "file_bytes" in values and not checkpoint.endswith(".safetensors"):
         checkpoint = f"ticket-{checkpoint}"  # a file may have the name of a checkpoint
     if (source := values.get("ticket_checkpoint") or "best") != "best":
@@ -282,8 +268,3 @@ def _updates_of(checkpoint: str, metrics: list[dict[str, Any]], select: str) -> 
     if kind == "average-best" and number.isdecimal():
         return {max(ranked[-int(number) :])}
     return best if checkpoint == "best" else last if checkpoint == "last" or kind == "average" else best | last
-
-
-def _in_names(words: str) -> str:
-    """Words as names of files have them (`one_layer.runs.folder`)."""
-    return re.sub(r"[^\w.]+", "-", words).strip("-.")

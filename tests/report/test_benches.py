@@ -26,13 +26,6 @@ def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_
     assert sorted(row[0] for row in table.rows) == ["masks training text A", "masks training text B"]
 
 
-def test_texts_that_agree_on_one_side_are_two_texts(tmp_path):
-    """The fingerprint of parallel text has one part for each side."""
-    for seed, text in ((1, "aaaa1111 bbbb2222"), (2, "aaaa1111 eeee5555")):
-        write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": text, "test": "cccc3333"})
-    assert sorted(point.values for point in found(tmp_path)) == [(30.0,), (30.0,)]
-
-
 def test_runs_that_were_validated_on_two_texts_share_no_mean(tmp_path):
     """Their checkpoints were selected by other texts. A training text that differs says so alone: ids of the same text differ with it."""
     for seed, valid in ((1, "bbbb2222"), (2, "bbbb2222"), (3, "dddd4444")):

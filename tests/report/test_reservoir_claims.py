@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from one_layer.report.reservoir_claims import reservoir_claims
-from tests.report.made_runs import found, write_run
+from tests.report.made_runs import found, score_again, write_metrics, write_run
 
 
 def test_claims_compare_scores_of_one_search(tmp_path):
@@ -15,9 +13,7 @@ def test_claims_compare_scores_of_one_search(tmp_path):
     dense = {"model.weights": "dense", "model.encoder_layers": "LL"}
     for name, changes, score in (("plain", dense, 30.0), ("more", {**dense, "model.encoder_layers": "LRL"}, 35.0)):
         folder = write_run(tmp_path / name, changes, score)
-        values = {"split": "test", "checkpoint": "best", "beam": 1, "bleu_tokenized": score - 10}
-        values |= {"fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
-        (folder / "evaluation-test-best-beam-1.json").write_text(json.dumps(values))
+        score_again(folder, "best", score - 10, beam=1)
     every = found(tmp_path)
     rows = [row for row in reservoir_claims({every[0].bench: every}).rows if "test score" in row[1]]
     assert [row[2:] for row in rows] == [["holds", "difference +5"]] * 2
@@ -31,7 +27,7 @@ def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
         changes = {**dense, "model.encoder_layers": layers}
         folder = write_run(tmp_path / layers, changes, 0.0, test={"test": {"nll": nll}})
         lines = [{"step": step, "seconds": step, "train/flops": step, "valid/nll": nll} for step in (50, 100)]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_metrics(folder, lines)
     every = found(tmp_path)
     rows = reservoir_claims({every[0].bench: every}).rows
     assert len(rows) == 3 and all(row[2] == "holds" and "difference -1" in row[3] for row in rows)
@@ -51,7 +47,7 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
                 {"step": step, "seconds": step, "train/flops": step, "valid/nll": 1.0, "valid/bleu": score}
                 for step in (50, 100)
             ]
-            (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            write_metrics(folder, lines)
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)
@@ -80,17 +76,9 @@ def test_paper_b_s_claims_follow_the_points(tmp_path, lead, gain, better, area, 
     for name, (changes, times) in models.items():
         valid = {"select": "bleu", "score": 1.0, "step": 100}
         folder = write_run(tmp_path / name, changes, 30.0 + times * lead, valid=valid)
-        lines = [
-            {
-                "step": step,
-                "seconds": step,
-                "train/flops": step,
-                "valid/nll": 1.0,
-                "valid/bleu": 10 * (1 + times * gain),
-            }
-            for step in (50, 100)
-        ]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        axes = [dict.fromkeys(("step", "seconds", "train/flops"), step) for step in (50, 100)]
+        lines = [each | {"valid/nll": 1.0, "valid/bleu": 10 * (1 + times * gain)} for each in axes]
+        write_metrics(folder, lines)
     write_run(tmp_path / "other rate", {**dense, "optim.lr": 0.1}, 90.0)
     every = found(tmp_path)
     verdicts = {row[1].partition(":")[0]: row[2] for row in reservoir_claims({every[0].bench: every}).rows}
